@@ -644,6 +644,7 @@ static void every_function_is_here(void **state)
     char *tests[] = {nulls_source("tests/api/test_arguments.c"),
                      nulls_source("tests/api/test_arguments_graph.c"),
                      nulls_source("tests/api/test_arguments_executor.c"),
+                     nulls_source("tests/api/test_arguments_kv.c"),
                      nulls_source("tests/api/test_arguments_plugin.c"),
                      nulls_source("tests/api/test_arguments_null.c"), NULL};
     const char *root = getenv("TENON_TEST_SOURCE");

@@ -81,8 +81,8 @@ TN_API tn_status tn_kv_assign(tn_kv *kv, uint32_t count, const tn_kv_item *items
  *
  * @param items at least one value each, of the key's shape and type; no outs
  * @return TN_E_KEY: no such key; listed twice · TN_E_SHAPE, TN_E_DTYPE: a value that does not fit ·
- *         TN_E_UNSUPPORTED: a sparse value for a dense key; compression of what is not dense and float32.
- *         Nothing was queued then.
+ *         TN_E_UNSUPPORTED: a sparse value for a dense key; compression of what is not dense and float32 ·
+ *         TN_E_DEVICE: sparse values that do not lie on cpu:0. No value moves then.
  * @threads owner
  * @since 0.1
  */
@@ -113,10 +113,10 @@ TN_API tn_status tn_kv_broadcast(tn_kv *kv, uint32_t count, const tn_kv_item *it
  * Rows of row_sparse keys: for each array of ids a row_sparse array that holds the rows it names, each once,
  * in rising order. A row of zeros is held, too.
  *
- * @param items `values` are the ids: dense vectors on hosts, of any type; no outs
- * @param out   one for each array of ids of all items; new, on the default host, yours
- * @return TN_E_UNSUPPORTED: the key is not row_sparse, ids that are no dense vector on a host · TN_E_KEY ·
- *         TN_E_NOMEM. An id that is out of range comes out at the wait (TN_E_ARG).
+ * @param items `values` are the ids: dense vectors of any type, which are waited for; no outs
+ * @param out   one for each array of ids of all items; new, on cpu:0, yours
+ * @return TN_E_ARG: an id that is out of range · TN_E_UNSUPPORTED: the key is not row_sparse, ids that are no
+ *         dense vector · TN_E_KEY · TN_E_NOMEM
  * @threads owner
  * @since 0.1
  */
@@ -125,8 +125,8 @@ TN_API tn_status tn_kv_row_sparse_pull(tn_kv *kv, uint32_t count, const tn_kv_it
 /* ---- updates ------------------------------------------------------------------------------------- */
 
 /**
- * The store updates values by this optimizer from the next push on. Its name and numbers, no code, go to
- * servers; there the same operators run.
+ * The store updates values by this optimizer from the next push on: its states and factors begin anew. Its
+ * name and numbers, no code, go to servers; there the same operators run.
  *
  * @param name   sgd nag adam signum rmsprop ftrl; NULL: none, sums are stored
  * @param params pairs of name and number, NULL-ended: lr, wd, rescale_grad, clip_gradient, and those of the
