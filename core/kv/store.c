@@ -693,8 +693,12 @@ tn_status tni_kv_param(tni_kv *kv, const tn_kv_item *item, const char *param, do
         return tni_kv_optimizer_set(kv->optimizer, param, value);
     if ((st = tni_kv_find(kv, item, &key)))
         return st;
+    if (!strcmp(param, "steps") && value >= 0 && value <= 9007199254740992.0) {
+        key->slot.steps = (uint64_t)value;
+        return TN_OK;
+    }
     if (strcmp(param, "lr_mult") != 0 && strcmp(param, "wd_mult") != 0)
-        return tni_error(TN_E_ATTR, "a key has lr_mult and wd_mult, no %.80s", param);
+        return tni_error(TN_E_ATTR, "a key has lr_mult, wd_mult and steps, no %.80s", param);
     if (!(value >= 0 && value <= 1e30))
         return tni_error(TN_E_ATTR, "%s is %g, a number from 0 on is needed", param, value);
     *(*param == 'l' ? &key->slot.lr_mult : &key->slot.wd_mult) = value;

@@ -142,8 +142,8 @@ TN_API tn_status tn_kv_set_optimizer(tn_kv *kv, const char *name, const char *co
  * Changes a parameter of the optimizer that may change from step to step: lr, wd, rescale_grad. It counts for
  * pushes from here on, also on servers.
  *
- * @param key one that has a value: only for this key, as a factor (lr_mult, wd_mult); only its key is looked
- *            at. NULL: for all
+ * @param key one that has a value: only for this key, lr_mult and wd_mult, which are factors, or steps, which
+ *            it has had; only its key is looked at. NULL: for all
  * @return TN_E_STATE: no optimizer · TN_E_ATTR: no such parameter, or a value out of range · TN_E_KEY
  * @threads owner
  * @since 0.1
