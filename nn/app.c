@@ -267,7 +267,8 @@ static tn_status context_open(tn_app *app, const tn_app_options *o)
     if (!(st = tn_open(&open, &app->ctx)) && !(st = tn_device_get(app->ctx, NULL, &device)))
         (void)snprintf(app->device, sizeof app->device, "%s:%d", tn_device_type(device),
                        tn_device_index(device));
-    (void)tnn_check(app, st, "%s", "");
+    if (!tnn_check(app, st, "%s", ""))
+        st = tnn_devices_open(app);
 
 cleanup:
     free(device_setting);

@@ -200,13 +200,15 @@ void tnn_fit_destroy(struct tnn_fit *f)
 /* ---- running ---- */
 
 /* The net around, on the running batch; the loss. Metrics go into their meters. */
-tn_array *tnn_fit_forward(tn_train *t, int valid)
+tn_array *tnn_fit_forward(tn_train *t, int valid, size_t device)
 {
+    const tn_data *data = valid ? t->valid : t->shares[device] ? t->shares[device] : t->data;
     struct tnn_fit *f = t->fit;
     tn_array *in[TNN_VALUES_MAX] = {NULL}, *out[TNN_VALUES_MAX] = {NULL};
 
     for (size_t i = 0; i < f->step->input_count; i++)
-        in[i] = tnn_data_now(valid ? t->valid : t->data, f->fields[valid][i]);
+        if (!(in[i] = tnn_data_now(data, f->fields[valid][i])) || !valid)
+            in[i] = tnn_train_part(t, in[i], device);
     if (!tn_net_run(f->step, f->step->input_count, in, f->step->output_count, out))
         return NULL;
     for (size_t i = 0; i < f->metric_count; i++)

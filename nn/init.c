@@ -105,6 +105,7 @@ void tn_net_init_(tn_net *net, const tn_init_options *options)
     for (size_t i = 0; i < net->param_count; i++) { /* again: with new values */
         tn_array_release(net->params[i]->array);
         net->params[i]->array = NULL;
+        tnn_param_copies_drop(net->params[i]);
     }
     net->in[0].ndim = -1;
     net->filled = false;
@@ -236,7 +237,9 @@ tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
         return tnn_check(app, st, "parameter %s", p->full);
     }
     tn_array_release(p->array);
+    tnn_param_copies_drop(p);
     p->array = array;
+    p->version++;
     return TN_OK;
 }
 
@@ -396,5 +399,12 @@ tn_status tnn_param_set(tn_app *app, tnn_param *p, tn_array *values)
     memcpy(p->shape, shape, (size_t)ndim * sizeof *shape);
     if (!p->array && tnn_param_make(app, p, NULL))
         return app->status;
-    return tnn_check(app, tn_array_copy(values, p->array), "parameter %s", p->name);
+    p->version++;
+    if (tnn_check(app, tn_array_copy(values, p->array), "parameter %s", p->name))
+        return app->status;
+    for (size_t k = 1; p->copies && k < app->device_count; k++)
+        if (p->copies[k - 1] &&
+            tnn_check(app, tn_array_copy(p->array, p->copies[k - 1]), "parameter %s", p->name))
+            return app->status;
+    return TN_OK;
 }

@@ -38,11 +38,15 @@ typedef struct tnn_scope { /* temporaries made since a data set gave its batch *
     size_t mark;
 } tnn_scope;
 
+#define TNN_DEVICES_MAX 64 /* that one program trains on */
+
 struct tn_app {
     tn_ctx *ctx;
     tn_app_options options; /* as far as its writer knew them; texts are not kept */
     char *name;
     char device[32];
+    const tn_device *devices[TNN_DEVICES_MAX]; /* of device.default */
+    size_t device_count;
     tn_status status;
     int exit_code;
     uint32_t number; /* TN number */
@@ -57,6 +61,7 @@ struct tn_app {
 };
 
 bool tnn_ok(const tn_app *app);
+
 /* The first error stays; returns `status`. */
 tn_status tnn_fail(tn_app *app, tn_status status, const char *format, ...) TNN_PRINTF(3, 4);
 /* Of the core: its text of this thread behind "what: ". TN_OK: nothing. */
@@ -127,8 +132,27 @@ typedef struct tnn_param {
     int32_t ndim;                /* -1: not known */
     int64_t shape[TNN_NDIM_MAX]; /* -1: not known */
     tn_array *array;             /* NULL: not initialised */
+    tn_array **copies;           /* on the app's further devices; NULL: none so far */
+    uint64_t version;            /* moves when values are set from outside */
     tn_symbol *variable;         /* while a trace is composed; NULL */
 } tnn_param;
+
+/* ---- devices.c ---- */
+
+tn_status tnn_devices_open(tn_app *app); /* those of device.default */
+/* Place in the app's list; 0: it is not listed. */
+size_t tnn_device_index(const tn_app *app, tn_array *array);
+/* On that device: itself, or a temporary copy. */
+tn_array *tnn_on(tn_app *app, tn_array *array, size_t index);
+/* Its array on device `index` of the list, with the values of the first one when it is made. NULL: failed. */
+tn_array *tnn_param_on(tn_app *app, tnn_param *param, size_t index);
+void tnn_param_copies_drop(tnn_param *param);
+/* Runs a net whose parameters have values with those of another device. */
+typedef tn_status (*tnn_run_fn)(tn_app *app, struct tn_net *net, tn_array *const *in, tn_array **out);
+tn_status tnn_net_run_on(size_t index, tnn_run_fn run, struct tn_net *net, tn_array *const *in,
+                         tn_array **out);
+
+/* ---- layers ---- */
 
 #define TNN_LAYER_PARAMS 5
 #define TNN_LAYER_VALUES 64 /* that one operator may take, or give */

@@ -68,6 +68,7 @@ void tnn_param_destroy(tnn_param *param)
     if (!param)
         return;
     tn_array_release(param->array);
+    tnn_param_copies_drop(param);
     free(param->name);
     free(param->full);
     free(param);

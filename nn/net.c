@@ -389,7 +389,7 @@ void tnn_net_by_hand(tn_net *net)
             (void)snprintf(above->by_hand, sizeof above->by_hand, "%.190s", net->path);
 }
 
-static tn_status net_run(tn_app *app, tn_net *net, tn_array *const *in, tn_array **out)
+static tn_status run_here(tn_app *app, tn_net *net, tn_array *const *in, tn_array **out)
 {
     if (!net->function && ready(app, net, in[0]))
         return app->status;
@@ -397,6 +397,13 @@ static tn_status net_run(tn_app *app, tn_net *net, tn_array *const *in, tn_array
     if (net->graph || (net->hybrid && (net->function || net->layer_count)))
         return tnn_net_program_run(net, in, out);
     return tnn_net_call_arrays(net, in, out);
+}
+
+static tn_status net_run(tn_app *app, tn_net *net, tn_array *const *in, tn_array **out)
+{
+    const size_t device = tnn_device_index(app, in[0]);
+
+    return device ? tnn_net_run_on(device, run_here, net, in, out) : run_here(app, net, in, out);
 }
 
 int tn_net_run(tn_net *net, size_t in_count, tn_array *const *in, size_t out_count, tn_array **out)

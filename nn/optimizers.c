@@ -144,6 +144,15 @@ size_t tnn_rule_attrs(const tnn_rule *rule, tn_trainer_options *o, char (*texts)
     return n;
 }
 
+const char *tnn_rule_when(const tnn_rule *rule)
+{
+    const tnn_rule *first = rules;
+
+    while (strcmp(first->name, rule->name) != 0)
+        first++;
+    return first->when;
+}
+
 double tnn_rule_lr(const tnn_rule *rule, const tn_trainer_options *o, double lr, int64_t step)
 {
     const double t = (double)(step + 1);

@@ -45,6 +45,8 @@ typedef struct tnn_update {
 const tnn_rule *tnn_rule_of(tn_app *app, tn_trainer_options *o);
 /* Pairs of name and text for the operator; how many texts. */
 size_t tnn_rule_attrs(const tnn_rule *rule, tn_trainer_options *o, char (*texts)[32], const char **attrs);
+/* The option that chooses between the rules of its name; NULL: there is one alone. */
+const char *tnn_rule_when(const tnn_rule *rule);
 double tnn_rule_lr(const tnn_rule *rule, const tn_trainer_options *o, double lr, int64_t step);
 /* By the rule's formulas. */
 tn_status tnn_rule_apply(tn_app *app, const tnn_rule *rule, const tn_trainer_options *o, tnn_calls *calls,

@@ -384,23 +384,53 @@ static void ahead_bound(tn_train *t, tn_array *loss)
     tn_array_retain(loss);
 }
 
+tn_array *tnn_train_part(const tn_train *t, tn_array *array, size_t device)
+{
+    tn_app *app = t->object.app;
+
+    if (app->device_count == 1)
+        return array;
+    return t->shares[1] ? tnn_on(app, array, device) : tn_app_part(app, array, device);
+}
+
+/* Forward and backward of a device's part of the batch; the loss. */
+static tn_array *part_run(tn_app *app, tn_train *t, const tn_batch *b, size_t device)
+{
+    tn_array *x = NULL, *labels = NULL, *y = NULL, *loss;
+
+    if (!t->fit) {
+        x = tnn_train_part(t, b->x, device);
+        labels = tnn_train_part(t, b->y, device);
+    }
+    tn_app_record(app);
+    y = t->fit ? NULL : tn_net_forward(t->net, x);
+    loss = t->fit ? tnn_fit_forward(t, 0, device) : tn_loss_softmax_ce(app, y, labels);
+    tn_app_backward(app, loss);
+    tn_meter_add(t->loss, loss, NULL);
+    if (!t->fit)
+        tn_meter_add(t->accuracy, y, labels);
+    return loss;
+}
+
 tn_status tnn_train_step(tn_train *t, const tn_batch *b)
 {
     tn_app *app = t->object.app;
-    tn_array *y, *loss;
+    tn_batch part = *b;
+    int64_t n = b->n;
+    tn_array *loss;
 
     t->lr = tn_trainer_lr(t->trainer);
-    tn_app_record(app);
-    y = t->fit ? NULL : tn_net_forward(t->net, b->x);
-    loss = t->fit ? tnn_fit_forward(t, 0) : tn_loss_softmax_ce(app, y, b->y);
-    tn_app_backward(app, loss);
-    tn_trainer_step(t->trainer, b->n);
-    tn_meter_add(t->loss, loss, NULL);
-    if (!t->fit)
-        tn_meter_add(t->accuracy, y, b->y);
+    loss = part_run(app, t, b, 0);
+    for (size_t k = 1; k < app->device_count && !app->status; k++) {
+        if (t->shares[k] && tn_data_next(t->shares[k], &part))
+            n += part.n;
+        if (!app->status)
+            (void)part_run(app, t, &part, k);
+    }
+    tn_trainer_step(t->trainer, n);
     if (loss)
         ahead_bound(t, loss);
-    t->samples += b->n;
+    t->samples += n;
     return app->status;
 }
 
@@ -422,7 +452,7 @@ static void validate(tn_app *app, tn_train *t)
     while (tn_data_next(t->valid, &b)) {
         tn_array *y = t->fit ? NULL : tn_net_forward(t->net, b.x);
 
-        tn_meter_add(loss, t->fit ? tnn_fit_forward(t, 1) : tn_loss_softmax_ce(app, y, b.y), NULL);
+        tn_meter_add(loss, t->fit ? tnn_fit_forward(t, 1, 0) : tn_loss_softmax_ce(app, y, b.y), NULL);
         tn_meter_add(accuracy, y, b.y);
     }
     t->valid_loss = tn_meter_value(loss);

@@ -25,6 +25,7 @@ struct tn_train {
     char data_hash[65]; /* "": not computed yet */
     tn_net *net;
     tn_data *data, *valid;
+    tn_data *shares[TNN_DEVICES_MAX]; /* of further devices; [1] NULL: each batch is divided */
     tn_trainer *trainer;
     struct tnn_fit *fit; /* NULL: softmax cross-entropy and accuracy of one output */
     tn_meter *loss, *accuracy, *valid_meters[2];
@@ -52,6 +53,8 @@ struct tn_train {
 
 tn_status tnn_train_checkpoint(tn_train *t); /* writes one */
 tn_status tnn_train_resume(tn_train *t);     /* goes back to the newest */
+/* What a device computes with, of an array of the running batch. */
+tn_array *tnn_train_part(const tn_train *t, tn_array *array, size_t device);
 /* Forward, backward, update; the loss is kept to be waited for. */
 tn_status tnn_train_step(tn_train *t, const tn_batch *b);
 
@@ -60,7 +63,8 @@ tn_status tnn_train_step(tn_train *t, const tn_batch *b);
 bool tnn_fit_wanted(const tn_train *t);
 tn_status tnn_fit_make(tn_app *app, tn_train *t); /* t->fit, and values of all parameters */
 void tnn_fit_destroy(struct tnn_fit *f);
-tn_array *tnn_fit_forward(tn_train *t, int valid); /* the loss of the running batch; NULL */
+/* The loss of the running batch, of data to validate on or of a device's part; NULL. */
+tn_array *tnn_fit_forward(tn_train *t, int valid, size_t device);
 void tnn_fit_reset(struct tnn_fit *f, int valid);
 double tnn_fit_read(struct tnn_fit *f, int valid); /* waits; the first metric, NaN: there is none */
 size_t tnn_fit_metrics(const struct tnn_fit *f);

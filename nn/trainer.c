@@ -4,45 +4,19 @@
  * its own, so that only run-time attributes change from step to step. Schedules are functions of the step's
  * number; nothing of them is a state.
  */
-#include "optimizers.h"
+#include "trainer.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+static const char *const stores[] = {
+    "local", "device", "nccl", "dist_sync", "dist_async", "dist_sync_device", "dist_async_device", NULL};
+static const char *const compressions[] = {"none", "1bit", "2bit", NULL};
 static const char *const schedules[] = {"constant", "factor", "multifactor", "poly", "cosine", NULL};
 
 #define INPUTS_MAX 4096 /* of one call: tn_invoke */
 enum { MILESTONES = sizeof((tn_trainer_options){0}).milestones / sizeof(int64_t) };
-
-typedef struct slot { /* of one parameter */
-    tnn_param *param;
-    size_t index; /* in the net's list */
-    tn_array *states[TNN_RULE_STATES];
-} slot;
-
-typedef struct update { /* one call of a step, for `count` slots from `first` on */
-    size_t first, count;
-    tn_site *site;
-    uint32_t lr, wd, rescale; /* attributes' indices; lr, wd: one number, or a list of `count` */
-    double rescale_now;
-    double *rates;     /* as the site has them: count learning rates, then count weight decays */
-    tn_array **arrays; /* inputs, then outputs */
-} update;
-
-struct tn_trainer {
-    tnn_object object;
-    tn_net *net;
-    tn_trainer_options o;
-    const tnn_rule *rule;
-    tnn_calls calls;                /* of its formulas */
-    slot *slots;                    /* one per parameter with a gradient; made at the first step */
-    size_t slot_count, param_count; /* param_count: of the net, when they were made */
-    update *updates;
-    size_t update_count;
-    int64_t steps;
-    bool made, many; /* many: updates go through the rule's operator for many */
-};
 
 /* ---- schedules ---- */
 
@@ -91,6 +65,7 @@ static void slots_clear(tn_trainer *t)
         for (size_t k = 0; k < TNN_RULE_STATES; k++)
             tn_array_release(t->slots[i].states[k]);
     }
+    tnn_store_clear(t);
     free(t->slots);
     t->slots = NULL;
     t->slot_count = 0;
@@ -161,6 +136,8 @@ static tn_status numbers_check(tn_app *app, const tn_trainer_options *o)
         {"steps", (double)o->steps, 0, 1e18},
         {"warmup", (double)o->warmup, 0, 1e18},
         {"every", (double)o->every, 0, 1e18},
+        {"update_on_kvstore", o->update_on_kvstore, -1, 1},
+        {"compression_threshold", o->compression_threshold, -1e30, 1e30},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -182,6 +159,12 @@ static tn_status options_set(tn_app *app, tn_trainer *t)
 {
     tn_trainer_options *o = &t->o;
 
+    if (o->kvstore && !tnn_one_of(o->kvstore, stores))
+        return tnn_unknown(app, "type of a store", o->kvstore, stores);
+    if (o->compression && !tnn_one_of(o->compression, compressions))
+        return tnn_unknown(app, "compression", o->compression, compressions);
+    o->kvstore = o->kvstore ? kept(o->kvstore, stores) : NULL;
+    o->compression = o->compression ? kept(o->compression, compressions) : NULL;
     o->optimizer = o->optimizer ? o->optimizer : "sgd";
     o->schedule = o->schedule ? o->schedule : "constant";
     if (!tnn_one_of(o->schedule, schedules))
@@ -286,12 +269,23 @@ static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
 {
     tn_status st = TN_OK;
 
-    for (size_t k = 0; !st && k < t->rule->states; k++)
+    for (size_t k = 0; !st && k < t->rule->states && !t->on_store; k++)
         if (!(st = tn_array_zeros(app->ctx, TN_F32, s->param->ndim, s->param->shape,
                                   tn_array_device(s->param->array), &s->states[k])) &&
             t->rule->first)
             st = tn_array_copy(s->param->array, s->states[k]);
     return tnn_check(app, st, "optimizer %s", t->o.optimizer);
+}
+
+/* In this order: whether the store updates decides where the states are. */
+static tn_status slots_fill(tn_app *app, tn_trainer *t)
+{
+    if (tnn_store_make(t))
+        return app->status;
+    for (size_t i = 0; i < t->slot_count; i++)
+        if (t->on_store ? tnn_store_state(t, i) : slot_make(app, t, &t->slots[i]))
+            return app->status;
+    return t->on_store ? TN_OK : updates_make(app, t);
 }
 
 static tn_status slots_make(tn_trainer *t)
@@ -314,13 +308,9 @@ static tn_status slots_make(tn_trainer *t)
         if (net->params[i]->fixed)
             continue;
         t->slots[t->slot_count].param = net->params[i];
-        t->slots[t->slot_count].index = i;
-        if (slot_make(app, t, &t->slots[t->slot_count++])) {
-            slots_clear(t);
-            return app->status;
-        }
+        t->slots[t->slot_count++].index = i;
     }
-    if (updates_make(app, t)) {
+    if (slots_fill(app, t)) {
         slots_clear(t);
         return app->status;
     }
@@ -425,33 +415,72 @@ static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, do
     return tnn_check(app, st, "update of %s", name);
 }
 
-void tn_trainer_step(tn_trainer *t, int64_t batch)
+static bool step_ready(tn_app *app, tn_trainer *t, const char *function, int64_t batch)
 {
-    tn_app *app = tnn_trainer_app(t);
-    double lr, rescale, norm = 0;
-
-    if (!app)
-        return;
-    if (batch < 1) {
-        (void)tnn_fail(app, TN_E_ARG, "tn_trainer_step: a batch of %lld samples", (long long)batch);
-        return;
-    }
+    if (batch < 1)
+        return !tnn_fail(app, TN_E_ARG, "%s: a batch of %lld samples", function, (long long)batch);
     if (slots_make(t))
-        return;
+        return false;
     tn_app_pause(app);
-    lr = tn_schedule_lr(&t->o, t->steps);
-    rescale = 1 / (double)batch;
+    return true;
+}
+
+/* Behind the sums, where there are several devices: the first one's values change, and go to the others. */
+static tn_status update_all(tn_app *app, tn_trainer *t, int64_t batch)
+{
+    double lr = tn_schedule_lr(&t->o, t->steps), rescale = 1 / (double)batch, norm = 0;
+
     if (t->o.clip_norm > 0) {
         if (norm_of(app, t, rescale, &norm))
-            return;
+            return app->status;
         if (norm > t->o.clip_norm)
             rescale *= t->o.clip_norm / norm;
     }
     lr = tnn_rule_lr(t->rule, &t->o, lr, t->steps);
     for (size_t i = 0; i < t->update_count; i++)
         if (update_run(app, t, &t->updates[i], lr, rescale))
-            return;
+            return app->status;
     t->steps++;
+    return t->kv ? tnn_store_spread(t) : TN_OK;
+}
+
+void tn_trainer_step(tn_trainer *t, int64_t batch)
+{
+    tn_app *app = tnn_trainer_app(t);
+
+    if (!app || !step_ready(app, t, __func__, batch))
+        return;
+    if (t->on_store && !tnn_store_step(t, tn_schedule_lr(&t->o, t->steps), 1 / (double)batch))
+        t->steps++;
+    else if (!t->on_store && (!t->kv || !tnn_store_sum(t)))
+        (void)update_all(app, t, batch);
+}
+
+/* The two halves of a step, for what is done to the sums between them. */
+static bool half_ready(tn_app *app, tn_trainer *t, const char *function, int64_t batch)
+{
+    if (!step_ready(app, t, function, batch))
+        return false;
+    return !t->on_store || !tnn_fail(app, TN_E_STATE,
+                                     "%s: the store updates the parameters; a trainer with "
+                                     ".update_on_kvstore = -1 has the two halves of a step",
+                                     function);
+}
+
+void tn_trainer_allreduce_grads(tn_trainer *t)
+{
+    tn_app *app = tnn_trainer_app(t);
+
+    if (app && half_ready(app, t, __func__, 1) && t->kv)
+        (void)tnn_store_sum(t);
+}
+
+void tn_trainer_update(tn_trainer *t, int64_t batch)
+{
+    tn_app *app = tnn_trainer_app(t);
+
+    if (app && half_ready(app, t, __func__, batch))
+        (void)update_all(app, t, batch);
 }
 
 int64_t tn_trainer_steps(const tn_trainer *t)
@@ -541,6 +570,9 @@ tn_status tnn_trainer_import(tn_trainer *t, const tn_params *params, int64_t ste
             if (state_take(app, t, &t->slots[i], k, params))
                 return app->status;
     t->steps = steps;
+    for (size_t i = 0; i < t->slot_count && t->on_store; i++)
+        if (tnn_store_steps(t, i))
+            return app->status;
     return TN_OK;
 }
 

@@ -271,7 +271,8 @@ static void config_add(needs *n, const char *path)
     ini_value(path, "plugins", "require", list, sizeof list);
     list_add(n, list, "plugins.require", false);
     ini_value(path, "device", "default", list, sizeof list);
-    device_add(n, list, "device.default");
+    for (const char *at = list; at; at = (at = strchr(at, ',')) ? at + 1 : NULL)
+        device_add(n, at, "device.default");
     (void)tn_ctx_option_count(tn_app_ctx(n->app), &count);
     for (size_t i = 0; i < count; i++) {
         tn_option_info o = {.struct_size = TN_SIZE(tn_option_info)};

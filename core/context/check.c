@@ -345,7 +345,7 @@ static tn_status rooms_check(check *c)
         (st = tni_device_set_create(c->options, c->plugins, &c->log, &c->devices)) ||
         (st = tni_opset_create(c->plugins, &c->ops)))
         return found(c, st);
-    if ((st = tni_device_parse(c->devices, tni_option_text(c->options, "device.default"), &device)))
+    if ((st = tni_device_first(c->devices, tni_option_text(c->options, "device.default"), &device)))
         error_prefix("device.default");
     else
         st = tni_device_memory(device, TN_MEMORY_DEVICE, &stats);

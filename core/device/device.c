@@ -344,6 +344,21 @@ tn_status tni_device_parse(tni_device_set *s, const char *text, tni_device **out
     return tni_device_get(s, strcmp(type, "gpu") ? type : "cuda", index, out); /* MXNet's gpu(0) */
 }
 
+tn_status tni_device_first(tni_device_set *s, const char *list, tni_device **out)
+{
+    const size_t length = list ? strcspn(list, ",") : 0;
+    char *one = tni_strndup(list ? list : "", length);
+    tn_status st;
+
+    if (!one)
+        return TN_E_NOMEM;
+    while (*one && one[strlen(one) - 1] == ' ')
+        one[strlen(one) - 1] = '\0';
+    st = tni_device_parse(s, one, out);
+    tni_free(one);
+    return st;
+}
+
 tn_status tni_device_type_count(tni_device_set *s, const char *type, int32_t *out)
 {
     const tn_device_ops *ops;

@@ -46,6 +46,8 @@ void tni_device_set_destroy(
 tn_status tni_device_get(tni_device_set *s, const char *type, int32_t index, tni_device **out);
 /* Reads "cpu", "cpu:1", "fake:0", also MXNet's "cpu(0)". */
 tn_status tni_device_parse(tni_device_set *s, const char *text, tni_device **out);
+/* The first of a list, divided by commas. */
+tn_status tni_device_first(tni_device_set *s, const char *list, tni_device **out);
 size_t tni_device_count(tni_device_set *s); /* opened so far */
 tni_device *tni_device_at(tni_device_set *s, size_t index);
 tn_status tni_device_type_count(tni_device_set *s, const char *type, int32_t *out); /* without opening */

@@ -37,7 +37,7 @@ tn_status tni_exec_create(tni_context *c, tni_exec **out)
     x->inline_ns = tni_engine_inline_ns(c->engine);
     x->threads = tni_engine_threads(c->engine);
     x->node_flags = determinism(c->options);
-    if ((st = tni_device_parse(c->devices, tni_option_text(c->options, "device.default"),
+    if ((st = tni_device_first(c->devices, tni_option_text(c->options, "device.default"),
                                &x->default_device)) ||
         (st = tni_moving_create(c->selector, c->space, x->node_flags, x->threads, &x->moving))) {
         tni_exec_destroy(x);

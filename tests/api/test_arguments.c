@@ -126,7 +126,7 @@ static void checking(void **state)
 {
     static const char bad[] = "[engine]\ntyp = naive\nthreads = many\n[plugins\nload = x\n[engine]\n"
                               "type = naive\ntype = naive\n: = 1\n[memory.cqu]\npool = none\n"
-                              "[plugin.nobody]\nx = 1\n[kvstore]\ntype = dist_sync\n";
+                              "[plugin.nobody]\nx = 1\n[kvstore]\nrdma_tc = 3\n";
     tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
                          .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM};
     size_t counts[4] = {0};
@@ -644,6 +644,7 @@ static void every_function_is_here(void **state)
     char *tests[] = {nulls_source("tests/api/test_arguments.c"),
                      nulls_source("tests/api/test_arguments_graph.c"),
                      nulls_source("tests/api/test_arguments_executor.c"),
+                     nulls_source("tests/api/test_arguments_kv.c"),
                      nulls_source("tests/api/test_arguments_plugin.c"),
                      nulls_source("tests/api/test_arguments_null.c"), NULL};
     const char *root = getenv("TENON_TEST_SOURCE");

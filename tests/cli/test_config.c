@@ -237,7 +237,7 @@ static void check(void **state)
         "note: bad.ini:19: [plugin.nobody] was not checked",
         "note: bad.ini:21: memory.cuda.pool is set, but no plugin here provides devices of type cuda",
         "warning: bad.ini:23: kernel.Convolutoin@cpu: ",
-        "note: bad.ini:25: kvstore.type has no effect",
+        "note: bad.ini:25: kvstore.rdma_tc has no effect",
         "warning: TENON_ENGINE__TYP names no option",
         "error[TN-1205]: TENON_TRAIN__LR: train.lr = high, expected a number",
         "warning: MXNET_ENGINE_TYP is not known and ignored; did you mean MXNET_ENGINE_TYPE?",
@@ -253,7 +253,7 @@ static void check(void **state)
         "[engine]\ntyp = naive\nthreads = many\n[engine\ntype = x\n[engine]\ntype = naive\ntype = naive\n"
         "  more\n[engnie]\nnonsense\ntype = naive\n[memory.cqu]\npool = none\n[plugin.fake]\nseed = x\n"
         "delay_u = 1\n[plugin.nobody]\nx = 1\n[memory.cuda]\npool = none\n[kernel]\n"
-        "Convolutoin@cpu = cpu\n[kvstore]\ntype = dist_sync\n");
+        "Convolutoin@cpu = cpu\n[kvstore]\nrdma_tc = 3\n");
     s = tool(
         "TENON_ENGINE__TYP=x TENON_TRAIN__LR=high MXNET_ENGINE_TYP=x \"$T\" config check bad.ini absent.ini "
         "--set train.epochs=none");

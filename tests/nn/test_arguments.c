@@ -99,6 +99,9 @@ static void apps(void **state)
     assert_int_equal(tn_app_check(NULL, TN_E_IO), TN_E_IO);
     assert_null(tn_app_ctx(NULL));
     assert_string_equal(tn_app_device(NULL), "");
+    assert_int_equal(tn_app_devices(NULL), 0);
+    assert_null(tn_app_part(NULL, o.x, 0));
+    assert_null(tn_app_part(o.app, NULL, 0));
     assert_null(tn_app_own(NULL, NULL));
     assert_int_equal(tn_app_mark(NULL), 0);
     tn_app_release(NULL, 0);
@@ -355,6 +358,8 @@ static void trainings(void **state)
     (void)state;
     assert_null(tn_trainer_new_(NULL, NULL));
     tn_trainer_step(NULL, 1);
+    tn_trainer_allreduce_grads(NULL);
+    tn_trainer_update(NULL, 1);
     assert_int_equal(tn_trainer_steps(NULL), 0);
     assert_true(isnan(tn_trainer_lr(NULL)));
     tn_trainer_set_lr(NULL, 1);

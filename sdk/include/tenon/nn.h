@@ -107,6 +107,13 @@ TN_API tn_ctx *tn_app_ctx(const tn_app *app);
 /** Name of the device that nets and data live on, such as "cpu:0". @since 0.1 */
 TN_API const char *tn_app_device(const tn_app *app);
 
+/** How many devices option device.default lists: nets can be trained on all of them together. A call of a net
+ * runs where its first input lies, with the parameters of that device. @since 0.1 */
+TN_API size_t tn_app_devices(const tn_app *app);
+/** Rows of a batch for device `index` of these, on it, a temporary: N / devices, in order. NULL: failed.
+ * @since 0.1 */
+TN_API tn_array *tn_app_part(tn_app *app, tn_array *array, size_t index);
+
 /** Takes `array` (from a core call) into the app's care: it is released with the temporaries. @since 0.1 */
 TN_API tn_array *tn_app_own(tn_app *app, tn_array *array);
 /** How many temporaries there are: for tn_app_release() after a piece of work outside a loop over data.
@@ -723,12 +730,24 @@ typedef struct tn_trainer_options {
     double schedule_decay;   /* nadam; 0: 0.004 */
     double lamda;            /* dcasgd; 0: 0.04 */
     double lamda1, beta;     /* ftrl; 0: 0.01, 1 */
+    /* Where several devices (device.default) sum their gradients: "local", "device", … as in tenon/kv.h. NULL:
+     * option kvstore.type, if there are several devices or other processes */
+    const char *kvstore;
+    int32_t update_on_kvstore; /* 1: the store updates · -1: the trainer does · 0: option kvstore.update, where
+                                  the store has the optimizer and .clip_norm is 0 */
+    const char *compression;   /* of gradients: none, 1bit, 2bit; NULL: option kvstore.compress */
+    double compression_threshold; /* 0: option kvstore.compress_threshold */
 } tn_trainer_options;
 
 /** An optimizer for all parameters of `net`. @since 0.1 */
 TN_API tn_trainer *tn_trainer_new_(tn_net *net, const tn_trainer_options *options);
-/** One update; gradients are divided by `batch`. @since 0.1 */
+/** One update, by the gradients of all devices together, divided by `batch`: the samples of all. @since 0.1 */
 TN_API void tn_trainer_step(tn_trainer *trainer, int64_t batch);
+/** The first half of a step: each gradient becomes its sum over all devices. The store must not update
+ * (.update_on_kvstore = -1). @since 0.1 */
+TN_API void tn_trainer_allreduce_grads(tn_trainer *trainer);
+/** The second half: the update, by what the gradients hold then. @since 0.1 */
+TN_API void tn_trainer_update(tn_trainer *trainer, int64_t batch);
 /** Steps done. @since 0.1 */
 TN_API int64_t tn_trainer_steps(const tn_trainer *trainer);
 /** Learning rate of the next step. @since 0.1 */

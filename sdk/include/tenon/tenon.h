@@ -15,6 +15,7 @@
 #include "executor.h"
 #include "function.h"
 #include "kernel.h"
+#include "kv.h"
 #include "op.h"
 #include "params.h"
 #include "program.h"

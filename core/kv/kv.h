@@ -1,0 +1,131 @@
+/*
+ * The interface of room kv: the parameter store (tenon/kv.h says what each call means), and its parts that
+ * servers use too: sums, codecs, optimizers.
+ *
+ * Bits of a sum: the first value, then each further one added in the order of the list, every addition
+ * rounded once to the key's type.
+ */
+#ifndef TN_KV_H
+#define TN_KV_H
+
+#include "exec/exec.h"
+#include "tenon/kv.h"
+
+/* ---- codec.c: gradients in fewer bits, in MXNet's layout ----------------------------------------------- */
+
+/* Element i of a part lies in byte i / 4 (2bit) or i / 8 (1bit), the first one in the highest bits; the bytes
+ * are filled up to whole 32-bit words, with zeros. */
+typedef struct tni_kv_codec {
+    uint32_t bits; /* 2, 1; 0: none */
+    float threshold;
+} tni_kv_codec;
+/* From pairs, as tn_kv_set_compression has them. TN_E_ATTR */
+tn_status tni_kv_codec_parse(const char *const *params, tni_kv_codec *out);
+uint64_t tni_kv_codec_bytes(const tni_kv_codec *c, uint64_t count); /* of so many elements */
+/* residual += x, then what is sent is taken off it. */
+void tni_kv_encode(const tni_kv_codec *c, const float *x, float *residual, uint64_t count, uint8_t *out);
+/* out = what was sent, or with `add` out += it. `in`: tni_kv_codec_bytes(c, count). */
+void tni_kv_decode(const tni_kv_codec *c, const uint8_t *in, uint64_t count, float *out, bool add);
+
+/* ---- optimizer.c: name and numbers --------------------------------------------------------------------- */
+
+#define TNI_KV_STATES 3 /* of one parameter, at most */
+
+typedef struct tni_kv_optimizer tni_kv_optimizer;
+/* As tn_kv_set_optimizer. TN_E_KEY, TN_E_ATTR */
+tn_status tni_kv_optimizer_create(tni_context *c, const char *name, const char *const *params,
+                                  tni_kv_optimizer **out);
+void tni_kv_optimizer_destroy(tni_kv_optimizer *o); /* NULL is fine */
+const char *tni_kv_optimizer_name(const tni_kv_optimizer *o);
+uint32_t tni_kv_optimizer_states(const tni_kv_optimizer *o); /* of each parameter */
+/* lr, wd, rescale_grad. TN_E_ATTR */
+tn_status tni_kv_optimizer_set(tni_kv_optimizer *o, const char *param, double value);
+
+/* What it keeps of one parameter. Zeros are a valid new one, but for the factors, which are 1. */
+typedef struct tni_kv_slot {
+    double lr_mult, wd_mult;
+    uint64_t steps;
+    tni_array *states[TNI_KV_STATES]; /* made with the first step; of the weight's shape, type and device */
+    tni_site *site;
+    double rates[3]; /* that the site has: lr, wd, rescale_grad */
+} tni_kv_slot;
+void tni_kv_slot_fini(tni_kv_slot *s);
+tn_status tni_kv_slot_states(const tni_kv_optimizer *o, tni_kv_slot *s, tni_array *weight); /* makes them */
+/* Queues a step of `weight` (dense) by `grad` (dense, or row_sparse: only its rows). */
+tn_status tni_kv_update(const tni_kv_optimizer *o, tni_kv_slot *s, tni_array *weight, tni_array *grad);
+
+/* ---- store.c ------------------------------------------------------------------------------------------- */
+
+#define TNI_KV_KEYS_MAX (1u << 20)
+#define TNI_KV_VALUES_MAX 1024u /* of one key in one call */
+
+/* One key. */
+typedef struct tni_kv_key {
+    char *name; /* NULL: of a number */
+    int64_t number;
+    tni_array *value;            /* dense, on the host, or of type `device` where the first value lay */
+    bool sparse;                 /* the program's arrays are row_sparse */
+    tni_array *merged, *landing; /* the sum; before it goes to its device. NULL: not needed so far */
+    tni_array **residuals;       /* per position in the list of values; on the host */
+    uint32_t residual_count;
+    tni_kv_slot slot;
+    uint64_t mark; /* the call that named it last */
+} tni_kv_key;
+
+/* A type by name; `plugin` NULL: the core serves it. */
+typedef struct tni_kv_type {
+    const char *name, *plugin;
+    bool device; /* sums where the values lie */
+} tni_kv_type;
+
+/* The public tn_kv is this very struct. */
+typedef struct tn_kv {
+    tni_context *ctx;
+    const tni_kv_type *type;
+    tni_map *keys;  /* text, or a number's digits, to tni_kv_key */
+    int32_t naming; /* 0: no key yet; else TNI_KV_… */
+    uint64_t calls;
+    tni_kv_codec codec;
+    tni_kv_optimizer *optimizer; /* at most one of the two */
+    tn_kv_updater_fn updater;
+    void *updater_arg;
+} tni_kv;
+#define TNI_KV_NUMBERS 1
+#define TNI_KV_TEXTS 2
+
+tn_status tni_kv_create(tni_context *c, const char *type, tni_kv **out);
+void tni_kv_destroy(tni_kv *kv); /* NULL is fine */
+/* "WHAT needs the plugin PLUGIN, which is not installed": TN_E_UNSUPPORTED */
+tn_status tni_kv_missing(const char *what, const char *plugin);
+tn_status tni_kv_find(const tni_kv *kv, const tn_kv_item *item, tni_kv_key **out); /* TN_E_KEY */
+/* [owner] As the public calls; arrays are of the context, lists complete. */
+tn_status tni_kv_init(tni_kv *kv, uint32_t count, const tn_kv_item *items);
+tn_status tni_kv_assign(tni_kv *kv, uint32_t count, const tn_kv_item *items);
+tn_status tni_kv_push(tni_kv *kv, uint32_t count, const tn_kv_item *items);
+tn_status tni_kv_pull(tni_kv *kv, bool sparse, uint32_t count, const tn_kv_item *items);
+tn_status tni_kv_broadcast(tni_kv *kv, uint32_t count, const tn_kv_item *items);
+/* What of a pull can be wrong. */
+tn_status tni_kv_pull_check(tni_kv *kv, uint32_t count, const tn_kv_item *items);
+tn_status tni_kv_optimizer_take(tni_kv *kv, const char *name, const char *const *params);
+tn_status tni_kv_param(tni_kv *kv, const tn_kv_item *item, const char *param, double value);
+tn_status tni_kv_rows(tni_kv *kv, uint32_t count, const tn_kv_item *items, tni_array **out);
+tn_status tni_kv_state(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array **out);
+
+/* ---- states.c ------------------------------------------------------------------------------------------ */
+
+tn_status tni_kv_save(tni_kv *kv, const char *path);
+tn_status tni_kv_load(tni_kv *kv, const char *path);
+
+/* ---- reduce.c: sums ------------------------------------------------------------------------------------ */
+
+/* Queues into = the sum of `count` dense values of its shape and type, on any devices. `held`: a failure that
+ * `into` has already keeps it as it is; without, it is forgotten. */
+tn_status tni_kv_sum(tni_array *into, uint32_t count, tni_array *const *values, int32_t priority, bool held);
+/* The same of what comes out of the codec, each value with its residual; `into` and residuals on the host. */
+tn_status tni_kv_sum_coded(const tni_kv_codec *codec, tni_kv_key *key, tni_array *into, uint32_t count,
+                           tni_array *const *values, int32_t priority);
+/* Queues nothing but an order: if one of the first arrays has failed, all of the others are left as they are,
+ * and fail. `read_count` 0: the others' failures are forgotten. */
+tn_status tni_kv_gate(tni_context *c, uint32_t read_count, uint32_t write_count, tni_array *const *arrays);
+
+#endif

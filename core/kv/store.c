@@ -1,0 +1,706 @@
+/*
+ * The store within a process: keys, and what calls do with them. A call looks at its whole list before it
+ * queues anything, so a wrong item leaves all as it was.
+ *
+ * A push of several keys moves all of their values or none: a gate stands between the gradients and the
+ * values (tni_kv_gate), and what fails before it leaves the values unmoved, and marked as failed.
+ */
+#include "kv/kv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const tni_kv_type types[] = {
+    {"local", NULL, false},
+    {"device", NULL, true},
+    {"nccl", "nccl", true},
+    {"dist_sync", "kv-zmq", false},
+    {"dist_async", "kv-zmq", false},
+    {"dist_sync_device", "kv-zmq", true},
+    {"dist_async_device", "kv-zmq", true},
+};
+enum { TYPES = sizeof types / sizeof *types };
+
+#define E_PLUGIN 1401u /* TN number: a type whose plugin is not here */
+
+tn_status tni_kv_missing(const char *what, const char *plugin)
+{
+    return tni_error_number(E_PLUGIN, TN_E_UNSUPPORTED, "%s needs the plugin %s, which is not installed",
+                            what, plugin);
+}
+
+static tn_status type_find(const char *name, const tni_kv_type **out)
+{
+    const char *names[TYPES + 1] = {NULL};
+    char near[192];
+
+    for (size_t i = 0; i < TYPES; i++) {
+        names[i] = types[i].name;
+        *out = &types[i];
+        if (!strcmp(names[i], name))
+            return TN_OK;
+    }
+    tni_suggest_text(name, names, near, sizeof near);
+    return tni_error(
+        TN_E_KEY,
+        "no store of type \"%.80s\"%s; there are local, device, nccl, dist_sync, dist_async and, "
+        "with sums on devices, dist_sync_device, dist_async_device",
+        name, near);
+}
+
+tn_status tni_kv_create(tni_context *c, const char *type, tni_kv **out)
+{
+    const tni_kv_type *t;
+    char what[64];
+    tni_kv *kv;
+    tn_status st;
+
+    if ((st = type_find(type ? type : tni_option_text(c->options, "kvstore.type"), &t)))
+        return st;
+    if (t->plugin) {
+        (void)snprintf(what, sizeof what, "a store of type %s", t->name);
+        return tni_kv_missing(what, t->plugin);
+    }
+    if (!(kv = tni_zalloc(sizeof *kv)))
+        return TN_E_NOMEM;
+    kv->ctx = c;
+    kv->type = t;
+    if ((st = tni_map_create(TNI_KV_KEYS_MAX, &kv->keys)))
+        tni_free(kv);
+    else
+        *out = kv;
+    return st;
+}
+
+static void residuals_drop(tni_kv_key *key)
+{
+    for (uint32_t i = 0; i < key->residual_count; i++)
+        tni_array_release(key->residuals[i]);
+    key->residual_count = 0;
+}
+
+static void key_destroy(tni_kv_key *key)
+{
+    if (!key)
+        return;
+    residuals_drop(key);
+    tni_free((void *)key->residuals);
+    tni_array_release(key->value);
+    tni_array_release(key->merged);
+    tni_array_release(key->landing);
+    tni_kv_slot_fini(&key->slot);
+    tni_free(key->name);
+    tni_free(key);
+}
+
+void tni_kv_destroy(tni_kv *kv)
+{
+    size_t cursor = 0;
+    void *key;
+
+    while (kv && tni_map_next(kv->keys, &cursor, NULL, &key))
+        key_destroy(key);
+    if (!kv)
+        return;
+    tni_map_destroy(kv->keys);
+    tni_kv_optimizer_destroy(kv->optimizer);
+    tni_free(kv);
+}
+
+/* ---- keys -------------------------------------------------------------------------------------------- */
+
+typedef struct key_text {
+    char digits[24];
+    const char *text; /* in the map */
+} key_text;
+
+static void text_of(const tn_kv_item *item, key_text *out)
+{
+    (void)snprintf(out->digits, sizeof out->digits, "%" PRId64, item->number);
+    out->text = item->name ? item->name : out->digits;
+}
+
+tn_status tni_kv_find(const tni_kv *kv, const tn_kv_item *item, tni_kv_key **out)
+{
+    key_text t;
+    void *key = NULL;
+
+    text_of(item, &t);
+    if (kv->naming && (kv->naming == TNI_KV_TEXTS) != (item->name != NULL))
+        return tni_error(TN_E_KEY, "key %.200s is a %s; all keys of this store are %s", t.text,
+                         item->name ? "text" : "number", item->name ? "numbers" : "texts");
+    if (!tni_map_get(kv->keys, t.text, &key))
+        return tni_error(TN_E_KEY, "key %.200s has no value: init comes before", t.text);
+    *out = key;
+    return TN_OK;
+}
+
+/* What a call may hold of a key. */
+#define HAS_SAME_TYPE 1u
+#define HAS_ONE 2u
+#define MAY_BE_SPARSE 4u
+
+static tn_status array_check(const tni_kv_key *key, const tn_kv_item *item, tni_array *a, uint32_t flags)
+{
+    key_text t;
+    tn_status st;
+
+    text_of(item, &t);
+    if ((st = tni_array_shape_wait(a)))
+        return st;
+    if (a->storage_type != TN_STORAGE_DENSE &&
+        !(flags & MAY_BE_SPARSE && key->sparse && a->storage_type == TN_STORAGE_ROW_SPARSE))
+        return tni_error(TN_E_UNSUPPORTED, "key %.200s: a %s array, where %s is wanted", t.text,
+                         tni_storage_type_name(a->storage_type),
+                         key->sparse ? "row_sparse or dense" : "dense");
+    if (!tni_array_has_shape(key->value, a->ndim, a->shape))
+        return tni_error(TN_E_SHAPE, "key %.200s: an array of another shape than its value", t.text);
+    if (flags & HAS_SAME_TYPE && a->dtype != key->value->dtype)
+        return tni_error(TN_E_DTYPE, "key %.200s is %s, not %s", t.text, tni_dtype_name(key->value->dtype),
+                         tni_dtype_name(a->dtype));
+    return TN_OK;
+}
+
+/* Finds the key of each item, which must fit. `keys`: room for `count`. */
+static tn_status keys_take(tni_kv *kv, uint32_t count, const tn_kv_item *items, bool outs, uint32_t flags,
+                           tni_kv_key **keys)
+{
+    const uint64_t call = ++kv->calls;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < count && !st; i++) {
+        const uint32_t arrays = outs ? items[i].out_count : items[i].value_count;
+        key_text t;
+
+        text_of(&items[i], &t);
+        if ((st = tni_kv_find(kv, &items[i], &keys[i])))
+            break;
+        if (keys[i]->mark == call)
+            return tni_error(TN_E_KEY, "key %.200s is listed twice", t.text);
+        keys[i]->mark = call;
+        if (!arrays || (flags & HAS_ONE && arrays > 1))
+            return tni_error(TN_E_ARG, "key %.200s: %u arrays, %s is wanted", t.text, arrays,
+                             flags & HAS_ONE ? "one" : "one or more");
+        for (uint32_t k = 0; k < arrays && !st; k++)
+            st = array_check(keys[i], &items[i], outs ? items[i].outs[k] : items[i].values[k], flags);
+    }
+    return st;
+}
+
+/* What is queued here is never recorded. */
+typedef struct quiet {
+    bool recording;
+} quiet;
+
+static quiet quiet_begin(void)
+{
+    const quiet q = {tni_scope_get()->recording};
+
+    tni_scope_get()->recording = false;
+    return q;
+}
+
+static tn_status quiet_end(quiet q, tn_status st)
+{
+    tni_scope_get()->recording = q.recording;
+    return st;
+}
+
+static tn_status cast_storage(tni_context *c, tni_array *a, tni_array **out)
+{
+    static const char *const name = "stype", *const text = "default";
+
+    return tni_invoke_text(c, "cast_storage", 1, &a, 1, &name, &text, 1, out, NULL);
+}
+
+/* value = a, whatever its storage type; a failure of the value is forgotten, unless it is `held`. */
+static tn_status value_write(tni_kv *kv, tni_kv_key *key, tni_array *a, int32_t priority, bool held)
+{
+    tni_array *dense = NULL;
+    tn_status st;
+
+    if (a->storage_type == TN_STORAGE_DENSE)
+        tni_array_retain(dense = a);
+    else if ((st = cast_storage(kv->ctx, a, &dense)))
+        return st;
+    st = tni_kv_sum(key->value, 1, &dense, priority, held);
+    tni_array_release(dense);
+    return st;
+}
+
+/* ---- init, assign ------------------------------------------------------------------------------------ */
+
+static tn_status key_make(tni_kv *kv, const tn_kv_item *item, tni_kv_key **out)
+{
+    tni_array *a = item->values[0];
+    tni_device *device = a->storage->device;
+    tni_kv_key *key = tni_zalloc(sizeof *key);
+    tn_status st = key ? TN_OK : TN_E_NOMEM;
+
+    if (st)
+        return st;
+    key->number = item->number;
+    key->slot = (tni_kv_slot){.lr_mult = 1, .wd_mult = 1};
+    key->sparse = a->storage_type == TN_STORAGE_ROW_SPARSE;
+    if (item->name && !(key->name = tni_strdup(item->name)))
+        st = TN_E_NOMEM;
+    if (!st && !(kv->type->device && !device->host))
+        st = tni_device_get(kv->ctx->devices, "cpu", 0, &device);
+    if (!st &&
+        !(st = tni_array_create(kv->ctx->space, device, a->dtype, a->ndim, a->shape, "kvstore", &key->value)))
+        st = value_write(kv, key, a, item->priority, false);
+    if (st)
+        key_destroy(key);
+    else
+        *out = key;
+    return st;
+}
+
+static tn_status init_check(const tni_kv *kv, const tn_kv_item *item, int32_t naming)
+{
+    key_text t;
+    tn_status st;
+
+    text_of(item, &t);
+    if (item->value_count != 1 || !item->values[0])
+        return tni_error(TN_E_ARG, "key %.200s: %u first values, one is wanted", t.text, item->value_count);
+    if ((kv->naming ? kv->naming : naming) != (item->name ? TNI_KV_TEXTS : TNI_KV_NUMBERS))
+        return tni_error(TN_E_KEY, "key %.200s: texts and numbers as keys of one store", t.text);
+    if (tni_map_get(kv->keys, t.text, NULL))
+        return tni_error(TN_E_KEY, "key %.200s has a value already, or is listed twice", t.text);
+    if (strlen(t.text) > TN_NAME_MAX)
+        return tni_error(TN_E_KEY, "a key of more than %d bytes", TN_NAME_MAX);
+    if ((st = tni_array_shape_wait(item->values[0])))
+        return st;
+    return item->values[0]->storage_type == TN_STORAGE_CSR
+               ? tni_error(TN_E_UNSUPPORTED, "key %.200s: csr arrays are not stored", t.text)
+               : TN_OK;
+}
+
+static void keys_remove(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        void *key = NULL;
+        key_text t;
+
+        text_of(&items[i], &t);
+        (void)tni_map_get(kv->keys, t.text, &key);
+        (void)tni_map_remove(kv->keys, t.text);
+        key_destroy(key);
+    }
+}
+
+tn_status tni_kv_init(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+{
+    const int32_t naming = count && items[0].name ? TNI_KV_TEXTS : TNI_KV_NUMBERS;
+    const quiet q = quiet_begin();
+    tn_status st = TN_OK;
+    uint32_t made = 0;
+
+    for (; made < count && !st; made += !st) {
+        tni_kv_key *key = NULL;
+        key_text t;
+
+        text_of(&items[made], &t);
+        if ((st = init_check(kv, &items[made], naming)) || (st = key_make(kv, &items[made], &key)))
+            break;
+        if ((st = tni_map_set(kv->keys, t.text, key)))
+            key_destroy(key);
+    }
+    if (st)
+        keys_remove(kv, made, items);
+    else if (count)
+        kv->naming = naming;
+    return quiet_end(q, st);
+}
+
+static uint32_t states_count(const tni_kv_key *key)
+{
+    uint32_t count = 0;
+
+    while (count < TNI_KV_STATES && key->slot.states[count])
+        count++;
+    return count;
+}
+
+/* States that a failed step has left as they were are good again. */
+tn_status tni_kv_assign(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+{
+    tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
+    const quiet q = quiet_begin();
+    tn_status st =
+        keys ? keys_take(kv, count, items, false, HAS_SAME_TYPE | HAS_ONE | MAY_BE_SPARSE, keys) : TN_E_NOMEM;
+
+    for (uint32_t i = 0; i < count && !st; i++) {
+        residuals_drop(keys[i]);
+        if ((st = tni_kv_gate(kv->ctx, 0, states_count(keys[i]), keys[i]->slot.states)))
+            break;
+        st = value_write(kv, keys[i], items[i].values[0], items[i].priority, false);
+    }
+    tni_free((void *)keys);
+    return quiet_end(q, st);
+}
+
+/* ---- push -------------------------------------------------------------------------------------------- */
+
+typedef struct step { /* of one push */
+    tni_kv *kv;
+    uint32_t count, gated; /* gated: in the first part of `gate` */
+    const tn_kv_item *items;
+    tni_kv_key **keys;
+    tni_array **sums; /* one reference each; NULL: the values go into the stored one at once */
+    tni_array **gate; /* what must not have failed, then the stored values */
+} step;
+
+static tn_status codable(const step *s)
+{
+    for (uint32_t i = 0; i < s->count && s->kv->codec.bits; i++)
+        if (s->keys[i]->value->dtype != TN_F32 || s->keys[i]->sparse)
+            return tni_error(TN_E_UNSUPPORTED, "compression is for dense float32, not for %s %s",
+                             s->keys[i]->sparse ? "row_sparse" : "dense",
+                             tni_dtype_name(s->keys[i]->value->dtype));
+    return TN_OK;
+}
+
+static tn_status merged_make(tni_array **merged, tni_array *like, tni_device *device)
+{
+    return *merged ? TN_OK
+                   : tni_array_create(like->storage->space, device, like->dtype, like->ndim, like->shape,
+                                      "kvstore", merged);
+}
+
+/* In fewer bits, each by itself: even one value is rounded. */
+static tn_status sum_coded(const step *s, uint32_t i)
+{
+    tni_kv_key *key = s->keys[i];
+    const tn_kv_item *item = &s->items[i];
+    tni_array *value = key->value, **host;
+    tni_device *cpu;
+    tn_status st;
+
+    host = value->storage->device->host ? &key->merged : &key->landing;
+    if ((st = tni_device_get(s->kv->ctx->devices, "cpu", 0, &cpu)) || (st = merged_make(host, value, cpu)) ||
+        (st = merged_make(&key->merged, value, value->storage->device)) ||
+        (st = tni_kv_sum_coded(&s->kv->codec, key, *host, item->value_count, item->values, item->priority)))
+        return st;
+    if (host == &key->landing)
+        st = tni_array_copy(*host, key->merged);
+    tni_array_retain(s->sums[i] = key->merged);
+    return st;
+}
+
+static tn_status sum_sparse(const step *s, uint32_t i)
+{
+    const tn_kv_item *item = &s->items[i];
+
+    if (item->value_count > 1)
+        return tni_invoke_text(s->kv->ctx, "add_n", item->value_count, item->values, 0, NULL, NULL, 1,
+                               &s->sums[i], NULL);
+    tni_array_retain(s->sums[i] = item->values[0]);
+    return TN_OK;
+}
+
+/* What an updater sees of one value is that array, as it is, where it lies with what is stored. */
+static tn_status sum_queue(const step *s, uint32_t i, bool updates)
+{
+    tni_kv_key *key = s->keys[i];
+    const tn_kv_item *item = &s->items[i];
+    const tni_array *first = item->values[0];
+    tn_status st;
+
+    if (s->kv->codec.bits)
+        return sum_coded(s, i);
+    if (first->storage_type != TN_STORAGE_DENSE)
+        return sum_sparse(s, i);
+    if (!updates)
+        return TN_OK;
+    if (item->value_count == 1 && first->storage->device == key->value->storage->device) {
+        tni_array_retain(s->sums[i] = item->values[0]);
+        return TN_OK;
+    }
+    if ((st = merged_make(&key->merged, key->value, key->value->storage->device)))
+        return st;
+    tni_array_retain(s->sums[i] = key->merged);
+    return tni_kv_sum(key->merged, item->value_count, item->values, item->priority, false);
+}
+
+static tn_status step_gate(step *s)
+{
+    uint64_t room = s->count;
+
+    for (uint32_t i = 0; i < s->count; i++)
+        room += s->sums[i] ? 1 : s->items[i].value_count;
+    if (room > UINT32_MAX)
+        return tni_error(TN_E_ARG, "a push of too many arrays");
+    if (!(s->gate = tni_calloc(room, sizeof(*s->gate))))
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->sums[i])
+            s->gate[s->gated++] = s->sums[i];
+        else
+            for (uint32_t k = 0; k < s->items[i].value_count; k++)
+                s->gate[s->gated++] = s->items[i].values[k];
+    for (uint32_t i = 0; i < s->count; i++)
+        s->gate[s->gated + i] = s->keys[i]->value;
+    return tni_kv_gate(s->kv->ctx, s->gated, s->count, s->gate);
+}
+
+static tn_status step_apply(const step *s, uint32_t i)
+{
+    const tn_kv_item *item = &s->items[i];
+    tni_kv_key *key = s->keys[i];
+    tni_kv *kv = s->kv;
+
+    if (kv->optimizer)
+        return tni_kv_update(kv->optimizer, &key->slot, key->value, s->sums[i]);
+    if (kv->updater) {
+        const tn_kv_item id = {.name = key->name, .number = key->number};
+
+        return kv->updater(kv->updater_arg, &id, s->sums[i], key->value);
+    }
+    if (s->sums[i])
+        return value_write(kv, key, s->sums[i], item->priority, true);
+    return tni_kv_sum(key->value, item->value_count, item->values, item->priority, true);
+}
+
+/* Values of one key are of one storage type. */
+static tn_status alike(const step *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        for (uint32_t k = 1; k < s->items[i].value_count; k++)
+            if (s->items[i].values[k]->storage_type != s->items[i].values[0]->storage_type)
+                return tni_error(TN_E_UNSUPPORTED, "a key's values are dense and sparse");
+    return TN_OK;
+}
+
+tn_status tni_kv_push(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+{
+    step s = {.kv = kv, .count = count, .items = items};
+    const quiet q = quiet_begin();
+    tn_status st = TN_OK;
+
+    s.keys = tni_calloc((uint64_t)count + 1, sizeof(*s.keys));
+    s.sums = tni_calloc((uint64_t)count + 1, sizeof(*s.sums));
+    if (!s.keys || !s.sums)
+        st = TN_E_NOMEM;
+    if (!st)
+        st = keys_take(kv, count, items, false, HAS_SAME_TYPE | MAY_BE_SPARSE, s.keys);
+    if (!st && !(st = alike(&s)))
+        st = codable(&s);
+    for (uint32_t i = 0; i < count && !st; i++)
+        st = sum_queue(&s, i, kv->optimizer || kv->updater);
+    if (!st && count)
+        st = step_gate(&s);
+    for (uint32_t i = 0; i < count && !st; i++)
+        st = step_apply(&s, i);
+    for (uint32_t i = 0; s.sums && i < count; i++)
+        tni_array_release(s.sums[i]);
+    tni_free((void *)s.keys);
+    tni_free((void *)s.sums);
+    tni_free((void *)s.gate);
+    return quiet_end(q, st);
+}
+
+/* ---- pull -------------------------------------------------------------------------------------------- */
+
+static tn_status outs_write(const tni_kv_key *key, const tn_kv_item *item)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t k = 0; k < item->out_count && !st; k++) {
+        tni_array *out = item->outs[k];
+        const bool whole = out->flags & TNI_ARRAY_CONTIGUOUS && out->dtype == key->value->dtype &&
+                           out->storage->device->host && key->value->storage->device->host &&
+                           tni_array_bytes(out) == out->storage->bytes;
+
+        if (!tni_array_writable(out))
+            st = tni_error(TN_E_STATE, "the array is memory of others that is read only");
+        else if (whole)
+            st = tni_kv_sum(out, 1, (tni_array *const *)&key->value, item->priority, false);
+        else
+            st = tni_array_copy(key->value, out);
+    }
+    return st;
+}
+
+tn_status tni_kv_pull(tni_kv *kv, bool sparse, uint32_t count, const tn_kv_item *items)
+{
+    tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
+    tn_status st = keys ? keys_take(kv, count, items, true, 0, keys) : TN_E_NOMEM;
+
+    for (uint32_t i = 0; i < count && !st; i++)
+        if (sparse || !keys[i]->sparse)
+            st = outs_write(keys[i], &items[i]);
+    tni_free((void *)keys);
+    return st;
+}
+
+tn_status tni_kv_pull_check(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+{
+    tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
+    const tn_status st = keys ? keys_take(kv, count, items, true, 0, keys) : TN_E_NOMEM;
+
+    tni_free((void *)keys);
+    return st;
+}
+
+tn_status tni_kv_broadcast(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+{
+    const int32_t naming = kv->naming;
+    tn_status st = tni_kv_init(kv, count, items);
+
+    if (st)
+        return st;
+    if (!(st = tni_kv_pull_check(kv, count, items)))
+        return tni_kv_pull(kv, true, count, items);
+    keys_remove(kv, count, items);
+    kv->naming = naming;
+    return st;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------- */
+
+static int by_number(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The ids as they are asked for, each once, in rising order. [waits] */
+static tn_status ids_read(const tni_kv_key *key, tni_array *ids, int64_t **out, int64_t *count)
+{
+    const int64_t rows = key->value->ndim ? key->value->shape[0] : 0;
+    tni_array *whole = NULL;
+    int64_t *list = NULL, kept = 0, all;
+    tn_status st;
+
+    if ((st = tni_array_shape_wait(ids)))
+        return st;
+    if (ids->ndim != 1 || ids->storage_type != TN_STORAGE_DENSE)
+        return tni_error(TN_E_UNSUPPORTED, "ids of rows are a dense vector");
+    all = ids->shape[0];
+    if (!(list = tni_calloc((uint64_t)all + 1, sizeof *list)))
+        return TN_E_NOMEM;
+    if (!(st = tni_array_create(ids->storage->space, ids->storage->device, TN_I64, 1, &all, "kvstore",
+                                &whole)) &&
+        !(st = tni_array_copy(ids, whole)))
+        st = tni_array_read(whole, list, (uint64_t)all * sizeof *list);
+    tni_array_release(whole);
+    qsort(list, (size_t)all, sizeof *list, by_number);
+    if (!st && all && (list[0] < 0 || list[all - 1] >= rows))
+        st = tni_error(TN_E_ARG, "row %" PRId64 " of %" PRId64, list[0] < 0 ? list[0] : list[all - 1], rows);
+    for (int64_t i = 0; i < all && !st; i++)
+        if (!kept || list[kept - 1] != list[i])
+            list[kept++] = list[i];
+    *count = kept;
+    if (st)
+        tni_free(list);
+    else
+        *out = list;
+    return st;
+}
+
+static tn_status rows_take(const tni_kv_key *key, tni_array *ids, tni_array **out)
+{
+    const tni_array *v = key->value;
+    tni_array *aux[2] = {NULL}, *made = NULL, *values = NULL, *host = NULL;
+    int64_t *list = NULL, count = 0;
+    tni_device *cpu = NULL;
+    tn_status st;
+
+    if ((st = tni_device_get(v->storage->space->devices, "cpu", 0, &cpu)) ||
+        (st = ids_read(key, ids, &list, &count)))
+        return st;
+    if (v->storage->device->host)
+        tni_array_retain(host = key->value);
+    else if (!(st = tni_array_create(v->storage->space, cpu, v->dtype, v->ndim, v->shape, "kvstore", &host)))
+        st = tni_array_copy(key->value, host);
+    if (!st && !(st = tni_array_create(v->storage->space, cpu, TN_I64, 1, &count, "kvstore", &aux[0])) &&
+        !(st = tni_array_first_write(aux[0], list, (uint64_t)count * sizeof *list)) &&
+        !(st = tni_array_create_sparse(v->storage->space, cpu, TN_STORAGE_ROW_SPARSE, v->dtype, v->ndim,
+                                       v->shape, aux, &made)) &&
+        !(st = tni_array_values(made, &values)))
+        st = tni_rows_move(host, aux[0], values, false);
+    tni_array_release(values);
+    tni_array_release(aux[0]);
+    tni_array_release(host);
+    tni_free(list);
+    if (st)
+        tni_array_release(made);
+    else
+        *out = made;
+    return st;
+}
+
+tn_status tni_kv_rows(tni_kv *kv, uint32_t count, const tn_kv_item *items, tni_array **out)
+{
+    tni_array **made;
+    uint64_t all = 0, at = 0;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < count; i++)
+        all += items[i].value_count;
+    if (!(made = tni_calloc(all + 1, sizeof(*made))))
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < count && !st; i++) {
+        tni_kv_key *key = NULL;
+
+        if (!(st = tni_kv_find(kv, &items[i], &key)) && !key->sparse)
+            st = tni_error(TN_E_UNSUPPORTED, "rows of a key whose value is dense");
+        for (uint32_t k = 0; k < items[i].value_count && !st; k++)
+            st = rows_take(key, items[i].values[k], &made[at++]);
+    }
+    for (uint64_t i = 0; i < all; i++)
+        if (st)
+            tni_array_release(made[i]);
+        else
+            out[i] = made[i];
+    tni_free((void *)made);
+    return st;
+}
+
+/* ---- updates ----------------------------------------------------------------------------------------- */
+
+tn_status tni_kv_optimizer_take(tni_kv *kv, const char *name, const char *const *params)
+{
+    tni_kv_optimizer *made = NULL;
+    size_t cursor = 0;
+    void *key;
+    tn_status st;
+
+    if (kv->updater)
+        return tni_error(TN_E_STATE, "the store has an updater");
+    if (name && (st = tni_kv_optimizer_create(kv->ctx, name, params, &made)))
+        return st;
+    tni_kv_optimizer_destroy(kv->optimizer);
+    kv->optimizer = made;
+    while (tni_map_next(kv->keys, &cursor, NULL, &key))
+        tni_kv_slot_fini(&((tni_kv_key *)key)->slot);
+    return TN_OK;
+}
+
+tn_status tni_kv_param(tni_kv *kv, const tn_kv_item *item, const char *param, double value)
+{
+    tni_kv_key *key = NULL;
+    tn_status st;
+
+    if (!kv->optimizer)
+        return tni_error(TN_E_STATE, "the store has no optimizer");
+    if (!item)
+        return tni_kv_optimizer_set(kv->optimizer, param, value);
+    if ((st = tni_kv_find(kv, item, &key)))
+        return st;
+    if (!strcmp(param, "steps") && value >= 0 && value <= 9007199254740992.0) {
+        key->slot.steps = (uint64_t)value;
+        return TN_OK;
+    }
+    if (strcmp(param, "lr_mult") != 0 && strcmp(param, "wd_mult") != 0)
+        return tni_error(TN_E_ATTR, "a key has lr_mult, wd_mult and steps, no %.80s", param);
+    if (!(value >= 0 && value <= 1e30))
+        return tni_error(TN_E_ATTR, "%s is %g, a number from 0 on is needed", param, value);
+    *(*param == 'l' ? &key->slot.lr_mult : &key->slot.wd_mult) = value;
+    return TN_OK;
+}

@@ -1,0 +1,172 @@
+/*
+ * Several devices: device.default is a list, and a net has its parameters once on each, made when a call
+ * first needs them. A call runs where its first input lies: for its time the parameters' arrays are those of
+ * that device, so layers and programs know nothing of it.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static tn_status device_add(tn_app *app, const char *name)
+{
+    const tn_device *device = NULL;
+
+    if (tnn_check(app, tn_device_get(app->ctx, name, &device), "device.default"))
+        return app->status;
+    for (size_t i = 0; i < app->device_count; i++)
+        if (app->devices[i] == device)
+            return tnn_fail(app, TN_E_ARG, "device.default: %s is listed twice", name);
+    if (app->device_count == TNN_DEVICES_MAX)
+        return tnn_fail(app, TN_E_ARG, "device.default: more than %d devices", TNN_DEVICES_MAX);
+    app->devices[app->device_count++] = device;
+    return TN_OK;
+}
+
+tn_status tnn_devices_open(tn_app *app)
+{
+    const char *at = tn_ctx_option(app->ctx, "device.default");
+    char name[64];
+
+    while (at && !app->status) {
+        size_t length = strcspn(at += strspn(at, " "), ",");
+        const char *next = at[length] ? at + length + 1 : NULL;
+
+        while (length && at[length - 1] == ' ')
+            length--;
+        (void)snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), at);
+        (void)device_add(app, name);
+        at = next;
+    }
+    return app->status;
+}
+
+size_t tn_app_devices(const tn_app *app)
+{
+    return app ? app->device_count : 0;
+}
+
+size_t tnn_device_index(const tn_app *app, tn_array *array)
+{
+    const tn_device *device = app->device_count > 1 ? tn_array_device(array) : NULL;
+    size_t i = device ? app->device_count : 0;
+
+    while (i && app->devices[--i] != device)
+        ;
+    return i;
+}
+
+static tn_array *array_on(tn_app *app, tn_array *array, const tn_device *device)
+{
+    tn_array *copy = NULL;
+
+    if (!array || tn_array_device(array) == device)
+        return array;
+    return tnn_check(app, tn_array_to(app->ctx, array, device, &copy), "copy to another device")
+               ? NULL
+               : tn_app_own(app, copy);
+}
+
+tn_array *tnn_on(tn_app *app, tn_array *array, size_t index)
+{
+    return app->device_count > 1 && tnn_ok(app) ? array_on(app, array, app->devices[index]) : array;
+}
+
+/* Rows of part `index` are those from N * index / count on. */
+tn_array *tn_app_part(tn_app *app, tn_array *array, size_t index)
+{
+    const int64_t *shape = NULL;
+    tn_array *rows = NULL, *whole = NULL;
+    int32_t ndim = 0;
+    int64_t count;
+    tn_status st;
+
+    if (!tnn_ok(app) || !array)
+        return NULL;
+    count = (int64_t)app->device_count;
+    if (index >= app->device_count || tnn_check(app, tn_array_shape(array, &ndim, &shape), "tn_app_part"))
+        return tnn_fail(app, TN_E_ARG, "tn_app_part: part %zu of %zu", index, app->device_count), NULL;
+    if (count == 1)
+        return array;
+    if (ndim < 1 || shape[0] < count)
+        return tnn_fail(app, TN_E_SHAPE, "tn_app_part: a batch of %lld rows for %lld devices",
+                        ndim < 1 ? 0LL : (long long)shape[0], (long long)count),
+               NULL;
+    st = tn_array_slice(array, shape[0] * (int64_t)index / count, shape[0] * (int64_t)(index + 1) / count,
+                        &rows);
+    if (!st)
+        st = tn_array_to(app->ctx, rows, app->devices[index], &whole);
+    tn_array_release(rows);
+    return tnn_check(app, st, "tn_app_part") ? NULL : tn_app_own(app, whole);
+}
+
+/* ---- parameters --------------------------------------------------------------------------------------- */
+
+void tnn_param_copies_drop(tnn_param *p)
+{
+    for (size_t i = 0; p->copies && i + 1 < TNN_DEVICES_MAX; i++)
+        tn_array_release(p->copies[i]);
+    free(p->copies);
+    p->copies = NULL;
+}
+
+tn_array *tnn_param_on(tn_app *app, tnn_param *p, size_t index)
+{
+    tn_array *copy = NULL;
+    tn_status st;
+
+    if (!index || !p->array)
+        return p->array;
+    if (!p->copies && !(p->copies = tnn_alloc(app, TNN_DEVICES_MAX - 1, sizeof(*p->copies))))
+        return NULL;
+    if (p->copies[index - 1])
+        return p->copies[index - 1];
+    st = tn_array_to(app->ctx, p->array, app->devices[index], &copy);
+    if (!st && !p->fixed)
+        st = tn_attach_grad(app->ctx, copy, TN_MODE_WRITE, NULL);
+    if (tnn_check(app, st, "parameter %s", p->full)) {
+        tn_array_release(copy);
+        return NULL;
+    }
+    return p->copies[index - 1] = copy;
+}
+
+/* Twice: as before. */
+static void params_turn(tnn_param *const *params, size_t count, size_t index)
+{
+    for (size_t i = 0; i < count; i++) {
+        tn_array *first = params[i]->array;
+
+        params[i]->array = params[i]->copies[index - 1];
+        params[i]->copies[index - 1] = first;
+    }
+}
+
+tn_status tnn_net_run_on(size_t index, tnn_run_fn run, tn_net *net, tn_array *const *in, tn_array **out)
+{
+    tn_app *app = net->object.app;
+    const tn_device *before;
+    tnn_param **params;
+    size_t count;
+    tn_status st;
+
+    if (tnn_net_collect(net) || tnn_net_valued(net))
+        return app->status;
+    count = net->param_count;
+    if (!(params = tnn_alloc(app, count + 1, sizeof(*params))))
+        return app->status;
+    for (size_t i = 0; i < count && !app->status; i++)
+        if (tnn_param_on(app, params[i] = net->params[i], index) == NULL)
+            (void)tnn_fail(app, TN_E_STATE, "net %s: parameter %s has no values", net->path, params[i]->full);
+    if (!app->status) {
+        params_turn(params, count, index);
+        before = tn_device_use(app->devices[index]);
+        st = run(app, net, in, out);
+        (void)tn_device_use(before);
+        params_turn(params, count, index);
+        if (st && !app->status)
+            (void)tnn_fail(app, st, "net %s", net->path);
+    }
+    free(params);
+    return app->status;
+}

@@ -1,0 +1,55 @@
+/* What the files of a trainer share: trainer.c steps and states, trainer_store.c several devices. */
+#ifndef TN_NN_TRAINER_H
+#define TN_NN_TRAINER_H
+
+#include "optimizers.h"
+#include "tenon/kv.h"
+
+typedef struct slot { /* of one parameter */
+    tnn_param *param;
+    size_t index;                      /* in the net's list */
+    tn_array *states[TNN_RULE_STATES]; /* of a store that updates: its own */
+} slot;
+
+typedef struct update { /* one call of a step, for `count` slots from `first` on */
+    size_t first, count;
+    tn_site *site;
+    uint32_t lr, wd, rescale; /* attributes' indices; lr, wd: one number, or a list of `count` */
+    double rescale_now;
+    double *rates;     /* as the site has them: count learning rates, then count weight decays */
+    tn_array **arrays; /* inputs, then outputs */
+} update;
+
+struct tn_trainer {
+    tnn_object object;
+    tn_net *net;
+    tn_trainer_options o;
+    const tnn_rule *rule;
+    tnn_calls calls;                /* of its formulas */
+    slot *slots;                    /* one per parameter with a gradient; made at the first step */
+    size_t slot_count, param_count; /* param_count: of the net, when they were made */
+    update *updates;
+    size_t update_count;
+    int64_t steps;
+    bool made, many;    /* many: updates go through the rule's operator for many */
+    tn_kv *kv;          /* NULL: one device, and nobody else */
+    bool on_store;      /* which updates */
+    tn_kv_item *items;  /* one per slot: what goes in, and what comes out */
+    tn_array **lists;   /* of them: per slot its gradients, then its arrays, one for each device */
+    uint64_t *versions; /* per slot: of the values that the store, and all devices, have */
+};
+
+/* Opens the store, if there is one to be: behind the slots, before their states. */
+tn_status tnn_store_make(tn_trainer *t);
+void tnn_store_clear(tn_trainer *t);
+/* Of a store that updates: states and steps of a slot. */
+tn_status tnn_store_state(tn_trainer *t, size_t index);
+tn_status tnn_store_steps(tn_trainer *t, size_t index);
+/* Gradients become their sums over all devices. */
+tn_status tnn_store_sum(tn_trainer *t);
+/* The store's step, from gradients to values on all devices. */
+tn_status tnn_store_step(tn_trainer *t, double lr, double rescale);
+/* Values of the first device go to the others. */
+tn_status tnn_store_spread(tn_trainer *t);
+
+#endif

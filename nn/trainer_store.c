@@ -1,0 +1,219 @@
+/*
+ * A trainer over several devices: a parameter store sums the gradients. It updates the values itself, where it
+ * has the optimizer, or the trainer does so on the first device; either way the values of all devices are
+ * the same behind a step.
+ */
+#include "trainer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A store is asked for by name, needed by several devices, or by others whom the option names. */
+static const char *type_of(tn_app *app, const tn_trainer_options *o)
+{
+    const char *type = o->kvstore ? o->kvstore : tn_ctx_option(app->ctx, "kvstore.type");
+    const bool alone = app->device_count == 1 && type && (!strcmp(type, "local") || !strcmp(type, "device"));
+
+    return !o->kvstore && alone ? NULL : type;
+}
+
+static tn_status compress(tn_app *app, tn_trainer *t)
+{
+    const char *type = t->o.compression ? t->o.compression : tn_ctx_option(app->ctx, "kvstore.compress");
+    double threshold = t->o.compression_threshold;
+    char text[32];
+    const char *const params[] = {"type", type, "threshold", text, NULL};
+
+    if (!type || !strcmp(type, "none"))
+        return TN_OK;
+    if (threshold == 0 &&
+        tnn_check(app, tn_ctx_option_float(app->ctx, "kvstore.compress_threshold", &threshold), "trainer"))
+        return app->status;
+    (void)snprintf(text, sizeof text, "%.9g", threshold);
+    return tnn_check(app, tn_kv_set_compression(t->kv, params), "trainer");
+}
+
+/* The optimizer by name and numbers. TN_E_KEY: the store has none of this name. */
+static tn_status optimizer_set(tn_trainer *t)
+{
+    char numbers[TNN_RULE_ATTRS + 2][32];
+    const char *params[2 * TNN_RULE_ATTRS + 8], *when = tnn_rule_when(t->rule);
+    size_t n = tnn_rule_attrs(t->rule, &t->o, numbers, params);
+
+    (void)snprintf(numbers[TNN_RULE_ATTRS], sizeof *numbers, "%.17g", t->o.clip > 0 ? t->o.clip : -1);
+    (void)snprintf(numbers[TNN_RULE_ATTRS + 1], sizeof *numbers, "%.17g",
+                   when && !strcmp(when, "momentum") ? t->o.momentum : (double)t->o.centered);
+    params[n++] = "clip_gradient";
+    params[n++] = numbers[TNN_RULE_ATTRS];
+    if (when) {
+        params[n++] = when;
+        params[n++] = numbers[TNN_RULE_ATTRS + 1];
+    }
+    params[n] = NULL;
+    return tn_kv_set_optimizer(t->kv, t->rule->name, params);
+}
+
+/* Whether the store updates: asked for here, or by the option where it can. */
+static tn_status updates_where(tn_app *app, tn_trainer *t)
+{
+    const bool asked = t->o.update_on_kvstore > 0;
+    int64_t wanted = asked;
+    tn_status st;
+
+    if (!t->o.update_on_kvstore &&
+        tnn_check(app, tn_ctx_option_int(app->ctx, "kvstore.update", &wanted), "trainer"))
+        return app->status;
+    if (!wanted)
+        return TN_OK;
+    if (asked && t->o.clip_norm > 0)
+        return tnn_fail(app, TN_E_ARG,
+                        "trainer: .clip_norm needs the sums of all gradients before the update: "
+                        "not with .update_on_kvstore = 1");
+    if (t->o.clip_norm > 0 || !t->rule->op)
+        st = asked ? tnn_fail(app, TN_E_UNSUPPORTED, "trainer: a store has no optimizer %s", t->rule->name)
+                   : TN_OK;
+    else if (!(st = tnn_check(app, optimizer_set(t), "trainer")))
+        t->on_store = true;
+    return st;
+}
+
+/* Values of slot `i` on all devices, once they differ from what the store has. */
+static tn_status value_send(tn_app *app, tn_trainer *t, size_t i, bool first)
+{
+    const tnn_param *p = t->slots[i].param;
+    tn_kv_item item = t->items[i];
+
+    if (!first && t->versions[i] == p->version)
+        return TN_OK;
+    item.value_count = 1;
+    item.values = &p->array;
+    item.out_count = 0;
+    t->versions[i] = p->version;
+    return tnn_check(app, first ? tn_kv_init(t->kv, 1, &item) : tn_kv_assign(t->kv, 1, &item), "parameter %s",
+                     p->full);
+}
+
+/* The arrays of slot `i` may be new ones since the last step. */
+static tn_status lists_fill(tn_app *app, tn_trainer *t, size_t i)
+{
+    const size_t devices = app->device_count;
+    tn_array **grads = t->lists + 2 * devices * i, **arrays = grads + devices;
+
+    for (size_t k = 0; k < devices; k++)
+        if (!(arrays[k] = tnn_param_on(app, t->slots[i].param, k)) || !(grads[k] = tn_array_grad(arrays[k])))
+            return app->status ? app->status
+                               : tnn_fail(app, TN_E_STATE, "parameter %s has no gradient on device %zu",
+                                          t->slots[i].param->full, k);
+    t->items[i].values = grads;
+    t->items[i].outs = t->on_store ? arrays : grads;
+    t->items[i].value_count = t->items[i].out_count = (uint32_t)devices;
+    return TN_OK;
+}
+
+static tn_status factors_set(tn_app *app, tn_trainer *t, size_t i)
+{
+    const tnn_param *p = t->slots[i].param;
+
+    if (tnn_check(app, tn_kv_set_param(t->kv, &t->items[i], "lr_mult", p->lr_factor), "parameter %s",
+                  p->full))
+        return app->status;
+    return tnn_check(app, tn_kv_set_param(t->kv, &t->items[i], "wd_mult", p->wd_factor), "parameter %s",
+                     p->full);
+}
+
+tn_status tnn_store_make(tn_trainer *t)
+{
+    tn_app *app = t->object.app;
+    const char *type = type_of(app, &t->o);
+
+    if (!type)
+        return TN_OK;
+    if (tnn_check(app, tn_kv_create(app->ctx, type, &t->kv), "trainer") || compress(app, t) ||
+        updates_where(app, t) || !(t->items = tnn_alloc(app, t->slot_count, sizeof *t->items)) ||
+        !(t->lists = tnn_alloc(app, 2 * t->slot_count * app->device_count, sizeof(*t->lists))) ||
+        !(t->versions = tnn_alloc(app, t->slot_count, sizeof *t->versions)))
+        return app->status;
+    for (size_t i = 0; i < t->slot_count; i++) {
+        t->items[i].name = t->slots[i].param->full;
+        t->items[i].priority = -(int32_t)i;
+        if (value_send(app, t, i, true) || (t->on_store && factors_set(app, t, i)))
+            return app->status;
+    }
+    return TN_OK;
+}
+
+void tnn_store_clear(tn_trainer *t)
+{
+    tn_kv_destroy(t->kv);
+    t->kv = NULL;
+    t->on_store = false;
+    free(t->items);
+    free(t->lists);
+    free(t->versions);
+    t->items = NULL;
+    t->lists = NULL;
+    t->versions = NULL;
+}
+
+tn_status tnn_store_state(tn_trainer *t, size_t i)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t k = 0; k < t->rule->states && !st; k++)
+        st = tn_kv_state(t->kv, &t->items[i], k, &t->slots[i].states[k], NULL);
+    return tnn_check(t->object.app, st, "optimizer %s", t->o.optimizer);
+}
+
+tn_status tnn_store_steps(tn_trainer *t, size_t i)
+{
+    return tnn_check(t->object.app, tn_kv_set_param(t->kv, &t->items[i], "steps", (double)t->steps),
+                     "optimizer %s", t->o.optimizer);
+}
+
+/* ---- a step ------------------------------------------------------------------------------------------- */
+
+tn_status tnn_store_sum(tn_trainer *t)
+{
+    tn_app *app = t->object.app;
+
+    for (size_t i = 0; i < t->slot_count; i++)
+        if (lists_fill(app, t, i))
+            return app->status;
+    return tnn_check(app, tn_kv_pushpull(t->kv, (uint32_t)t->slot_count, t->items), "sums of gradients");
+}
+
+static tn_status pushed_pulled(tn_app *app, tn_trainer *t, double lr, double rescale)
+{
+    tn_status st;
+
+    if (!(st = tn_kv_set_param(t->kv, NULL, "lr", lr)) &&
+        !(st = tn_kv_set_param(t->kv, NULL, "wd", t->o.wd)) &&
+        !(st = tn_kv_set_param(t->kv, NULL, "rescale_grad", rescale)))
+        st = tn_kv_pushpull(t->kv, (uint32_t)t->slot_count, t->items);
+    return tnn_check(app, st, "step of the store");
+}
+
+tn_status tnn_store_step(tn_trainer *t, double lr, double rescale)
+{
+    tn_app *app = t->object.app;
+
+    for (size_t i = 0; i < t->slot_count; i++)
+        if (value_send(app, t, i, false) || lists_fill(app, t, i))
+            return app->status;
+    return pushed_pulled(app, t, lr, rescale);
+}
+
+tn_status tnn_store_spread(tn_trainer *t)
+{
+    tn_app *app = t->object.app;
+
+    for (size_t i = 0; i < t->slot_count; i++)
+        for (size_t k = 1; k < app->device_count; k++) {
+            tn_array *copy = tnn_param_on(app, t->slots[i].param, k);
+
+            if (!copy || tnn_check(app, tn_array_copy(t->slots[i].param->array, copy), "parameter %s",
+                                   t->slots[i].param->full))
+                return app->status;
+        }
+    return TN_OK;
+}

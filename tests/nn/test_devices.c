@@ -1,0 +1,361 @@
+/* Nets on several devices: parts of a batch, sums in the store, updates there or by the trainer, states. */
+#include "nn/support.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROWS 8
+#define STEPS 5
+#define ROOM 256
+
+typedef struct bench {
+    tn_app *app;
+    tn_net *net;
+    tn_array *x, *labels;
+} bench;
+
+static bench open_on(const char *setting, const char *more)
+{
+    static const int64_t in[] = {ROWS, 5}, rows[] = {ROWS};
+    static const float classes[ROWS] = {0, 1, 2, 1, 0, 2, 2, 1};
+    bench b = {.app = nn_open(setting, "optimizer.aggregate_num=4", more, NULL)};
+
+    b.net = tn_net_new(b.app);
+    tn_net_dense(b.net, .units = 4, .activation = "tanh");
+    tn_net_batchnorm(b.net);
+    tn_net_dense(b.net, .units = 3);
+    tn_net_init(b.net, .with = "uniform", .scale = 0.5, .seed = 2, .shape = {ROWS, 5});
+    b.x = nn_array(b.app, 2, in, 7);
+    b.labels = tn_app_array(b.app, 1, rows, classes);
+    return b;
+}
+
+/* Forward and backward of each device's part. */
+static void gradients(bench *b)
+{
+    for (size_t k = 0; k < tn_app_devices(b->app); k++) {
+        tn_array *x = tn_app_part(b->app, b->x, k), *labels = tn_app_part(b->app, b->labels, k);
+
+        tn_app_record(b->app);
+        tn_app_backward(b->app, tn_loss_softmax_ce(b->app, tn_net_forward(b->net, x), labels));
+    }
+}
+
+/* Of all parameters, in order. */
+static size_t values(bench *b, float *out)
+{
+    size_t at = 0;
+
+    for (size_t p = 0; p < tn_net_param_count(b->net); p++)
+        at += nn_read(b->app, tn_net_param(b->net, tn_net_param_name(b->net, p)), out + at, ROOM - at);
+    return at;
+}
+
+static void same(const float *a, const float *b, size_t count, const char *what)
+{
+    for (size_t i = 0; i < count; i++)
+        if (memcmp(&a[i], &b[i], sizeof *a) != 0)
+            fail_msg("%s: number %zu is %.9g and %.9g", what, i, (double)a[i], (double)b[i]);
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------ */
+
+static void parts(void **state)
+{
+    bench b = open_on("device.default=cpu:0, cpu:1,cpu:2", NULL);
+    float whole[ROWS * 5], part[ROWS * 5];
+    size_t at = 0;
+
+    (void)state;
+    assert_int_equal(tn_app_devices(b.app), 3);
+    assert_string_equal(tn_app_device(b.app), "cpu:0");
+    assert_int_equal(nn_read(b.app, b.x, whole, ROWS * 5), ROWS * 5);
+    for (size_t k = 0; k < 3; k++) {
+        tn_array *x = tn_app_part(b.app, b.x, k);
+
+        assert_int_equal(tn_device_index(tn_array_device(x)), k);
+        at += nn_read(b.app, x, part + at, ROWS * 5 - at);
+    }
+    assert_int_equal(at, ROWS * 5);
+    same(whole, part, at, "parts");
+    nn_close(b.app);
+    b = open_on("device.default=cpu", NULL);
+    assert_int_equal(tn_app_devices(b.app), 1);
+    assert_ptr_equal(tn_app_part(b.app, b.x, 0), b.x);
+    nn_close(b.app);
+}
+
+static void bad_lists(void **state)
+{
+    static const char *const lists[][2] = {{"device.default=cpu:0,cpu:0", "twice"},
+                                           {"device.default=cpu:0,", "is no device"},
+                                           {"device.default=,cpu:1", "is no device"},
+                                           {"device.default=cpu:0,abacus:1", "abacus"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        tn_app *app = tn_app_open(.name = "devices", .no_environment = 1,
+                                  .settings = (const char *const[]){"plugins.trust=off", lists[i][0], NULL});
+
+        assert_false(tn_app_ok(app));
+        if (!strstr(tn_app_error(app), lists[i][1]))
+            fail_msg("%s: %s", lists[i][0], tn_app_error(app));
+        (void)tn_app_close(app);
+    }
+}
+
+static void bad_parts(void **state)
+{
+    static const int64_t one[] = {1, 2};
+    bench b = open_on("device.default=cpu:0,cpu:1", NULL);
+
+    (void)state;
+    assert_null(tn_app_part(b.app, b.x, 2));
+    nn_close_failed(b.app, "part 2 of 2", 2);
+    b = open_on("device.default=cpu:0,cpu:1", NULL);
+    assert_null(tn_app_part(b.app, nn_array(b.app, 2, one, 1), 0));
+    nn_close_failed(b.app, "1 rows for 2 devices", 1);
+}
+
+/* ---- trainings -------------------------------------------------------------------------------------- */
+
+enum { ON_STORE, BY_TRAINER, HALVES };
+
+static tn_trainer *trainer_of(bench *b, const char *optimizer, int way, const char *store)
+{
+    const bool momentum = strstr(optimizer, "-m") != NULL, centered = strstr(optimizer, "-c") != NULL;
+    char name[16];
+
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(optimizer, "-"), optimizer);
+    return tn_trainer_new(b->net, .optimizer = name, .lr = 0.1, .momentum = momentum ? 0.9 : 0, .wd = 0.01,
+                          .centered = centered, .schedule = "factor", .every = 2, .factor = 0.5,
+                          .kvstore = store, .update_on_kvstore = way == ON_STORE ? 1 : -1);
+}
+
+static size_t trained(const char *setting, const char *more, const char *optimizer, int way,
+                      const char *store, float *out)
+{
+    bench b = open_on(setting, more);
+    tn_trainer *t = trainer_of(&b, optimizer, way, store);
+    size_t count;
+
+    for (int step = 0; step < STEPS; step++) {
+        gradients(&b);
+        if (way == HALVES) {
+            tn_trainer_allreduce_grads(t);
+            tn_trainer_update(t, ROWS);
+        } else {
+            tn_trainer_step(t, ROWS);
+        }
+    }
+    count = values(&b, out);
+    nn_close(b.app);
+    return count;
+}
+
+/* Whoever updates, and wherever the sum is made: the same bits. */
+static void ways(void **state)
+{
+    static const char *const optimizers[] = {"sgd",      "sgd-m",   "nag-m",     "adam", "signum",
+                                             "signum-m", "rmsprop", "rmsprop-c", "ftrl"};
+
+    (void)state;
+    for (size_t o = 0; o < sizeof optimizers / sizeof *optimizers; o++) {
+        static float first[ROOM], other[ROOM];
+        const char *two = "device.default=cpu:0,cpu:1";
+        const size_t count = trained(two, NULL, optimizers[o], BY_TRAINER, "local", first);
+
+        assert_int_equal(trained(two, NULL, optimizers[o], ON_STORE, "local", other), count);
+        same(first, other, count / 2,
+             optimizers[o]); /* gradients differ: the store does not sum them in place */
+        (void)trained(two, NULL, optimizers[o], ON_STORE, "device", other);
+        same(first, other, count, optimizers[o]);
+        (void)trained(two, NULL, optimizers[o], HALVES, "device", other);
+        same(first, other, count, optimizers[o]);
+    }
+}
+
+/* One device with a store is one device; two come to the same but for rounding. */
+static void one_and_two(void **state)
+{
+    static float alone[ROOM], store[ROOM];
+    const size_t count = trained("device.default=cpu", NULL, "sgd-m", BY_TRAINER, NULL, alone);
+
+    (void)state;
+    (void)trained("device.default=cpu", NULL, "sgd-m", ON_STORE, "device", store);
+    same(alone, store, count, "one device");
+}
+
+static void by_formulas(void **state)
+{
+    static float first[ROOM], other[ROOM];
+    bench b = open_on("device.default=cpu:0,cpu:1", NULL);
+    const size_t count = trained("device.default=cpu:0,cpu:1", NULL, "lamb", BY_TRAINER, NULL, first);
+    tn_trainer *t = tn_trainer_new(b.net, .optimizer = "lamb", .lr = 0.1, .wd = 0.01, .schedule = "factor",
+                                   .every = 2, .factor = 0.5);
+
+    (void)state;
+    for (int step = 0; step < STEPS; step++) {
+        gradients(&b);
+        tn_trainer_step(t, ROWS);
+    }
+    (void)values(&b, other);
+    same(first, other, count, "lamb");
+    nn_close(b.app);
+    b = open_on("device.default=cpu:0,cpu:1", NULL);
+    t = tn_trainer_new(b.net, .optimizer = "lamb", .update_on_kvstore = 1);
+    gradients(&b);
+    tn_trainer_step(t, ROWS);
+    nn_close_failed(b.app, "lamb", 1);
+}
+
+/* Devices with streams: wherever the sum is made and whoever updates, the same bits; those of hosts but for
+ * rounding, since other kernels run there. */
+static void on_fake_devices(void **state)
+{
+    static const struct {
+        const char *store;
+        int way;
+    } rows[] = {{"local", ON_STORE}, {"device", ON_STORE}, {"device", BY_TRAINER}, {"local", HALVES}};
+    static float host[ROOM], first[ROOM], fake[ROOM];
+    const char *two = "device.default=fake:0,fake:1";
+    const size_t count = trained("device.default=cpu:0,cpu:1", NULL, "sgd-m", ON_STORE, "local", host);
+
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        (void)trained(two, "plugin.fake.devices=2", "sgd-m", rows[r].way, rows[r].store, r ? fake : first);
+        if (r)
+            same(first, fake, count, rows[r].store);
+    }
+    for (size_t i = 0; i < count; i++)
+        assert_true(fabsf(first[i] - host[i]) < 1e-5f);
+}
+
+/* States go on from where they were, and values that are loaded reach the store and all devices. */
+static void resumed(void **state)
+{
+    static const int wheres[] = {ON_STORE, BY_TRAINER};
+    static float through[ROOM], again[ROOM];
+    char *folder = nn_quick_folder(), states[512], params[512];
+
+    (void)state;
+    (void)snprintf(states, sizeof states, "%s/states", folder);
+    (void)snprintf(params, sizeof params, "%s/params", folder);
+    for (size_t w = 0; w < 2; w++) {
+        bench b = open_on("device.default=cpu:0,cpu:1", NULL);
+        tn_trainer *t = trainer_of(&b, "adam", wheres[w], "local");
+        size_t count;
+
+        for (int step = 0; step < STEPS; step++) {
+            gradients(&b);
+            tn_trainer_step(t, ROWS);
+            if (step == 1) {
+                tn_trainer_save(t, states);
+                tn_net_save(b.net, params);
+            }
+        }
+        count = values(&b, through);
+        tn_net_load_params(b.net, params); /* into the same store */
+        tn_trainer_load(t, states);
+        for (int step = 2; step < STEPS; step++) {
+            gradients(&b);
+            tn_trainer_step(t, ROWS);
+        }
+        (void)values(&b, again);
+        same(through, again, count, "loaded");
+        nn_close(b.app);
+        b = open_on("device.default=cpu:0,cpu:1", NULL); /* into a new one */
+        t = trainer_of(&b, "adam", wheres[w], "local");
+        tn_net_load_params(b.net, params);
+        tn_trainer_load(t, states);
+        for (int step = 2; step < STEPS; step++) {
+            gradients(&b);
+            tn_trainer_step(t, ROWS);
+        }
+        (void)values(&b, again);
+        same(through, again, count, "resumed");
+        nn_close(b.app);
+    }
+    nn_folder_remove(folder);
+}
+
+static void compressed(void **state)
+{
+    static float plain[ROOM], coded[ROOM];
+    bench b = open_on("device.default=cpu:0,cpu:1", NULL);
+    tn_trainer *t = tn_trainer_new(b.net, .lr = 0.1, .kvstore = "device", .compression = "2bit",
+                                   .compression_threshold = 0.25);
+    size_t count = trained("device.default=cpu:0,cpu:1", NULL, "sgd", ON_STORE, "device", plain);
+
+    (void)state;
+    for (int step = 0; step < STEPS; step++) {
+        gradients(&b);
+        tn_trainer_step(t, ROWS);
+    }
+    (void)values(&b, coded);
+    assert_true(memcmp(plain, coded, count * sizeof *plain) != 0);
+    nn_close(b.app);
+    (void)trained("device.default=cpu:0,cpu:1", "kvstore.compress=1bit", "sgd", ON_STORE, "device", coded);
+    b = open_on("device.default=cpu:0,cpu:1", "kvstore.compress=2bit");
+    t = tn_trainer_new(b.net, .lr = 0.1);
+    gradients(&b);
+    tn_trainer_step(t, ROWS);
+    nn_close_failed(b.app, "type local does not compress", 1);
+}
+
+/* ---- wrong ------------------------------------------------------------------------------------------ */
+
+static void wrong(void **state)
+{
+    static const struct {
+        const char *store, *compression, *says;
+        int32_t where;
+        double norm;
+        int code;
+    } rows[] = {
+        {"locl", NULL, "locl", 0, 0, 2},
+        {NULL, "4bit", "4bit", 0, 0, 2},
+        {NULL, NULL, "update_on_kvstore", 2, 0, 2},
+        {"nccl", NULL, "nccl", 0, 0, 3},
+        {"dist_sync", NULL, "kv-zmq", 0, 0, 3},
+        {NULL, NULL, "clip_norm", 1, 1, 2},
+    };
+
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        bench b = open_on("device.default=cpu:0,cpu:1", NULL);
+        tn_trainer *t =
+            tn_trainer_new(b.net, .lr = 0.1, .kvstore = rows[r].store, .compression = rows[r].compression,
+                           .update_on_kvstore = rows[r].where, .clip_norm = rows[r].norm);
+
+        gradients(&b);
+        tn_trainer_step(t, ROWS);
+        nn_close_failed(b.app, rows[r].says, rows[r].code);
+    }
+    for (int half = 0; half < 2; half++) {
+        bench b = open_on("device.default=cpu:0,cpu:1", NULL);
+        tn_trainer *t = tn_trainer_new(b.net, .lr = 0.1);
+
+        gradients(&b);
+        if (half)
+            tn_trainer_update(t, ROWS);
+        else
+            tn_trainer_allreduce_grads(t);
+        nn_close_failed(b.app, "update_on_kvstore", 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts),           cmocka_unit_test(bad_lists),
+        cmocka_unit_test(bad_parts),       cmocka_unit_test(ways),
+        cmocka_unit_test(one_and_two),     cmocka_unit_test(by_formulas),
+        cmocka_unit_test(on_fake_devices), cmocka_unit_test(resumed),
+        cmocka_unit_test(compressed),      cmocka_unit_test(wrong),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
