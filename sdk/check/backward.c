@@ -264,7 +264,7 @@ static bool forward_visit(chk_lab *lab, const chk_problem *p, void *arg)
             (lab->side.kernel && !chk_kernel_matches(lab, lab->side.kernel, made)))
             continue;
         r->made++;
-        r->go_on = r->visit(lab, made, r->arg);
+        r->go_on = !chk_is_wanted(lab, made) || r->visit(lab, made, r->arg);
     }
     return r->go_on;
 }

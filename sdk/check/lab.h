@@ -60,6 +60,8 @@ typedef struct chk_lab {
     bool is_reference; /* the plugin under test is the reference */
     chk_arena arena;
     int64_t grow;  /* shapes have so many times the usual elements; 0: 1 */
+    bool several;  /* problems for several threads are wanted, */
+    bool is_alone; /* and one was none */
     bool declined; /* the kernel declined a problem */
 } chk_lab;
 
