@@ -170,7 +170,7 @@ uint32_t chk_attr_others(chk_arena *a, const tn_attr_def *def, tn_value now, tn_
 typedef struct vary {
     generator *g;
     const tn_attr_def *def;
-    uint32_t index, count;
+    uint32_t index, count, most;
     chk_base *bases;
     tn_value value;
     const char *text; /* of the value */
@@ -190,8 +190,8 @@ static bool base_vary(void *arg, const char *text)
     const chk_base *first = &v->bases[0];
     chk_base *b = &v->bases[v->count];
 
-    if (v->count == CHK_BASES_MAX || !value_read(v, text))
-        return v->count == CHK_BASES_MAX;
+    if (v->count == v->most || !value_read(v, text))
+        return v->count == v->most;
     if (v->value == first->attrs.values[v->index])
         return false;
     *b = *first;
@@ -254,13 +254,15 @@ static void shape_read(const char *text, chk_base *b)
 uint32_t chk_bases(generator *g, chk_base *out)
 {
     const tn_kernel *k = g->lab->side.kernel;
-    vary v = {.g = g, .bases = out};
+    vary v = {.g = g, .bases = out, .most = g->bases_most ? g->bases_most : CHK_BASES_MAX};
 
-    for (const chk_hint *h = chk_hints; h->op && v.count < CHK_BASES_MAX / 2; h++) {
+    for (const chk_hint *h = chk_hints; h->op && v.count < CHK_BASES_MAX / 2 && v.count < v.most; h++) {
         chk_base *b = &out[v.count];
 
+        if (strcmp(h->op, g->op->name))
+            continue;
         memset(b, 0, sizeof *b);
-        if (strcmp(h->op, g->op->name) || !chk_attrs_parse(&g->lab->arena, g->op, h->attrs, &b->attrs))
+        if (!chk_attrs_parse(&g->lab->arena, g->op, h->attrs, &b->attrs))
             continue;
         shape_read(h->shape, b);
         v.count++;
@@ -271,7 +273,7 @@ uint32_t chk_bases(generator *g, chk_base *out)
             return 0;
         v.count = 1;
     }
-    for (v.index = 0; v.index < out[0].attrs.count; v.index++) {
+    for (v.index = 0; v.index < out[0].attrs.count && v.count < v.most; v.index++) {
         v.def = &g->op->attrs[v.index];
         if (k && !strcmp(k->op, g->op->name) && v.def->since > k->op_version_max)
             continue; /* an older kernel is offered its default alone */

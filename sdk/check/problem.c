@@ -92,11 +92,25 @@ static tn_shape grown(const generator *g, tn_shape s)
     return s;
 }
 
+/* The work grows with the square of the elements. */
+static bool is_steep(const generator *g)
+{
+    static const char *const steep[] = {"_npi_polyval", "_npi_svd", "_npi_pinv", "_npi_pinv_scalar_rcond",
+                                        "_npi_norm"};
+
+    for (uint32_t i = 0; i < COUNT(steep); i++)
+        if (!strcmp(steep[i], g->op->name))
+            return true;
+    return false;
+}
+
 static tn_shape shape_of(const generator *g, const shape_row *row)
 {
     tn_shape s = {.ndim = row->ndim};
 
     memcpy(s.dim, row->dim, sizeof row->dim);
+    if (g->what == CHK_PROBLEMS_BROAD && s.ndim < 3 && is_steep(g))
+        s.dim[0] = (s.dim[0] * ELEMENTS_STEEP / ELEMENTS_BROAD) | 1;
     return grown(g, s);
 }
 
@@ -487,12 +501,6 @@ static void shapes_with(generator *g, const chk_attrs *attrs, const shape_row *r
     }
 }
 
-/* Each element of one input meets each of the other. */
-static bool is_steep(const tn_op *op)
-{
-    return !strcmp(op->name, "_npi_polyval");
-}
-
 /* The smaller size is enough for a kernel that shares it out to several threads; so it is for one that does not
  * share out the larger one either. */
 static void large_problems(generator *g, const chk_attrs *attrs, uint32_t ranks_most, uint32_t mask)
@@ -540,7 +548,7 @@ static void own_shape(generator *g, const chk_base *b, uint32_t mask)
         if (g->what == CHK_PROBLEMS_DOUBLED && s.ndim)
             s.dim[0] *= DOUBLED_FIRST;
         if (g->what == CHK_PROBLEMS_BROAD && s.ndim)
-            s.dim[0] = (s.dim[0] * (is_steep(g->op) ? ELEMENTS_STEEP : ELEMENTS_BROAD) /
+            s.dim[0] = (s.dim[0] * (is_steep(g) ? ELEMENTS_STEEP : ELEMENTS_BROAD) /
                         (chk_shape_elements(&s, INT64_MAX) + 1)) |
                        1;
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
