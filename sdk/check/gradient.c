@@ -37,7 +37,7 @@ typedef struct point {
 
 static double weight_of(uint32_t o, int64_t k, uint64_t seed)
 {
-    return cos(1.7 * (double)k + o + (double)(seed % 97)) + 0.3;
+    return (double)(chk_mix(seed * 193 + o * 6007u + (uint64_t)k) >> 11) / 4503599627370496.0 - 0.7;
 }
 
 static double direction_of(uint32_t i, int64_t k, uint64_t seed)
@@ -74,7 +74,8 @@ static tn_status invoke(chk_lab *lab, const walk *w, const chk_problem *p, point
                              .attrs = chk_attr_pairs(&lab->arena, p),
                              .in = x->in};
 
-    (void)tn_random_seed(w->ctx, lab->env->seed, NULL);
+    if (p->op->effects & TN_EFFECT_RANDOM || p->op->exec == TN_EXEC_SUBGRAPH)
+        (void)tn_random_seed(w->ctx, lab->env->seed, NULL);
     if (p->op->exec == TN_EXEC_SUBGRAPH)
         return chk_bodies_invoke(w->ctx, p, call.attrs, x->in, x->out, &x->out_count);
     return tn_invoke_text(w->ctx, &call, CHK_ARGS_MAX, x->out, &x->out_count);

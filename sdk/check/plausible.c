@@ -9,12 +9,28 @@
 
 #define CHK_CASE(op, attrs, shape, values) {op, attrs, shape, values},
 
-const chk_hint chk_hints[] = {
+static const chk_hint hints[] = {
 #include "cases.list"
-    {NULL, NULL, NULL, NULL},
 };
 
 #undef CHK_CASE
+
+/* An operator is asked for many times in a row. */
+const chk_hint *const *chk_hints_of(const char *op)
+{
+    static const chk_hint *rows[CHK_HINTS_MAX + 1];
+    static char known[200];
+    size_t count = 0;
+
+    if (!strcmp(known, op))
+        return rows;
+    for (size_t i = 0; i < sizeof hints / sizeof *hints && count < CHK_HINTS_MAX; i++)
+        if (!strcmp(hints[i].op, op))
+            rows[count++] = &hints[i];
+    rows[count] = NULL;
+    (void)snprintf(known, sizeof known, "%s", op);
+    return rows;
+}
 
 #define RANGE_MOST 16 /* of an attribute whose last value is tried */
 
@@ -256,15 +272,13 @@ uint32_t chk_bases(generator *g, chk_base *out)
     const tn_kernel *k = g->lab->side.kernel;
     vary v = {.g = g, .bases = out, .most = g->bases_most ? g->bases_most : CHK_BASES_MAX};
 
-    for (const chk_hint *h = chk_hints; h->op && v.count < CHK_BASES_MAX / 2 && v.count < v.most; h++) {
+    for (const chk_hint *const *h = chk_hints_of(g->op->name); *h && v.count < v.most; h++) {
         chk_base *b = &out[v.count];
 
-        if (strcmp(h->op, g->op->name))
-            continue;
         memset(b, 0, sizeof *b);
-        if (!chk_attrs_parse(&g->lab->arena, g->op, h->attrs, &b->attrs))
+        if (!chk_attrs_parse(&g->lab->arena, g->op, (*h)->attrs, &b->attrs))
             continue;
-        shape_read(h->shape, b);
+        shape_read((*h)->shape, b);
         v.count++;
     }
     if (!v.count) {

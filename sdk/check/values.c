@@ -19,33 +19,37 @@ bool chk_is_unsigned(int32_t dtype)
            dtype == TN_U4;
 }
 
-double chk_get(const void *data, int32_t dtype, int64_t index)
+static double other_get(const void *data, int32_t dtype, int64_t index)
 {
     const uint64_t bytes = tn_dtype_bytes(dtype), above = 64 - 8 * bytes;
-    const char *at = (const char *)data + (uint64_t)index * bytes;
     union {
         uint64_t raw;
-        double f64;
-        float f32;
         uint16_t half;
     } v = {0}; /* little end first */
 
-    if (dtype == TN_F32) {
-        memcpy(&v.f32, at, sizeof v.f32);
-        return (double)v.f32;
-    }
-    if (dtype == TN_F64) {
-        memcpy(&v.f64, at, sizeof v.f64);
-        return v.f64;
-    }
     if (tn_dtype_bits(dtype) < 8)
         return tn_packed_get(data, dtype, index);
-    memcpy(&v, at, (size_t)bytes);
+    memcpy(&v, (const char *)data + (uint64_t)index * bytes, (size_t)bytes);
     if (dtype == TN_F16)
         return tn_f16_load(v.half);
     if (dtype == TN_BF16)
         return tn_bf16_load(v.half);
     return chk_is_unsigned(dtype) ? (double)v.raw : (double)((int64_t)(v.raw << above) >> above);
+}
+
+double chk_get(const void *data, int32_t dtype, int64_t index)
+{
+    float single;
+    double v;
+
+    if (dtype == TN_F32) {
+        memcpy(&single, (const char *)data + 4 * index, sizeof single);
+        return (double)single;
+    }
+    if (dtype != TN_F64)
+        return other_get(data, dtype, index);
+    memcpy(&v, (const char *)data + 8 * index, sizeof v);
+    return v;
 }
 
 static void half_set(char *at, int32_t dtype, double value)
