@@ -21,16 +21,16 @@ typedef struct vertex {
     const tn_op *op; /* NULL: an input or a head */
     const chk_problem *problem;
     chk_attrs attrs;
-    tn_edge in[CHK_ARGS_MAX];
+    tn_edge *in;
     uint32_t in_count, out_count;
     bool computed, failed;
-    value out[CHK_ARGS_MAX];
+    value *out;
 } vertex;
 
 typedef struct tape {
     chk_lab *lab;
     const chk_problem *forward;
-    vertex inputs[CHK_ARGS_MAX], heads[CHK_ARGS_MAX], self;
+    vertex *inputs, *heads, self;
     vertex *emitted[EMITTED_MAX];
     uint32_t emitted_count, in_count, visible_count;
     const char *looked_for; /* names only: */
@@ -88,6 +88,7 @@ static tn_status grad_emit(tn_grad *g, const tn_emit *e, tn_edge *out)
     }
     v->op = chk_op_find(t->lab, e->op);
     v->in_count = e->in_count;
+    v->in = chk_take(&t->lab->arena, (e->in_count + 1u) * sizeof *e->in);
     memcpy(v->in, e->in, e->in_count * sizeof *e->in);
     v->failed =
         !v->op || !chk_attrs_inherit(&t->lab->arena, v->op, t->forward->op, &t->forward->attrs, e, &v->attrs);
@@ -109,6 +110,16 @@ static const tn_grad_ops grad_ops = {.struct_size = (uint32_t)TN_END(tn_grad_ops
                                      .needs = grad_needs,
                                      .emit = grad_emit,
                                      .set = grad_set};
+
+static tape *tape_make(chk_lab *lab, const chk_args *args)
+{
+    tape *t = chk_take(&lab->arena, sizeof *t);
+
+    t->lab = lab;
+    t->inputs = chk_take(&lab->arena, (args->in_count + args->out_count + 1u) * sizeof *t->inputs);
+    t->heads = t->inputs + args->in_count;
+    return t;
+}
 
 static tn_status gradient_call(tape *t, const tn_op *op, const chk_attrs *attrs, const chk_args *args)
 {
@@ -185,6 +196,7 @@ static bool vertex_run(tape *t, vertex *v, const chk_problem *p)
     if (chk_outputs_of(t->lab, &side, p, &outputs, &err))
         return false;
     v->out_count = p->f.args.out_count;
+    v->out = chk_take(&t->lab->arena, (v->out_count + 1u) * sizeof *v->out);
     for (uint32_t o = 0; o < v->out_count; o++)
         v->out[o] = (value){p->f.shape[chk_out(&p->f, o)], p->f.dtype[chk_out(&p->f, o)], outputs.data[o]};
     return true;
@@ -206,24 +218,24 @@ static bool vertex_compute(tape *t, vertex *v)
     return !v->failed;
 }
 
-static void vertex_set(vertex *v, const tn_shape *s, int32_t dtype, void *data)
+static void vertex_set(tape *t, vertex *v, const tn_shape *s, int32_t dtype, void *data)
 {
     v->computed = true;
     v->out_count = 1;
-    v->out[0] = (value){*s, dtype, data};
+    v->out = chk_take(&t->lab->arena, sizeof *v->out);
+    *v->out = (value){*s, dtype, data};
 }
 
-static void tape_fill(tape *t, chk_lab *lab, const chk_problem *p)
+static tape *tape_of(chk_lab *lab, const chk_problem *p)
 {
     const chk_facts *f = &p->f;
+    tape *t = tape_make(lab, &f->args);
 
-    memset(t, 0, sizeof *t);
-    t->lab = lab;
     t->forward = p;
     t->self.op = p->op;
     t->self.problem = p;
     for (uint32_t i = 0; i < f->args.in_count; i++)
-        vertex_set(&t->inputs[i], &f->shape[i], f->dtype[i], p->in_data[i]);
+        vertex_set(t, &t->inputs[i], &f->shape[i], f->dtype[i], p->in_data[i]);
     for (uint32_t o = 0; o < f->args.out_count; o++) {
         const tn_shape *shape = &f->shape[chk_out(f, o)];
         const int32_t dtype = f->dtype[chk_out(f, o)];
@@ -233,8 +245,9 @@ static void tape_fill(tape *t, chk_lab *lab, const chk_problem *p)
         if (count < 0)
             continue;
         chk_fill(data, dtype, count, chk_is_float(dtype) ? -1 : 0, 2, chk_mix(lab->env->seed + 1000 + o));
-        vertex_set(&t->heads[o], shape, dtype, data);
+        vertex_set(t, &t->heads[o], shape, dtype, data);
     }
+    return t;
 }
 
 /* ---- visits ------------------------------------------------------------------------------------------ */
@@ -253,8 +266,7 @@ static bool forward_visit(chk_lab *lab, const chk_problem *p, void *arg)
 
     if (p->resizes)
         return true;
-    t = chk_take(&lab->arena, sizeof *t);
-    tape_fill(t, lab, p);
+    t = tape_of(lab, p);
     if (gradient_call(t, p->op, &p->attrs, &p->f.args))
         return true;
     for (uint32_t k = 0; k < t->emitted_count && r->go_on; k++) {
@@ -264,7 +276,7 @@ static bool forward_visit(chk_lab *lab, const chk_problem *p, void *arg)
             (lab->side.kernel && !chk_kernel_matches(lab, lab->side.kernel, made)))
             continue;
         r->made++;
-        r->go_on = r->visit(lab, made, r->arg);
+        r->go_on = !chk_is_wanted(lab, made) || r->visit(lab, made, r->arg);
     }
     return r->go_on;
 }
@@ -273,7 +285,7 @@ static bool forward_visit(chk_lab *lab, const chk_problem *p, void *arg)
 static bool emits(chk_lab *lab, const tn_op *op, const char *name)
 {
     const chk_mark mark = chk_mark_set(&lab->arena);
-    generator g = {.lab = lab, .op = op};
+    generator g = {.lab = lab, .op = op, .bases_most = 3};
     chk_base *bases;
     tape *t;
     uint32_t count;
@@ -284,12 +296,12 @@ static bool emits(chk_lab *lab, const tn_op *op, const char *name)
     if (op->gradient && op->struct_size >= TN_END(tn_op, gradient) && op != lab->op) {
         bases = chk_take(&lab->arena, CHK_BASES_MAX * sizeof *bases);
         count = chk_bases(&g, bases);
-        for (uint32_t i = 0; i < count && i < 3 && !found; i++) {
-            t = chk_take(&lab->arena, sizeof *t);
-            t->lab = lab;
+        for (uint32_t i = 0; i < count && !found; i++) {
+            if (chk_infer_args(op, &bases[i].attrs, 2, &args, &err))
+                continue;
+            t = tape_make(lab, &args);
             t->looked_for = name;
-            if (!chk_infer_args(op, &bases[i].attrs, 2, &args, &err))
-                (void)gradient_call(t, op, &bases[i].attrs, &args);
+            (void)gradient_call(t, op, &bases[i].attrs, &args);
             found = t->found;
         }
     }

@@ -91,10 +91,12 @@ void chk_case_init(chk_case *c, const chk_test *test, int pipe)
 void chk_case_next(chk_case *c, const chk_test *test)
 {
     const tn_plugin *descriptor = c->descriptor;
+    chk_verdict *twin = c->twin;
     tn_ctx *given = c->given;
     void *handle = c->handle;
 
     chk_case_init(c, test, c->pipe);
+    c->twin = twin;
     c->descriptor = descriptor;
     c->given = given;
     c->handle = handle;
@@ -110,8 +112,7 @@ void chk_case_run(chk_env *env, const chk_options *options)
     c->jumps = false;
     (void)fflush(NULL);
     chk_verdict_send(c);
-    if (chk_twin_is_second(env))
-        _exit(0);
+    chk_twin_end(env);
 }
 
 /* ---- subjects ---- */

@@ -9,7 +9,7 @@
  * A *test* is a row of tests.list: group, name, the rule it proves, and a function. Tests of kernels,
  * operators and pools run once for each of those: that is a *case*, named group/test/subject. A case runs in
  * a child with a time limit, so that a crash or a hang is a result, not the end. Most cases have their child
- * to themselves; those of rows of CHK_MANY share one, until the first of them that fails.
+ * to themselves; those of rows of CHK_MANY and CHK_TWIN share one, until the first of them that fails.
  */
 #ifndef TN_CHECK_H
 #define TN_CHECK_H
@@ -172,8 +172,8 @@ uint64_t chk_random(chk_env *env); /* of the case's seed; the case's own thread 
 /* ---- twin.c: a case in two processes ---------------------------------------------------------- */
 
 /*
- * Rows of CHK_TWIN run in two processes that parted before either had a context or the plugin. The test asks
- * which one it is in. The second one writes notes and returns, the first one waits for its end and reads
+ * Cases of CHK_TWIN rows run in two processes that parted before either had a context or the plugin. The test
+ * asks which one it is in. The second one writes notes and returns, the first one waits for that and reads
  * them; a defect that the second one comes across is the case's.
  */
 typedef struct chk_twin chk_twin;

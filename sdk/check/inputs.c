@@ -56,9 +56,8 @@ void chk_problem_values(chk_lab *lab, chk_problem *p, uint64_t seed)
 {
     const char *values = NULL;
 
-    for (const chk_hint *h = chk_hints; h->op; h++)
-        if (!strcmp(h->op, p->op->name) && h->values)
-            values = h->values;
+    for (const chk_hint *const *h = chk_hints_of(p->op->name); *h; h++)
+        values = (*h)->values ? (*h)->values : values;
     for (uint32_t i = 0; i < p->f.args.in_count; i++) {
         const int32_t dtype = p->f.dtype[i];
         const int64_t count = chk_elements(p, i);

@@ -53,7 +53,7 @@ typedef struct chk_case {
     chk_verdict *twin; /* of the second process of a case: where its verdict goes instead */
     atomic_uint_fast64_t counted;
     atomic_int speaker; /* the thread that says the verdict, which is the first one; 0: none yet */
-    uint64_t random; /* of the case's numbers the next */
+    uint64_t random;    /* of the case's numbers the next */
     const char *bounds_rule, *read_only_rule, *fault_who;
     void *handle; /* of dlopen */
     const tn_plugin *descriptor;
@@ -84,10 +84,14 @@ uint64_t chk_init_ns(chk_env *env, chk_host *host, tn_status *st, tn_err *err);
 
 /* ---- twin.c ---- */
 
-void chk_twin_part(chk_env *env); /* the case in two */
-/* In the first: waits for the end of the second one, whose verdict counts. In the second, and where there is
- * none: nothing. */
+#define CHK_TWIN_CASES 16u        /* of one pair of processes at most */
+void chk_twin_part(chk_env *env); /* the process in two; the two go on to the next case where they are */
+/* In the first: waits until the second one is through with the case; what it failed by is the verdict. In the
+ * second, and where there is none: nothing. */
 void chk_twin_await(chk_env *env);
+void chk_twin_join(
+    chk_env *env);               /* in the first, behind its last case: waits for the end of the second one */
+void chk_twin_end(chk_env *env); /* in the second: it is through with the case; else nothing */
 
 /* ---- host.c ---- */
 

@@ -9,9 +9,10 @@
 
 #define THREADS 4
 #define ROUNDS 6
-#define ROUNDS_LARGE 2 /* long runs overlap from the first one on */
-#define TIMED 1        /* problems that are run for a time, of the small ones */
-#define TIMED_SUM 0.1  /* seconds of a thread that the kernels of a plugin share, for one problem each */
+#define THREADS_LARGE 2 /* of these two meet as well as four do, */
+#define ROUNDS_LARGE 2  /* and overlap from the first round on */
+#define TIMED 1         /* problems that are run for a time, of the small ones */
+#define TIMED_SUM 0.1   /* seconds of a thread that the kernels of a plugin share, for one problem each */
 #define TIMED_LEAST 0.0003
 #define TIMED_MOST 0.01
 #define TIMED_WAIT 12 /* times as long by the clock: a thread may wait for a device */
@@ -25,7 +26,8 @@ static const chk_form plain_form = {.mode = TN_MODE_WRITE, .fill = 0x3c};
 
 typedef struct threads_test {
     uint32_t left, rounds, timed; /* problems that draw are beside these */
-    double seconds;               /* of each of the first `timed` problems */
+    uint32_t threads;
+    double seconds; /* of each of the first `timed` problems */
 } threads_test;
 
 typedef struct thread_work {
@@ -140,7 +142,7 @@ static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)
 
     if ((!t->left && !drawn) || !chk_host_would_run(lab, p) || !chk_node_first(lab, p, &plain_form, &n[0]))
         return true;
-    for (uint32_t k = 0; k < THREADS; k++) {
+    for (uint32_t k = 0; k < t->threads; k++) {
         thread_prepare(lab, p, n, k, &alone[k]);
         work[k] = (thread_work){.node = &n[k],
                                 .alone = &alone[k],
@@ -149,17 +151,18 @@ static bool threads_visit(chk_lab *lab, const chk_problem *p, void *arg)
                                 .exact = chk_is_exact(lab)};
         args[k] = &work[k];
     }
-    if (chk_together(THREADS, thread_run, args) < THREADS)
-        chk_fail(lab->env, "kit", "%d threads could not be started", THREADS);
-    for (uint32_t k = 0; k < THREADS; k++) {
+    if (chk_together(t->threads, thread_run, args) < t->threads)
+        chk_fail(lab->env, "kit", "%u threads could not be started", t->threads);
+    for (uint32_t k = 0; k < t->threads; k++) {
         if (work[k].st)
             chk_fail(lab->env, NULL, "on several threads run gives %s: %s (%s)", tn_status_name(work[k].st),
                      n[k].err.message, p->text);
         if (work[k].differs)
-            chk_fail(lab->env, NULL, "one plan run by 4 threads at once: %s (%s)", work[k].differs, p->text);
+            chk_fail(lab->env, NULL, "one plan run by %u threads at once: %s (%s)", t->threads,
+                     work[k].differs, p->text);
         chk_arena_free(&work[k].arena);
     }
-    for (uint32_t k = THREADS; k-- > 0;)
+    for (uint32_t k = t->threads; k-- > 0;)
         chk_node_close(&n[k]);
     t->timed -= t->timed > 0;
     t->left -= t->left > 0;
@@ -181,8 +184,9 @@ static double seconds_share(chk_env *env)
 
 void chk_kernel_threads(chk_env *env)
 {
-    threads_test few = {.left = env->sizes ? 100 : 6, .rounds = ROUNDS, .timed = TIMED};
-    threads_test large = {.left = env->sizes ? 2 : 1, .rounds = ROUNDS_LARGE, .timed = 1};
+    threads_test few = {.left = env->sizes ? 100 : 6, .rounds = ROUNDS, .timed = TIMED, .threads = THREADS};
+    threads_test large = {
+        .left = env->sizes ? 2 : 1, .rounds = ROUNDS_LARGE, .timed = 1, .threads = THREADS_LARGE};
     chk_lab lab;
 
     few.seconds = large.seconds = seconds_share(env);

@@ -27,19 +27,25 @@ static bool is_whole(const tn_kernel *k)
     return k->struct_size >= TN_END(tn_kernel, run) && k->op && k->name && k->device && k->prepare && k->run;
 }
 
+/* Where a walk over the kernels is: zeros at first. */
+typedef struct walk {
+    const tn_kernel_table *table; /* of the kernel that came last */
+    const tn_kernel *const *next;
+} walk;
+
 /* Tables without a list, and what lacks its names or functions, are for the group load: other tests pass over
- * them. */
-static const tn_kernel *kernel_at(chk_env *env, const char *device, size_t index,
-                                  const tn_kernel_table **table)
+ * them. `device` NULL: of every device. NULL: no more. */
+static const tn_kernel *kernel_next(chk_env *env, const char *device, walk *w)
 {
-    for (const tn_kernel_table *t = NULL; (t = chk_capability(env, TN_KIND_KERNELS, device, t));)
-        for (const tn_kernel *const *k = TN_OFFERS(t, tn_kernel_table, kernels) ? t->kernels : NULL; k && *k;
-             k++)
-            if (is_whole(*k) && !index--) {
-                *table = t;
-                return *k;
-            }
-    return NULL;
+    for (;;) {
+        for (; w->next && *w->next; w->next++)
+            if (is_whole(*w->next))
+                return *w->next++;
+        w->table = chk_capability(env, TN_KIND_KERNELS, device, w->table);
+        if (!w->table)
+            return NULL;
+        w->next = TN_OFFERS(w->table, tn_kernel_table, kernels) ? w->table->kernels : NULL;
+    }
 }
 
 static bool is_called(const tn_op *op, const char *name)
@@ -80,22 +86,22 @@ static bool is_any(chk_env *env, const tn_kernel *k)
 
 static void kernels_name(chk_env *env, chk_names *names, bool (*fits)(chk_env *env, const tn_kernel *k))
 {
-    const tn_kernel_table *table;
     const tn_kernel *k;
+    walk w = {0};
     char text[200];
 
-    for (size_t i = 0; (k = kernel_at(env, NULL, i, &table)); i++)
+    while ((k = kernel_next(env, NULL, &w)))
         if (fits(env, k))
             chk_name_add(names, subject_text(k, text, sizeof text));
 }
 
 uint32_t chk_kernels_count(chk_env *env)
 {
-    const tn_kernel_table *table;
     const tn_kernel *k;
+    walk w = {0};
     uint32_t count = 0;
 
-    for (size_t i = 0; (k = kernel_at(env, NULL, i, &table)); i++)
+    while ((k = kernel_next(env, NULL, &w)))
         count += is_here(env, k);
     return count;
 }
@@ -124,43 +130,49 @@ void chk_subject_operators(chk_env *env, chk_names *names)
             chk_name_add(names, op->name);
 }
 
-/* By a definition, or by one of the first `count` kernels for the host. */
-static bool named_before(chk_env *env, const char *name, size_t count)
+/* By a definition, or by a kernel for the host before `end`. */
+static bool named_before(chk_env *env, const char *name, const tn_kernel *end)
 {
-    const tn_kernel_table *table;
+    const tn_kernel *k;
     const tn_op *op;
+    walk w = {0};
 
     for (size_t i = 0; (op = chk_own_op(env, i)); i++)
         if (is_called(op, name))
             return true;
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(kernel_at(env, "cpu", i, &table)->op, name))
+    while ((k = kernel_next(env, "cpu", &w)) && k != end)
+        if (!strcmp(k->op, name))
             return true;
     return false;
 }
 
 void chk_subject_gradients(chk_env *env, chk_names *names)
 {
-    const tn_kernel_table *table;
     const tn_kernel *k;
     const tn_op *op;
+    walk w = {0};
 
     for (size_t i = 0; (op = chk_own_op(env, i)); i++)
         if (op->name && !(op->flags & TN_OP_BACKWARD))
             chk_name_add(names, op->name);
-    for (size_t i = 0; (k = kernel_at(env, "cpu", i, &table)); i++)
-        if (strncmp(k->op, "_backward_", 10) != 0 && !named_before(env, k->op, i))
+    while ((k = kernel_next(env, "cpu", &w)))
+        if (strncmp(k->op, "_backward_", 10) != 0 && !named_before(env, k->op, k))
             chk_name_add(names, k->op);
 }
 
+/* The subject; names are compared before texts are made. */
 static const tn_kernel *kernel_find(chk_env *env, const tn_kernel_table **table)
 {
     const tn_kernel *k;
+    walk w = {0};
     char text[200];
 
-    for (size_t i = 0; (k = kernel_at(env, NULL, i, table)); i++)
-        if (!strcmp(subject_text(k, text, sizeof text), env->subject))
+    while ((k = kernel_next(env, NULL, &w)))
+        if (!strncmp(k->op, env->subject, strlen(k->op)) &&
+            !strcmp(subject_text(k, text, sizeof text), env->subject)) {
+            *table = w.table;
             return k;
+        }
     chk_fail(env, "kit", "the plugin has no kernel %s", env->subject);
 }
 

@@ -60,6 +60,8 @@ typedef struct chk_lab {
     bool is_reference; /* the plugin under test is the reference */
     chk_arena arena;
     int64_t grow;  /* shapes have so many times the usual elements; 0: 1 */
+    bool several;  /* problems for several threads are wanted, */
+    bool is_alone; /* and one was none */
     bool declined; /* the kernel declined a problem */
 } chk_lab;
 
@@ -251,7 +253,8 @@ typedef struct chk_hint {
     const char *shape;  /* of the first input "(2,3,9,9)"; NULL: any */
     const char *values; /* "indices:0:3 var:0:1": from and below; NULL: any */
 } chk_hint;
-extern const chk_hint chk_hints[]; /* ended by a row without op */
+#define CHK_HINTS_MAX 32
+const chk_hint *const *chk_hints_of(const char *op); /* NULL-ended, until the next call */
 
 /* ---- kernel_state.c ---------------------------------------------------------------------------------- */
 

@@ -38,7 +38,7 @@ static void operand_name(const chk_node *n, const chk_operand *o)
                      chk_argument_name(n->p->op, &n->p->f.args, index), n->p->text);
 }
 
-/* Of argument `index`. */
+/* Of argument `index`; `o` holds zeros. */
 static void operand_make(chk_node *n, chk_operand *o, uint32_t index)
 {
     static const tn_shape pending = {.ndim = 1, .dim = {-1}};
@@ -48,7 +48,6 @@ static void operand_make(chk_node *n, chk_operand *o, uint32_t index)
     const uint64_t size = tn_dtype_bytes(dtype);
     const bool known = tn_shape_known(s);
 
-    memset(o, 0, sizeof *o);
     if (!known)
         s = &pending;
     memcpy(o->shape, s->dim, sizeof o->shape);

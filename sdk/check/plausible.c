@@ -9,12 +9,28 @@
 
 #define CHK_CASE(op, attrs, shape, values) {op, attrs, shape, values},
 
-const chk_hint chk_hints[] = {
+static const chk_hint hints[] = {
 #include "cases.list"
-    {NULL, NULL, NULL, NULL},
 };
 
 #undef CHK_CASE
+
+/* An operator is asked for many times in a row. */
+const chk_hint *const *chk_hints_of(const char *op)
+{
+    static const chk_hint *rows[CHK_HINTS_MAX + 1];
+    static char known[200];
+    size_t count = 0;
+
+    if (!strcmp(known, op))
+        return rows;
+    for (size_t i = 0; i < sizeof hints / sizeof *hints && count < CHK_HINTS_MAX; i++)
+        if (!strcmp(hints[i].op, op))
+            rows[count++] = &hints[i];
+    rows[count] = NULL;
+    (void)snprintf(known, sizeof known, "%s", op);
+    return rows;
+}
 
 #define RANGE_MOST 16 /* of an attribute whose last value is tried */
 
@@ -170,7 +186,7 @@ uint32_t chk_attr_others(chk_arena *a, const tn_attr_def *def, tn_value now, tn_
 typedef struct vary {
     generator *g;
     const tn_attr_def *def;
-    uint32_t index, count;
+    uint32_t index, count, most;
     chk_base *bases;
     tn_value value;
     const char *text; /* of the value */
@@ -190,8 +206,8 @@ static bool base_vary(void *arg, const char *text)
     const chk_base *first = &v->bases[0];
     chk_base *b = &v->bases[v->count];
 
-    if (v->count == CHK_BASES_MAX || !value_read(v, text))
-        return v->count == CHK_BASES_MAX;
+    if (v->count == v->most || !value_read(v, text))
+        return v->count == v->most;
     if (v->value == first->attrs.values[v->index])
         return false;
     *b = *first;
@@ -254,15 +270,15 @@ static void shape_read(const char *text, chk_base *b)
 uint32_t chk_bases(generator *g, chk_base *out)
 {
     const tn_kernel *k = g->lab->side.kernel;
-    vary v = {.g = g, .bases = out};
+    vary v = {.g = g, .bases = out, .most = g->bases_most ? g->bases_most : CHK_BASES_MAX};
 
-    for (const chk_hint *h = chk_hints; h->op && v.count < CHK_BASES_MAX / 2; h++) {
+    for (const chk_hint *const *h = chk_hints_of(g->op->name); *h && v.count < v.most; h++) {
         chk_base *b = &out[v.count];
 
         memset(b, 0, sizeof *b);
-        if (strcmp(h->op, g->op->name) || !chk_attrs_parse(&g->lab->arena, g->op, h->attrs, &b->attrs))
+        if (!chk_attrs_parse(&g->lab->arena, g->op, (*h)->attrs, &b->attrs))
             continue;
-        shape_read(h->shape, b);
+        shape_read((*h)->shape, b);
         v.count++;
     }
     if (!v.count) {
@@ -271,7 +287,7 @@ uint32_t chk_bases(generator *g, chk_base *out)
             return 0;
         v.count = 1;
     }
-    for (v.index = 0; v.index < out[0].attrs.count; v.index++) {
+    for (v.index = 0; v.index < out[0].attrs.count && v.count < v.most; v.index++) {
         v.def = &g->op->attrs[v.index];
         if (k && !strcmp(k->op, g->op->name) && v.def->since > k->op_version_max)
             continue; /* an older kernel is offered its default alone */

@@ -10,6 +10,8 @@
 #define ELEMENTS_MAX 20000
 #define ELEMENTS_LARGE 400000
 #define ELEMENTS_BROAD 10000
+#define ELEMENTS_STEEP 1000 /* where the work grows with their square */
+#define LARGE_THREADS 8
 #define DOUBLED_FIRST (1 << 20) /* times as many of what a shape of cases.list has */
 #define OPEN_DIM 3              /* elements of a dimension that nothing is known of */
 #define GROW_STEP 8             /* times as many elements, until a kernel takes them */
@@ -40,7 +42,11 @@ static const shape_row odd[] = {
 static const shape_row common[] = {{2, {4, 6}}, {3, {2, 4, 6}}, {1, {6}}, {4, {2, 4, 3, 6}}};
 static const shape_row empty[] = {{1, {0}},       {2, {0, 3}},       {2, {3, 0}},
                                   {3, {2, 0, 3}}, {4, {2, 3, 0, 4}}, {3, {0, 0, 0}}};
-static const shape_row large[] = {{2, {96, 1031}}, {3, {8, 96, 129}}, {1, {100003}}, {4, {4, 8, 33, 65}}};
+/* For several threads, of each rank two sizes (see large_problems). The quick form has two ranks. */
+static const shape_row large[][2] = {{{2, {16, 1031}}, {2, {96, 1031}}},
+                                     {{3, {8, 16, 129}}, {3, {8, 96, 129}}},
+                                     {{1, {20011}}, {1, {100003}}},
+                                     {{4, {4, 8, 11, 65}}, {4, {4, 8, 33, 65}}}};
 static const shape_row broad[] = {{2, {97, 105}}, {3, {5, 21, 97}}, {4, {3, 5, 7, 97}}, {1, {10007}}};
 static const shape_row huge[] = {
     {1, {(int64_t)3 << 30}},
@@ -86,11 +92,25 @@ static tn_shape grown(const generator *g, tn_shape s)
     return s;
 }
 
+/* The work grows with the square of the elements. */
+static bool is_steep(const generator *g)
+{
+    static const char *const steep[] = {"_npi_polyval", "_npi_svd", "_npi_pinv", "_npi_pinv_scalar_rcond",
+                                        "_npi_norm"};
+
+    for (uint32_t i = 0; i < COUNT(steep); i++)
+        if (!strcmp(steep[i], g->op->name))
+            return true;
+    return false;
+}
+
 static tn_shape shape_of(const generator *g, const shape_row *row)
 {
     tn_shape s = {.ndim = row->ndim};
 
     memcpy(s.dim, row->dim, sizeof row->dim);
+    if (g->what == CHK_PROBLEMS_BROAD && s.ndim < 3 && is_steep(g))
+        s.dim[0] = (s.dim[0] * ELEMENTS_STEEP / ELEMENTS_BROAD) | 1;
     return grown(g, s);
 }
 
@@ -417,7 +437,7 @@ static bool generate_one(generator *g, const chk_attrs *from, const tn_shape *s,
             chk_problem_values(g->lab, p, g->lab->env->seed);
         p->text = chk_problem_text(g->lab, p);
         g->made++;
-        g->stop = !g->visit(g->lab, p, g->arg);
+        g->stop = (g->op != g->lab->op || chk_is_wanted(g->lab, p)) && !g->visit(g->lab, p, g->arg);
     }
     chk_mark_back(&g->lab->arena, mark);
     return good;
@@ -481,6 +501,38 @@ static void shapes_with(generator *g, const chk_attrs *attrs, const shape_row *r
     }
 }
 
+/* The smaller size is enough for a kernel that shares it out to several threads; so it is for one that does not
+ * share out the larger one either. */
+static void large_problems(generator *g, const chk_attrs *attrs, uint32_t ranks_most, uint32_t mask)
+{
+    for (uint32_t r = 0; r < ranks_most && !g->stop; r++)
+        for (uint32_t size = 0; size < 3; size++) {
+            g->lab->several = size < 2;
+            g->lab->is_alone = false;
+            shapes_with(g, attrs, &large[r][size % 2], 1, mask);
+            g->lab->several = false;
+            if (!g->lab->is_alone)
+                break;
+        }
+}
+
+bool chk_is_wanted(chk_lab *lab, const chk_problem *p)
+{
+    const chk_form form = {.mode = TN_MODE_WRITE, .metadata = true, .threads = LARGE_THREADS};
+    const chk_mark mark = chk_mark_set(&lab->arena);
+    chk_node *n;
+    bool alone;
+
+    if (!lab->several || !lab->side.kernel)
+        return true;
+    n = chk_take(&lab->arena, sizeof *n);
+    alone = !chk_node_open(lab, &lab->side, p, &form, n) && n->plan->threads < 2;
+    chk_node_close(n);
+    chk_mark_back(&lab->arena, mark);
+    lab->is_alone |= alone;
+    return !alone;
+}
+
 /* The base's own shape: as it is, or with one dimension empty. */
 static void own_shape(generator *g, const chk_base *b, uint32_t mask)
 {
@@ -496,7 +548,9 @@ static void own_shape(generator *g, const chk_base *b, uint32_t mask)
         if (g->what == CHK_PROBLEMS_DOUBLED && s.ndim)
             s.dim[0] *= DOUBLED_FIRST;
         if (g->what == CHK_PROBLEMS_BROAD && s.ndim)
-            s.dim[0] = (s.dim[0] * ELEMENTS_BROAD / (chk_shape_elements(&s, INT64_MAX) + 1)) | 1;
+            s.dim[0] = (s.dim[0] * (is_steep(g) ? ELEMENTS_STEEP : ELEMENTS_BROAD) /
+                        (chk_shape_elements(&s, INT64_MAX) + 1)) |
+                       1;
         for (int32_t d = 0; d < TN_DTYPE_LIMIT && !g->stop; d++)
             if (mask >> d & 1u)
                 (void)generate_one(g, &b->attrs, &s, 0, d);
@@ -563,7 +617,7 @@ static void base_problems(generator *g, const chk_base *b)
     else if (g->what == CHK_PROBLEMS_EMPTY)
         shapes_with(g, &b->attrs, empty, COUNT(empty), b->variation ? one : mask);
     else if (g->what == CHK_PROBLEMS_LARGE && !b->has_shape && !b->variation)
-        shapes_with(g, &b->attrs, large, g->lab->env->sizes ? COUNT(large) : 2, one);
+        large_problems(g, &b->attrs, g->lab->env->sizes ? COUNT(large) : 2, one);
     else if (b->variation)
         for (uint32_t k = 0, before = (uint32_t)g->made; k < COUNT(common) && !g->stop; k++) {
             shapes_with(g, &b->attrs, common + k, 1, one);
@@ -644,7 +698,7 @@ static bool generate(generator *g)
         if (is_few(g))
             few_problems(g, &bases[0], 1, one);
         else
-            shapes_with(g, &bases[0].attrs, large, 1, one);
+            large_problems(g, &bases[0].attrs, 1, one);
         g->train = false;
     }
     if (g->what != CHK_PROBLEMS_ALL || !count || g->stop)

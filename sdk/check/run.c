@@ -304,6 +304,8 @@ static _Noreturn void job_run(run *r, const job *j)
         env.subject = j->what[i].subject;
         chk_case_run(&env, r->options);
     }
+    if (is_good(c.verdict.result))
+        chk_twin_join(&env);
     _exit(0);
 }
 
@@ -311,10 +313,11 @@ static _Noreturn void job_run(run *r, const job *j)
 static size_t batch_of(const run *r, size_t first)
 {
     const chk_test *test = r->cases[first].test;
+    const size_t most = test->twin ? CHK_TWIN_CASES : BATCH_MAX;
     size_t count = 1;
 
-    while (test->many && count < BATCH_MAX && first + count < r->count &&
-           r->cases[first + count].test == test && !r->cases[first + count].taken)
+    while (test->many && count < most && first + count < r->count && r->cases[first + count].test == test &&
+           !r->cases[first + count].taken)
         count++;
     return count;
 }
@@ -567,6 +570,8 @@ static tn_status reproduce(run *r)
     env_fill(r, &env, &c, r->subject ? r->subject : "");
     leaks_ignore();
     chk_case_run(&env, r->options);
+    if (chk_twin_is_second(&env))
+        _exit(0);
     what.test = test;
     what.result = (chk_case_result){.group = test->group,
                                     .test = test->name,

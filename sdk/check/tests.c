@@ -10,7 +10,7 @@
 #define CHK_BARE(group, name, rule, what, limit, subjects, run)                                              \
     {group, name, rule, what, limit, subjects, run, .bare = true},
 #define CHK_TWIN(group, name, rule, what, limit, subjects, run)                                              \
-    {group, name, rule, what, limit, subjects, run, .twin = true},
+    {group, name, rule, what, limit, subjects, run, .twin = true, .many = true},
 
 const chk_test chk_tests[] = {
 #include "tests.list"

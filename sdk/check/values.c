@@ -19,23 +19,17 @@ bool chk_is_unsigned(int32_t dtype)
            dtype == TN_U4;
 }
 
-double chk_get(const void *data, int32_t dtype, int64_t index)
+static double other_get(const void *data, int32_t dtype, int64_t index)
 {
     const uint64_t bytes = tn_dtype_bytes(dtype), above = 64 - 8 * bytes;
     union {
         uint64_t raw;
-        double f64;
-        float f32;
         uint16_t half;
     } v = {0}; /* little end first */
 
     if (tn_dtype_bits(dtype) < 8)
         return tn_packed_get(data, dtype, index);
     memcpy(&v, (const char *)data + (uint64_t)index * bytes, (size_t)bytes);
-    if (dtype == TN_F64)
-        return v.f64;
-    if (dtype == TN_F32)
-        return (double)v.f32;
     if (dtype == TN_F16)
         return tn_f16_load(v.half);
     if (dtype == TN_BF16)
@@ -43,32 +37,53 @@ double chk_get(const void *data, int32_t dtype, int64_t index)
     return chk_is_unsigned(dtype) ? (double)v.raw : (double)((int64_t)(v.raw << above) >> above);
 }
 
-void chk_set(void *data, int32_t dtype, int64_t index, double value)
+double chk_get(const void *data, int32_t dtype, int64_t index)
 {
-    char *at = (char *)data + (uint64_t)index * tn_dtype_bytes(dtype);
-    const float single = (float)value;
-    const uint16_t half = dtype == TN_F16 ? tn_f16_store(value) : tn_bf16_store(value);
-    int64_t whole;
+    float single;
+    double v;
 
     if (dtype == TN_F32) {
-        memcpy(at, &single, 4);
-        return;
+        memcpy(&single, (const char *)data + 4 * index, sizeof single);
+        return (double)single;
     }
-    if (dtype == TN_F64) {
-        memcpy(at, &value, 8);
-        return;
-    }
-    if (dtype == TN_F16 || dtype == TN_BF16) {
-        memcpy(at, &half, 2);
-        return;
-    }
-    whole = isfinite(value) && fabs(value) < 9e18 ? (int64_t)value : 0;
+    if (dtype != TN_F64)
+        return other_get(data, dtype, index);
+    memcpy(&v, (const char *)data + 8 * index, sizeof v);
+    return v;
+}
+
+static void half_set(char *at, int32_t dtype, double value)
+{
+    const uint16_t half = dtype == TN_F16 ? tn_f16_store(value) : tn_bf16_store(value);
+
+    memcpy(at, &half, sizeof half);
+}
+
+static void whole_set(void *data, int32_t dtype, int64_t index, double value)
+{
+    const uint64_t bytes = tn_dtype_bytes(dtype);
+    int64_t whole = isfinite(value) && fabs(value) < 9e18 ? (int64_t)value : 0;
+
     if (dtype == TN_BOOL)
         whole = value != 0;
     if (tn_dtype_bits(dtype) < 8)
         tn_packed_set(data, index, (int32_t)(whole & 15));
     else
-        memcpy(at, &whole, (size_t)tn_dtype_bytes(dtype)); /* little end first */
+        memcpy((char *)data + (uint64_t)index * bytes, &whole, (size_t)bytes); /* little end first */
+}
+
+void chk_set(void *data, int32_t dtype, int64_t index, double value)
+{
+    const float single = (float)value;
+
+    if (dtype == TN_F32)
+        memcpy((char *)data + 4 * index, &single, sizeof single);
+    else if (dtype == TN_F64)
+        memcpy((char *)data + 8 * index, &value, sizeof value);
+    else if (dtype == TN_F16 || dtype == TN_BF16)
+        half_set((char *)data + 2 * index, dtype, value);
+    else
+        whole_set(data, dtype, index, value);
 }
 
 void chk_convert(const void *from, int32_t from_dtype, void *to, int32_t to_dtype, int64_t count)
