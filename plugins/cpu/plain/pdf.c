@@ -232,6 +232,7 @@ static void group_body(const void *call, int64_t group, double *room)
 {
     const pdf_call *c = call;
     const constants k = group_of(c, group);
+    const bool same = c->p->of->log == uniform_log; /* for all samples */
     double x[PART];
 
     (void)room;
@@ -239,6 +240,10 @@ static void group_body(const void *call, int64_t group, double *room)
         n = tncpu_min(PART, end - at);
         tncpu_numbers(c->x->in[0], at, 1, n, x);
         for (int64_t i = 0; i < n; i++) {
+            if (same && i > 0) {
+                x[i] = x[0];
+                continue;
+            }
             x[i] = c->p->of->log(&k, x[i]);
             x[i] = c->p->log ? x[i] : exp(x[i]);
         }

@@ -201,44 +201,85 @@ void tncpu_point_number(tn_plan *plan, double number)
 
 /* ---- running ---------------------------------------------------------------------------------- */
 
-/* Calls for each run of elements along the innermost dimension; a run ends with its row or the tile. */
+/* Rows along the innermost dimension, one after the other. */
+typedef struct walk {
+    int64_t index[TN_NDIM_MAX]; /* of the row, in the outer dimensions */
+    int64_t offset;             /* of its first element */
+    int64_t at;                 /* elements of it that are done */
+} walk;
+
+static walk walk_begin(const point_plan *p, const int64_t *stride, int64_t begin)
+{
+    walk w = {.offset = 0};
+
+    if (p->ndim == 0)
+        return w;
+    w.at = begin % p->shape[p->ndim - 1];
+    begin /= p->shape[p->ndim - 1];
+    for (int32_t d = p->ndim - 1; d-- > 0; begin /= p->shape[d]) {
+        w.index[d] = begin % p->shape[d];
+        w.offset += w.index[d] * stride[d];
+    }
+    return w;
+}
+
+/* Behind `run` elements; a run ends with its row or before. */
+static void walk_on(const point_plan *p, const int64_t *stride, int64_t run, walk *w)
+{
+    if (p->ndim == 0 || (w->at += run) < p->shape[p->ndim - 1])
+        return;
+    w->at = 0;
+    for (int32_t d = p->ndim - 1; d-- > 0;) {
+        w->offset += stride[d];
+        if (++w->index[d] < p->shape[d])
+            return;
+        w->offset -= stride[d] * p->shape[d];
+        w->index[d] = 0;
+    }
+}
+
+static int64_t run_of(const point_plan *p, const walk *w, int64_t n)
+{
+    const int64_t left = p->ndim > 0 ? p->shape[p->ndim - 1] - w->at : 1;
+
+    return left < n ? left : n;
+}
+
 static void gather(const point_plan *p, const point_arg *a, const char *base, int64_t begin, int64_t n,
                    char *to)
 {
-    int64_t inner = p->ndim > 0 ? p->shape[p->ndim - 1] : 1,
-            stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 0;
+    const int64_t stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 0;
+    walk w = walk_begin(p, a->stride, begin);
 
-    while (n > 0) {
-        int64_t at = begin % inner, run = inner - at < n ? inner - at : n;
-        int64_t offset = tnb_offset(p->ndim, p->shape, a->stride, begin);
+    for (int64_t run; n > 0; n -= run) {
+        const char *from = base + (w.offset + w.at * stride) * a->convert->bytes;
 
+        run = run_of(p, &w, n);
         if (stride == 0)
-            a->convert->fill(base + offset * a->convert->bytes, to, run);
+            a->convert->fill(from, to, run);
         else
-            a->convert->load(base + offset * a->convert->bytes, stride, to, run);
+            a->convert->load(from, stride, to, run);
         to += run * a->convert->kind_bytes;
-        begin += run;
-        n -= run;
+        walk_on(p, a->stride, run, &w);
     }
 }
 
 static void scatter(const point_plan *p, char *base, int64_t begin, int64_t n, const char *from, bool add)
 {
     const point_arg *a = &p->out;
-    int64_t inner = p->ndim > 0 ? p->shape[p->ndim - 1] : 1,
-            stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 1;
+    const int64_t stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 1;
+    walk w = walk_begin(p, a->stride, begin);
 
-    while (n > 0) {
-        int64_t at = begin % inner, run = inner - at < n ? inner - at : n;
-        char *to = base + tnb_offset(p->ndim, p->shape, a->stride, begin) * a->convert->bytes;
+    for (int64_t run; n > 0; n -= run) {
+        char *to = base + (w.offset + w.at * stride) * a->convert->bytes;
 
+        run = run_of(p, &w, n);
         if (add)
             a->convert->add(from, to, stride, run);
         else
             a->convert->store(from, to, stride, run);
         from += run * a->convert->kind_bytes;
-        begin += run;
-        n -= run;
+        walk_on(p, a->stride, run, &w);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "../../common/index.h"
 #include "loops.h"
+#include "rows.h"
 #include "tenon/plugin/op/select.h"
 
 /* ---- where -------------------------------------------------------------------------------------- */
@@ -42,6 +43,8 @@ static void where_row(const where_call *c, int64_t begin, int64_t n)
 {
     const int32_t last = c->y->ndim - 1;
     const int64_t bytes = (int64_t)tn_dtype_bytes(c->y->dtype);
+    const int64_t step[3] = {0, last < 0 ? 0 : c->at[1].stride[last] * bytes,
+                             last < 0 ? 0 : c->at[2].stride[last] * bytes};
     const char *from[3];
     char *to = (char *)c->y->data + begin * bytes;
     tncpu_tile flags;
@@ -55,7 +58,7 @@ static void where_row(const where_call *c, int64_t begin, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         const int k = (c->condition->kind_bytes == 4 ? flags.i32[i] != 0 : flags.i64[i] != 0) ? 2 : 1;
 
-        memcpy(to + i * bytes, from[k] + (last < 0 ? 0 : i * c->at[k].stride[last]) * bytes, (size_t)bytes);
+        tncpu_row_copy(to + i * bytes, from[k] + i * step[k], bytes);
     }
 }
 
