@@ -48,6 +48,9 @@ NETS = ("alexnet densenet121 densenet161 densenet169 densenet201 inceptionv3 mob
         "vgg11 vgg11_bn vgg13 vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn").split()
 # Sides of the input, the least that the last pooling window takes; other nets: 64.
 SIDES = {"densenet": 221, "inception": 299, "squeezenet1.0": 213, "squeezenet1.1": 209}
+# Arguments of the nets' constructors, recorded too.
+VARIANTS = (("alexnet", {"classes": 7}), ("resnet18_v1", {"thumbnail": 1, "classes": 10}), ("resnet50_v2", {"thumbnail": 1}),
+            ("vgg13", {"batch_norm": 1}), ("densenet121", {"bn_size": 2, "dropout": 0.25}), ("mobilenetv2_0.5", {"classes": 3}))
 DROPOUT = ("alexnet", "inception", "squeezenet", "vgg")
 OUTPUT_MAX, F64_MAX, F32_MAX = 1e-5, 1e-7, 1.5
 
@@ -61,9 +64,9 @@ def prefix_of(net):
     return net.replace(".", "_") + "_"
 
 
-def model(net, prefix=None):
+def model(net, prefix=None, **arguments):
     with mx.name.NameManager():
-        return vision.get_model(net, prefix=prefix)
+        return vision.get_model(net, prefix=prefix, **arguments)
 
 
 # ---- graphs ----
@@ -84,8 +87,8 @@ def lines_of(graph, prefix):
     return lines + ["heads " + ",".join("%d.%d" % tuple(head[:2]) for head in graph["heads"])]
 
 
-def mxnet_lines(net):
-    return lines_of(json.loads(model(net, "net_")(mx.sym.var("data")).tojson()), "net_")
+def mxnet_lines(net, **arguments):
+    return lines_of(json.loads(model(net, "net_", **arguments)(mx.sym.var("data")).tojson()), "net_")
 
 
 def digest(lines):
@@ -93,11 +96,13 @@ def digest(lines):
 
 
 def record():
-    """NET, lines of the graph and their CRC-32, parameters and the CRC-32 of their names as save_parameters sorts them."""
+    """NET, lines of the graph and their CRC-32, parameters and the CRC-32 of their sorted names in save_parameters' files,
+    settings of [model]."""
     with open(RECORDED, "w") as out:
-        for net in NETS:
-            names = sorted(model(net)._collect_params_with_prefix())
-            out.write("%s %s %s\n" % (net, digest(mxnet_lines(net)), digest(names)))
+        for net, arguments in [(net, {}) for net in NETS] + list(VARIANTS):
+            names = sorted(model(net, **arguments)._collect_params_with_prefix())
+            out.write("%s %s %s" % (net, digest(mxnet_lines(net, **arguments)), digest(names)))
+            out.write("".join(" model.%s=%s" % item for item in arguments.items()) + "\n")
 
 
 def run(given, words):
