@@ -3,12 +3,14 @@
  *
  *   zoo_nets_run graphs FOLDER SETTING NET...      writes FOLDER/NET-symbol.json, without parameters
  *   zoo_nets_run net NET FOLDER C,H,W SEED SETTING...
+ *   zoo_nets_run step GRAPH OUT C,H,W SEED SETTING...
  *
  * `net` reads in FOLDER what MXNet has saved with the rule's values: gluon.params (Block.save_parameters),
  * export-symbol.json and export-0000.params (HybridBlock.export, with another prefix). Batches have 2 images.
  * It writes tenon.params, tenon-symbol.json, tenon-0000.params and results.params: the outputs "gluon" (the
  * first file in our net), "export" (the second), "model" (MXNet's graph with its file), all in inference;
- * "output32", "output64", "grad32:NAME", "grad64:NAME" of our graph in training mode.
+ * "output32", "output64", "grad32:NAME", "grad64:NAME" of our graph in training mode. `step` writes "output32"
+ * and "grad32:NAME" of a graph into OUT.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +106,18 @@ static int net_run(tn_app *app, const char *name, const char *folder, const zoo_
     return tn_app_close(app);
 }
 
+static int step_run(tn_app *app, const char *graph, const char *out, const zoo_record *r)
+{
+    tn_params *results = NULL;
+
+    (void)tn_app_check(app, tn_params_create(&results));
+    gradients(app, graph, r, false, results);
+    if (tn_app_ok(app))
+        (void)tn_app_check(app, tn_params_save(results, out));
+    tn_params_destroy(results);
+    return tn_app_close(app);
+}
+
 int main(int argc, char **argv)
 {
     const char *settings[16] = {"plugins.trust=off"};
@@ -115,11 +129,12 @@ int main(int argc, char **argv)
         return graphs(tn_app_open(.name = "zoo_nets_run", .errors = stderr, .settings = settings), argv[2],
                       argc - 4, argv + 4);
     }
-    if (argc < 6 || argc > 6 + 14 || strcmp(argv[1], "net") != 0 ||
+    if (argc < 6 || argc > 6 + 14 || (strcmp(argv[1], "net") != 0 && strcmp(argv[1], "step") != 0) ||
         sscanf(argv[4], "%lld,%lld,%lld", &c, &h, &w) != 3 || sscanf(argv[5], "%lld", &seed) != 1 || c < 1 ||
         h < 1 || w < 1) {
         (void)fprintf(stderr, "usage: zoo_nets_run graphs FOLDER SETTING NET...\n"
-                              "       zoo_nets_run net NET FOLDER C,H,W SEED SETTING...\n");
+                              "       zoo_nets_run net NET FOLDER C,H,W SEED SETTING...\n"
+                              "       zoo_nets_run step GRAPH OUT C,H,W SEED SETTING...\n");
         return 2;
     }
     for (int i = 6; i < argc; i++)
@@ -128,6 +143,6 @@ int main(int argc, char **argv)
     r.shape[2] = h;
     r.shape[3] = w;
     r.seed = seed;
-    return net_run(tn_app_open(.name = "zoo_nets_run", .errors = stderr, .settings = settings), argv[2],
-                   argv[3], &r);
+    return (*argv[1] == 'n' ? net_run : step_run)(
+        tn_app_open(.name = "zoo_nets_run", .errors = stderr, .settings = settings), argv[2], argv[3], &r);
 }
