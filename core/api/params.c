@@ -67,6 +67,20 @@ tn_status tn_params_load(tn_ctx *ctx, const char *path, const tn_device *device,
     return tni_params_load(ctx->space, d, path, out);
 }
 
+tn_status tn_load(tn_ctx *ctx, const char *path, tn_params **out)
+{
+    if (!ctx || !path || !out)
+        return api_null(__func__, "ctx, path or out");
+    return tni_load(ctx->space, ctx->plugins, path, out);
+}
+
+tn_status tn_save(tn_ctx *ctx, const tn_params *p, const char *path)
+{
+    if (!ctx || !p || !path)
+        return api_null(__func__, "ctx, p or path");
+    return tni_save(ctx->plugins, p, path);
+}
+
 tn_status tn_params_from_memory(tn_ctx *ctx, const void *data, uint64_t bytes, const tn_device *device,
                                 tn_params **out)
 {

@@ -16,7 +16,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endi
 /* ---- stream.c: a part of a file being read, and a file being written, with running checksums --------- */
 
 typedef struct tni_source {
-    tni_file *file;
+    tni_file *file; /* NULL: `pull` gives the bytes, and `name` is for messages */
+    tn_status (*pull)(void *arg, void *out, uint64_t bytes);
+    void *arg;
+    const char *name;
     uint64_t left; /* bytes of this part */
     uint32_t crc;
     bool whole;            /* the part is the file */
@@ -74,6 +77,12 @@ void tni_lines_close(tni_lines *r);
 bool tni_lines_blank(const tni_lines *r); /* nothing but blanks and tabs */
 /* The line begins in the share: behind byte part * step, up to byte (part + 1) * step (dmlc's InputSplit). */
 bool tni_lines_mine(const tni_lines *r);
+
+/* The .npy that `s` is, to its end; `name` is for messages. */
+tn_status tni_npy_read(tni_source *s, tni_space *space, const char *name, tni_array **out);
+/* What a .npy of `a` begins with. TN_E_UNSUPPORTED: bfloat16, sparse. */
+tn_status tni_npy_head(tni_str *out, const tni_array *a);
+#define TNI_NPY_HEAD_MAX 65536u /* bytes: 32 dimensions need 700 */
 
 /* The bytes of a dense array, row-major, in host memory: where they lie or (`*copy`, tni_free) copied.
  * Waits. */

@@ -6,6 +6,7 @@
 #define TN_IO_H
 
 #include "tenon/record.h"
+#include "plugin/plugin.h"
 #include "tensor/tensor.h"
 
 /* ---- params.c: named lists of arrays ----------------------------------------------------------------- */
@@ -120,6 +121,14 @@ tn_status tni_data_find(const tni_options *options, const char *name, char **pat
 /* Versions 1 to 3; C or Fortran order (a strided array then); little-endian or single bytes. */
 tn_status tni_npy_load(tni_space *s, const char *path, tni_array **out);
 tn_status tni_npy_save(tni_array *a, const char *path); /* bfloat16: TN_E_UNSUPPORTED */
+
+/* ---- archive.c: files of named arrays of any kind ---------------------------------------------------- */
+
+/* .params, .npy (one entry without a name) by what they begin with, archives (.npz) by a plugin that knows
+ * them; host arrays. TN_E_UNSUPPORTED with TN-1304: no plugin does. */
+tn_status tni_load(tni_space *s, tni_registry *registry, const char *path, tni_params **out);
+/* By the extension: .npy (one array), that of an archive; all else is .params. Atomic. */
+tn_status tni_save(tni_registry *registry, const tni_params *p, const char *path);
 
 /* ---- checkpoint.c ------------------------------------------------------------------------------------ */
 

@@ -8,7 +8,6 @@
  */
 #include "io/internal.h"
 
-#define HEAD_MAX 65536 /* bytes: 32 dimensions need 700 */
 #define KEY_DESCR 1u
 #define KEY_ORDER 2u
 #define KEY_SHAPE 4u
@@ -158,7 +157,7 @@ static tn_status head_read(tni_source *s, head *h, char **text)
     uint32_t length;
     tn_status st = tni_source_read(s, start, sizeof start), other;
 
-    if ((st ? st == TN_E_FORMAT : memcmp(start, "\x93NUMPY", 6)) &&
+    if ((st ? st == TN_E_FORMAT : memcmp(start, "\x93NUMPY", 6)) && s->file &&
         (other = tni_file_kind_check(s->file, TNI_KIND_NPY)))
         return other;
     if (st && st != TN_E_FORMAT)
@@ -168,7 +167,7 @@ static tn_status head_read(tni_source *s, head *h, char **text)
     if ((st = tni_source_read(s, size, start[6] == 1 ? 2 : 4)))
         return st;
     length = (uint32_t)size[0] | (uint32_t)size[1] << 8 | (uint32_t)size[2] << 16 | (uint32_t)size[3] << 24;
-    if (length > HEAD_MAX || length > s->left)
+    if (length > TNI_NPY_HEAD_MAX || length > s->left)
         return tni_error(TN_E_FORMAT, "%s: a head of %u bytes, %llu are left", h->name, length,
                          (unsigned long long)s->left);
     *text = tni_alloc((uint64_t)length + 1);
@@ -214,30 +213,41 @@ static tn_status data_read(tni_source *s, const head *h, tni_space *space, tni_a
     return st;
 }
 
+tn_status tni_npy_read(tni_source *s, tni_space *space, const char *name, tni_array **out)
+{
+    head h = {.name = name, .dtype = TN_DTYPE_UNKNOWN};
+    char *text = NULL;
+    tn_status st = head_read(s, &h, &text);
+
+    if (!st)
+        st = data_read(s, &h, space, out);
+    tni_free(text);
+    return st;
+}
+
 tn_status tni_npy_load(tni_space *space, const char *path, tni_array **out)
 {
-    head h = {.name = path, .dtype = TN_DTYPE_UNKNOWN};
     tni_source s = {.file = NULL};
-    char *text = NULL;
     tn_status st = tni_file_open(path, &s.file);
 
     if (st)
         return st;
     s.left = tni_file_left(s.file);
-    if (!(st = head_read(&s, &h, &text)))
-        st = data_read(&s, &h, space, out);
-    tni_free(text);
+    st = tni_npy_read(&s, space, path, out);
     tni_file_close(s.file);
     return st;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------- */
 
-static tn_status head_write(tni_str *out, const tni_array *a)
+tn_status tni_npy_head(tni_str *out, const tni_array *a)
 {
     const char start[10] = {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, 0, 0};
     size_t length;
 
+    if (a->storage_type != TN_STORAGE_DENSE || !descrs[a->dtype])
+        return tni_error(TN_E_UNSUPPORTED, ".npy has no %s arrays",
+                         a->storage_type == TN_STORAGE_DENSE ? tni_dtype_name(a->dtype) : "sparse");
     (void)tni_str_add_bytes(out, start, sizeof start);
     (void)tni_str_addf(out, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
                        tn_dtype_bytes(a->dtype) == 1 ? '|' : '<', descrs[a->dtype]);
@@ -257,16 +267,13 @@ static tn_status head_write(tni_str *out, const tni_array *a)
 tn_status tni_npy_save(tni_array *a, const char *path)
 {
     tni_writer *w = NULL;
-    const void *data;
+    const void *data = NULL;
     void *copy = NULL;
     tni_str text;
     tn_status st;
 
-    if (a->storage_type != TN_STORAGE_DENSE || !descrs[a->dtype])
-        return tni_error(TN_E_UNSUPPORTED, ".npy has no %s arrays",
-                         a->storage_type == TN_STORAGE_DENSE ? tni_dtype_name(a->dtype) : "sparse");
-    tni_str_init(&text, HEAD_MAX);
-    if ((st = tni_array_borrow(a, &data, &copy)) || (st = head_write(&text, a)) ||
+    tni_str_init(&text, TNI_NPY_HEAD_MAX);
+    if ((st = tni_npy_head(&text, a)) || (st = tni_array_borrow(a, &data, &copy)) ||
         (st = tni_writer_open(path, &w)) || (st = tni_writer_write(w, text.text, text.length)) ||
         (st = tni_writer_write(w, data, tni_array_bytes(a))))
         tni_writer_abandon(w);

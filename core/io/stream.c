@@ -7,8 +7,9 @@ tn_status tni_source_read(tni_source *s, void *out, uint64_t bytes)
 
     if (bytes > s->left)
         return tni_error(TN_E_FORMAT, "%s ends too early: %llu bytes wanted, %llu left",
-                         tni_file_name(s->file), (unsigned long long)bytes, (unsigned long long)s->left);
-    if ((st = tni_file_read(s->file, out, bytes)))
+                         s->file ? tni_file_name(s->file) : s->name, (unsigned long long)bytes,
+                         (unsigned long long)s->left);
+    if ((st = s->file ? tni_file_read(s->file, out, bytes) : s->pull(s->arg, out, bytes)))
         return st;
     s->left -= bytes;
     s->crc = tni_crc32(s->crc, out, bytes);

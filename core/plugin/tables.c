@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plugin/internal.h"
+#include "tenon/plugin/archive.h"
 #include "tenon/plugin/op.h"
 
 /* "data:f32,f64": a name, a colon, at least one type. */
@@ -61,4 +62,15 @@ tn_status tni_refuse_ops(const tn_capability *head, const tn_note_body *b)
     if (head->struct_size < TN_END(tn_op_table, ops) || !((const tn_op_table *)(const void *)head)->ops)
         return tni_refuse(13, TN_E_FORMAT, "%s has a table op:%.60s without operators", b->name, head->id);
     return TN_OK;
+}
+
+tn_status tni_refuse_archive(const tn_capability *head, const tn_note_body *b)
+{
+    const tn_archive_ops *o = (const tn_archive_ops *)(const void *)head;
+
+    if (head->struct_size >= TN_END(tn_archive_ops, write) && o->probe && o->open && o->entry && o->begin &&
+        o->read && o->close && o->write)
+        return TN_OK;
+    return tni_refuse(13, TN_E_FORMAT, "%s has a table archive:%.60s that lacks a function", b->name,
+                      head->id);
 }

@@ -139,6 +139,11 @@ void chk_subject_pools(chk_env *env, chk_names *names)
     tables_add(env, names, TN_KIND_POOL);
 }
 
+void chk_subject_archives(chk_env *env, chk_names *names)
+{
+    tables_add(env, names, TN_KIND_ARCHIVE);
+}
+
 /* Of tests that read the file's bytes, and of the core's own checks: nothing of the plugin runs. */
 void chk_subject_file(chk_env *env, chk_names *names)
 {

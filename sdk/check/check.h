@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tenon/plugin/archive.h"
 #include "tenon/plugin/op.h"
 #include "tenon/plugin/pool.h"
 #include "tenon/tenon.h"
@@ -191,6 +192,7 @@ void chk_name_add(chk_names *names, const char *subject); /* copied */
 void chk_subject_plugin(chk_env *env, chk_names *names);  /* the plugin is the only subject: "" */
 void chk_subject_devices(chk_env *env, chk_names *names); /* every device table by its id */
 void chk_subject_pools(chk_env *env, chk_names *names);   /* every pool table by its id */
+void chk_subject_archives(chk_env *env, chk_names *names);
 
 typedef struct chk_test {
     const char *group, *name; /* "kernel", "modes" */

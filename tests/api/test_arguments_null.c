@@ -103,6 +103,7 @@ static void text_files(void **state)
 {
     tn_libsvm_share share = {.struct_size = TN_SIZE(tn_libsvm_share)};
     tn_array *x = NULL, *y = NULL;
+    tn_params *p = NULL;
 
     (void)state;
     NO(tn_libsvm_load(NULL, "x", 0, &x, &y));
@@ -134,7 +135,15 @@ static void text_files(void **state)
     NO(tn_csv_load_part(f.ctx, "x", 0, 1, NULL, NULL));
     NO(tn_csv_load_part(f.ctx, "x", 0, 0, NULL, &x));
     NO(tn_csv_load_part(f.ctx, "x", 2, 2, NULL, &x));
-    assert_true(!x && !y);
+    NO(tn_load(NULL, "x", &p));
+    NO(tn_load(f.ctx, NULL, &p));
+    NO(tn_load(f.ctx, "x", NULL));
+    assert_true(!x && !y && !p);
+    assert_ok(tn_params_create(&p));
+    NO(tn_save(NULL, p, "x"));
+    NO(tn_save(f.ctx, NULL, "x"));
+    NO(tn_save(f.ctx, p, NULL));
+    tn_params_destroy(p);
 }
 
 static void records(void **state)

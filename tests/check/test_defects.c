@@ -1,5 +1,5 @@
 /*
- * Plugins as a whole, pools and devices, each with one defect (defects/).
+ * Plugins as a whole, pools, devices and archives, each with one defect (defects/).
  */
 #include "kit.h"
 
@@ -85,11 +85,15 @@ static const kit_defect defects[] = {
     {"graph_forgives", "D-graph", NULL, "--only device/graph-errors"},
     {"graph_leak", "M-leak", NULL, "--only device/graph-errors"},
     {"graph_no_memory", "M-nomem", NULL, "--only device/graph-errors"},
+    {"archive_short", "A-round", NULL, "--only archive/round"},
+    {"archive_believes", "A-damaged", NULL, "--only archive/damaged"},
+    {"archive_other", "A-passed", NULL, "--only archive/passed"},
+    {"archive_memory", "A-nomem", NULL, "--only archive/memory"},
 };
 
 int main(void)
 {
-    static const char *const healthy[] = {"options", "queue", "graph", NULL};
+    static const char *const healthy[] = {"options", "queue", "graph", "archive", NULL};
 
     return kit_defects("defects", "defects/defect-", defects, sizeof defects / sizeof *defects, healthy);
 }

@@ -1,4 +1,4 @@
-/* The batches that MXNet's iterators make of the files of tests/oracle/recorded/data (tests/oracle/data.py). */
+/* The batches that MXNet's iterators make of the files of tests/oracle/data.py. */
 #include "nn/support.h"
 
 #include <stdbool.h>

@@ -49,7 +49,7 @@ TN_API tn_data *tn_data_from_csv_(tn_app *app, const char *path, const tn_csv_op
 typedef struct tn_libsvm_options {
     TN_DATA_HEAD;
     int64_t columns; /* 0: one more than the largest index of the file */
-    /* A LibSVM file whose pairs are the labels, (n, label_columns); NULL: the labels are in the file itself */
+    /* A LibSVM file whose pairs are the labels, (n, label_columns); NULL: labels are in the file itself */
     const char *labels;
     int64_t label_columns; /* as `columns` */
     int32_t dense;         /* 1: "data" is dense; 0: csr */

@@ -42,6 +42,27 @@ TN_API tn_status tn_params_at(const tn_params *p, size_t index, tn_array **out);
  * entry and reason · TN_E_UNSUPPORTED: another kind of file. @threads any @since 0.1 */
 TN_API tn_status tn_params_load(tn_ctx *ctx, const char *path, const tn_device *device, tn_params **out);
 
+/**
+ * A file of arrays of any kind that is known here: .params, .npy (one entry without a name), .npz by the
+ * plugin `npz`. What the file begins with counts, not what it is called.
+ *
+ * @param out the arrays lie on the host
+ * @return TN_E_IO · TN_E_FORMAT: damaged, with the entry and the reason · TN_E_UNSUPPORTED: a file of another
+ * kind; of a .npz without its plugin TN-1304 · TN_E_NOMEM
+ * @threads any @since 0.1
+ */
+TN_API tn_status tn_load(tn_ctx *ctx, const char *path, tn_params **out);
+
+/**
+ * Writes one by its extension: .npy (a single array) and .npz (names as they are; arr_0, arr_1 … where the
+ * list has none), all else as .params. It is whole or absent.
+ *
+ * @return TN_E_IO · TN_E_ARG: several arrays for a .npy, a name that no entry may have · TN_E_UNSUPPORTED:
+ * bfloat16, sparse or no value in .npy and .npz; a .npz without its plugin (TN-1304) · TN_E_NOMEM
+ * @threads any @since 0.1
+ */
+TN_API tn_status tn_save(tn_ctx *ctx, const tn_params *p, const char *path);
+
 /** The same from memory, which is not kept. @threads any @since 0.1 */
 TN_API tn_status tn_params_from_memory(tn_ctx *ctx, const void *data, uint64_t bytes, const tn_device *device,
                                        tn_params **out);

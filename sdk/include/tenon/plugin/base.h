@@ -216,6 +216,7 @@ typedef struct tn_capability {
 #define TN_KIND_FORMAT 8     /* tn_format_ops, format.h */
 #define TN_KIND_PASS 9       /* tn_pass_ops, pass.h */
 #define TN_KIND_OPTIONS 10   /* tn_option_table: rows as in options.list */
+#define TN_KIND_ARCHIVE 11   /* tn_archive_ops, archive.h */
 
 /* ---- inline helpers ---------------------------------------------------------------------------------- */
 
