@@ -6,40 +6,49 @@
 
 #include <stdlib.h>
 
-enum { STEPS = 64, UNITS = 64, HEADS = 4, LAYERS = 2, MASKINGS = 4 /* of each window, in an epoch */ };
+enum { STEPS = 32, UNITS = 64, HEADS = 4, LAYERS = 2, MASKINGS = 2 /* of each window, in an epoch */ };
 
 static texts t;
 
-static tn_x attention(tn_x x) /* (T, N, UNITS) */
+/* A number for each head and distance of two places, which are those of x (N, T): (1, HEADS, T, T). */
+static tn_x distances(tn_x x)
+{
+    tn_x place = tn_op(x, "_contrib_arange_like", .attrs = {"axis", "1"});
+    tn_x y = tn_reshape(place, 1, -1);
+
+    y = tn_shift(tn_sub(y, tn_reshape(place, -1, 1)), STEPS);
+    y = tn_embedding(y, .name = "distances", .count = 2 * STEPS, .units = HEADS);
+    return tn_scale(tn_transpose(tn_reshape(y, 1, STEPS, STEPS, HEADS), 0, 3, 1, 2), 8);
+}
+
+static tn_x attention(tn_x x, tn_x near) /* (T, N, UNITS) */
 {
     static const char heads[] = {'0' + HEADS, 0};
     tn_x qkv = tn_dense(x, .units = 3 * UNITS, .keep_axes = 1);
     tn_x scores = tn_op(qkv, "_contrib_interleaved_matmul_selfatt_qk", .attrs = {"heads", heads});
 
-    scores = tn_softmax(scores); /* (N · HEADS, T, T) */
+    scores = tn_softmax(tn_add(tn_reshape(scores, -1, HEADS, STEPS, STEPS), near));
+    scores = tn_reshape(scores, -1, STEPS, STEPS);
     x = tn_op(qkv, "_contrib_interleaved_matmul_selfatt_valatt", .with = {scores}, .attrs = {"heads", heads});
     return tn_dense(x, .units = UNITS, .keep_axes = 1);
 }
 
-static tn_x layer(tn_x x)
+static tn_x layer(tn_x x, tn_x near)
 {
-    x = tn_layernorm(tn_add(x, tn_dropout(attention(x), .rate = 0.1)));
+    x = tn_layernorm(tn_add(x, tn_dropout(attention(x, near), .rate = 0.1)));
     tn_x y = tn_gelu(tn_dense(x, .units = 4 * UNITS, .keep_axes = 1));
     y = tn_dense(y, .units = UNITS, .keep_axes = 1);
     return tn_layernorm(tn_add(x, tn_dropout(y, .rate = 0.1)));
 }
 
-static tn_x encoder(tn_x x) /* codes (N, T) to scores (N, T, chars) */
+static tn_x encoder(tn_x x) /* codes (N, STEPS) to scores (N, STEPS, chars) */
 {
-    tn_x place = tn_op(x, "_contrib_arange_like", .attrs = {"axis", "1"});
-    tn_x y =
-        tn_embedding(tn_transpose(x, 1, 0), .name = "symbols", .count = (int64_t)t.chars + 1, .units = UNITS);
+    tn_x near = distances(x), y = tn_transpose(x, 1, 0);
 
-    place = tn_embedding(place, .name = "places", .count = STEPS, .units = UNITS);
-    y = tn_layernorm(tn_add(y, tn_reshape(place, -1, 1, UNITS)));
+    y = tn_layernorm(tn_embedding(y, .name = "symbols", .count = (int64_t)t.chars + 1, .units = UNITS));
     for (int i = 0; i < LAYERS; i++) {
         tn_scope_begin(y, "layer%d", i);
-        y = layer(y);
+        y = layer(y, near);
         tn_scope_end(y);
     }
     return tn_transpose(tn_dense(y, .units = (int64_t)t.chars, .keep_axes = 1), 1, 0, 2);
@@ -92,7 +101,7 @@ static tn_data *data_of(tn_app *app, const windows *w, int32_t shuffle, uint64_t
 {
     const int64_t shape[2] = {w->count, STEPS};
 
-    return tn_data_arrays(app, .batch = 32, .shuffle = shuffle, .seed = seed,
+    return tn_data_arrays(app, .batch = 16, .shuffle = shuffle, .seed = seed,
                           .fields = {{"data", tn_app_array(app, 2, shape, w->codes)},
                                      {"label", tn_app_array(app, 2, shape, w->labels)}});
 }
@@ -124,8 +133,8 @@ int main(int argc, char **argv)
     learnt = windows_cut(app, 0, MASKINGS, seed);
     others = windows_cut(app, 1, 1, seed + 1000);
     tn_net_init(net, .seed = seed);
-    tn_fit(net, data_of(app, &learnt, 1, seed), .loss = loss, .epochs = argument(argc, argv, 1, 2),
-           .optimizer = "adam", .lr = 0.002, .schedule = "cosine", .warmup = 0.2, .log = stdout);
+    tn_fit(net, data_of(app, &learnt, 1, seed), .loss = loss, .epochs = argument(argc, argv, 1, 3),
+           .optimizer = "adam", .lr = 0.003, .schedule = "cosine", .warmup = 0.2, .log = stdout);
     found = outputs_of(app, characters, data_of(app, &others, 0, 0), STEPS);
     if (found)
         compare(found, &others);

@@ -16,19 +16,25 @@ static tn_x conv(tn_x x, int64_t channels, int32_t stride)
     return tn_relu(tn_batchnorm(x));
 }
 
-static tn_x twice(tn_x x, int64_t channels)
+static tn_x scores(tn_x x)
 {
-    return tn_conv2dtranspose(x, .channels = channels, .kernel = {4, 4}, .stride = {2, 2}, .pad = {1, 1});
+    return tn_conv2d(x, .channels = CLASSES, .kernel = {1, 1});
+}
+
+static tn_x twice(tn_x x)
+{
+    return tn_conv2dtranspose(x, .channels = CLASSES, .kernel = {4, 4}, .stride = {2, 2}, .pad = {1, 1});
 }
 
 static tn_x fcn(tn_x x) /* (N, 1, H, W) to scores (N, H, W, CLASSES) */
 {
-    tn_x fine = conv(x, 16, 1), half = conv(conv(fine, 32, 2), 32, 1);
-    tn_x y = conv(conv(conv(half, 64, 2), 64, 1), 64, 1);
+    tn_x fine = conv(x, 16, 1), half = conv(conv(conv(fine, 32, 2), 32, 1), 32, 1);
+    tn_x y = scores(conv(conv(conv(half, 64, 2), 64, 1), 64, 1));
 
-    y = conv(tn_add(half, twice(y, 32)), 32, 1);
-    y = conv(tn_add(fine, twice(y, 16)), 16, 1);
-    y = tn_conv2d(y, .channels = CLASSES, .kernel = {1, 1});
+    half = scores(half);
+    y = tn_add(half, twice(y));
+    fine = scores(fine);
+    y = tn_add(fine, twice(y));
     return tn_transpose(y, 0, 2, 3, 1);
 }
 

@@ -358,7 +358,7 @@ static double average_precision(detection *d, size_t count, const pictures *p, f
         best = fmax(best, d[i].precision);
         area += d[i].right ? best : 0;
     }
-    return boxes > 0 ? area / boxes : 0;
+    return boxes > 0 ? area / boxes : NAN;
 }
 
 double mean_average_precision(const float *found, size_t rows, const pictures *p)
@@ -366,7 +366,7 @@ double mean_average_precision(const float *found, size_t rows, const pictures *p
     const size_t all = (size_t)p->count * rows;
     detection *d = calloc(all + 1, sizeof *d);
     char *taken = calloc((size_t)p->count * BOXES + 1, 1);
-    double sum = 0;
+    double sum = 0, classes = 0;
 
     for (int kind = 0; d && taken && kind < DIGIT_CLASSES; kind++) {
         size_t count = 0;
@@ -378,9 +378,11 @@ double mean_average_precision(const float *found, size_t rows, const pictures *p
                 d[count++] = (detection){
                     .score = f[1], .picture = (int64_t)(i / rows), .box = {f[0], f[2], f[3], f[4], f[5]}};
         }
-        sum += average_precision(d, count, p, (float)kind, taken);
+        const double average = average_precision(d, count, p, (float)kind, taken);
+        sum += isnan(average) ? 0 : average;
+        classes += !isnan(average);
     }
     free(d);
     free(taken);
-    return sum / DIGIT_CLASSES;
+    return classes > 0 ? sum / classes : 0;
 }

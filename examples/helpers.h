@@ -94,9 +94,9 @@ double components_error(tn_app *app, int64_t count);
 double mean_iou(const float *found, const float *masks, size_t count, int classes);
 
 /**
- * Mean over the classes of the average precision, the area below the precision that is reached at each
- * recall or a higher one. A detection is right if it overlaps a box of its class that no better one has
- * taken, by an IoU of 0.5 or more.
+ * Mean over the classes that occur of the average precision, the area below the precision that is reached
+ * at each recall or a higher one. A detection is right if it overlaps a box of its class that no better one
+ * has taken, by an IoU of 0.5 or more.
  * @param found detections of MultiBoxDetection: (count, rows, 6) of class or -1, score, left, top, right,
  * bottom
  */

@@ -36,9 +36,10 @@ int main(int argc, char **argv)
     tn_net *net = tn_net_function(app, resnet18, .name = "resnet18");
 
     tn_net_init(net, .with = "msraprelu", .seed = seed);
-    tn_fit(net, digits_varied(app, argument(argc, argv, 3, 1), seed),
-           .valid_data = tn_data_open(app, "digits:test", .batch = 256), .epochs = argument(argc, argv, 1, 4),
-           .lr = 0.05, .momentum = 0.9, .wd = 0.0005, .schedule = "cosine", .log = stdout);
+    tn_fit(net, digits_varied(app, argument(argc, argv, 3, 16), seed),
+           .valid_data = tn_data_open(app, "digits:test", .batch = 256),
+           .epochs = argument(argc, argv, 1, 3), .lr = 0.05, .momentum = 0.9, .wd = 0.001,
+           .schedule = "cosine", .log = stdout);
     tn_net_export(net, "resnet18"); /* resnet18-symbol.json and resnet18-0000.params, for MXNet too */
     return tn_app_close(app);
 }
