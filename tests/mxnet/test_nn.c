@@ -420,6 +420,14 @@ static tn_x layer_of(const call *c, const char *name, tn_x x)
         return pool_of(c, x, *name == 'm');
     if (strstr(name, "norm"))
         return norm_of(c, name, x);
+    if (!strcmp(name, "pixelshuffle")) {
+        tn_pixelshuffle_options o = {.struct_size = sizeof o};
+
+        assert_int_equal(sscanf(text_of(c, "factor"), "%d,%d,%d", &o.factor[0], &o.factor[1], /* NOLINT */
+                                &o.factor[2]),
+                         3);
+        return tn_pixelshuffle_(x, &o);
+    }
     if (!strcmp(name, "dense"))
         return tn_dense(x, .units = whole_of(c, "units"), .activation = text_of(c, "activation"),
                         .no_bias = whole_of(c, "no_bias"), .keep_axes = whole_of(c, "keep_axes"));

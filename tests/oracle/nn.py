@@ -314,6 +314,11 @@ def layers():
             layer("global" + name, getattr(G, "Global%sPool%dD" % (kind.title(), sides))(), shape)
         layer("avgpool%dd" % sides, getattr(G, "AvgPool%dD" % sides)(3, 2, 1, count_include_pad=False), shape,
               {"kernel": 3, "stride": 2, "pad": ",".join("1" * sides), "exclude_pad": 1})
+    C = gluon.contrib.nn
+    layer("pixelshuffle", C.PixelShuffle1D(2), line, {"factor": "2,0,0"})
+    layer("pixelshuffle", C.PixelShuffle2D((2, 3)), (2, 12, 3, 2), {"factor": "2,3,0"})
+    layer("pixelshuffle", C.PixelShuffle2D(2), image, {"factor": "2,0,0"})
+    layer("pixelshuffle", C.PixelShuffle3D((2, 1, 3)), (2, 6, 2, 3, 1), {"factor": "2,1,3"})
     layer("instancenorm", G.InstanceNorm(scale=True), image, {"scale": 1}, "f32")
     layer("instancenorm", G.InstanceNorm(epsilon=0.01), line, {"epsilon": 0.01}, "f32")
     layer("layernorm", G.LayerNorm(epsilon=0.01), (5, 6), {"epsilon": 0.01})
