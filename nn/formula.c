@@ -51,6 +51,8 @@ static const function functions[] = {
     {"sum_last", "sum", 1, {"axis", "(-1,)", "keepdims", "True"}},
     {"sum_all", "sum", 1, {"axis", "(0,)", "exclude", "True"}}, /* of each sample */
     {"mean_all", "mean", 1, {"axis", "(0,)", "exclude", "True"}},
+    {"mean_last", "mean", 1, {"axis", "(-1,)", "keepdims", "True"}},
+    {"noise", "_random_normal_like", 1, {NULL}},
     {"sum_drop", "sum", 1, {"axis", "(-1,)"}},
     {"column", "Reshape", 1, {"shape", "(-1, 1)"}},
     {"row", "Reshape", 1, {"shape", "(1, -1)"}},

@@ -226,12 +226,20 @@ static tn_status orthogonal(tn_app *app, const tnn_param *p, double scale, uint6
 
 tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
 {
-    tn_array *array = NULL;
+    const tn_array_sparse none = {.struct_size = TN_SIZE(tn_array_sparse),
+                                  .storage = TN_STORAGE_ROW_SPARSE,
+                                  .dtype = TN_F32,
+                                  .ndim = p->ndim,
+                                  .shape = p->shape};
+    tn_array *array = NULL, *rows = NULL;
     tn_status st = values ? tn_array_from(app->ctx, TN_F32, p->ndim, p->shape, values, &array)
                           : tn_array_zeros(app->ctx, TN_F32, p->ndim, p->shape, NULL, &array);
 
+    if (!st && p->rows)
+        st = tn_array_sparse_from(app->ctx, &none, &rows);
     if (!st && !p->fixed)
-        st = tn_attach_grad(app->ctx, array, TN_MODE_WRITE, NULL);
+        st = tn_attach_grad(app->ctx, array, TN_MODE_WRITE, rows);
+    tn_array_release(rows);
     if (st) {
         tn_array_release(array);
         return tnn_check(app, st, "parameter %s", p->full);

@@ -127,6 +127,7 @@ typedef struct tnn_param {
     char *full;  /* of its variable: "lenet_conv0_weight" */
     tnn_role role;
     bool aux, fixed; /* fixed: no gradient */
+    bool rows;       /* its gradient is row_sparse */
     bool given;      /* the program said its shape */
     double lr_factor, wd_factor;
     int32_t ndim;                /* -1: not known */
@@ -185,7 +186,7 @@ typedef struct tnn_spec {
         tnn_role role;
         const char *suffix;
         tn_x tied; /* it is this one, of another layer; NULL: its own */
-        bool fixed;
+        bool fixed, rows;
         int32_t ndim; /* 0: its shape is found */
         int64_t shape[5];
     } params[TNN_LAYER_PARAMS];
@@ -464,6 +465,7 @@ bool tnn_meter_labelled(const tn_meter *meter); /* it compares with labels */
 /* Adds, or takes back, all states under "state:…", and the step count. */
 tn_status tnn_trainer_export(tn_trainer *trainer, tn_params *params);
 tn_status tnn_trainer_import(tn_trainer *trainer, const tn_params *params, int64_t steps);
+int64_t tnn_trainer_state_elements(tn_trainer *trainer); /* of the parameters that are there */
 const tn_trainer_options *tnn_trainer_options(const tn_trainer *trainer); /* as filled in */
 tn_app *tnn_trainer_app(const tn_trainer *trainer);
 

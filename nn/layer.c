@@ -170,6 +170,7 @@ static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec
         p->role = spec->params[i].role;
         p->aux = p->role == TNN_MEAN || p->role == TNN_VAR;
         p->fixed = spec->params[i].fixed;
+        p->rows = spec->params[i].rows;
         p->lr_factor = p->wd_factor = 1;
         p->given = spec->params[i].ndim > 0;
         p->ndim = p->given ? spec->params[i].ndim : -1;

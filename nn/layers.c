@@ -307,6 +307,9 @@ static void spec_embedding(tnn_spec *s, const tn_embedding_options *o)
     weight = param_add(s, TNN_WEIGHT, "weight", false, 2);
     weight[0] = o->count;
     weight[1] = o->units;
+    s->params[0].rows = o->sparse_grad != 0;
+    if (o->sparse_grad)
+        tnn_spec_attr(s, "sparse_grad", "%s", "True");
     s->params[0].tied = o->weight;
 }
 

@@ -121,6 +121,62 @@ tn_x tn_transpose_(tn_x x, size_t count, const int64_t *axes, const char *file, 
     return tnn_value_layer(&s, 1, &x, NULL, 0);
 }
 
+/* Channels go to space: (N, C f…, D…) to (N, C, D f…), by Reshape's codes, so that sizes may change. */
+tn_x tn_pixelshuffle_(tn_x x, const tn_pixelshuffle_options *options)
+{
+    static const char *const orders[] = {"(0, 1, 3, 2)", "(0, 1, 4, 2, 5, 3)", "(0, 1, 5, 2, 6, 3, 7, 4)"};
+    static const char *const joined[] = {"(0, 0, -3)", "(0, 0, -3, -3)", "(0, 0, -3, -3, -3)"};
+    tn_pixelshuffle_options o = {0};
+    int64_t factors = 1;
+    char text[160];
+    tnn_spec s;
+    int32_t axes;
+
+    tnn_options_copy(&o, sizeof o, options);
+    if (!tnn_value_app(x, "tn_pixelshuffle", o.file ? o.file : "?", o.line))
+        return NULL;
+    axes = tnn_value_shape(x)->ndim - 2;
+    s = spec_of("pixelshuffle", "Reshape", o.file, o.line);
+    for (int i = 0; i < 3; i++) {
+        o.factor[i] = o.factor[i] || i == 0 ? o.factor[i] : o.factor[0];
+        if (o.factor[i] < 1 || o.factor[i] > 1024)
+            tnn_spec_wrong(&s, ".factor is %d, 1 to 1024 is allowed", o.factor[i]);
+        factors *= i < axes ? o.factor[i] : 1;
+    }
+    if (axes < 1 || axes > 3)
+        tnn_spec_wrong(&s, "an input of %d dimensions, 3 to 5 are needed", axes + 2);
+    tnn_spec_attr(&s, "shape", "(0, -4, -1, %lld, -2)", (long long)factors);
+    x = tnn_value_layer(&s, 1, &x, NULL, 0);
+    for (int i = 0; x && i + 1 < axes; i++) {
+        factors /= o.factor[i];
+        (void)snprintf(text, sizeof text, "(0, 0, %s-4, %d, %lld, -2)", i ? "0, " : "", o.factor[i],
+                       (long long)factors);
+        x = one(x, "reshape", "Reshape", "shape", text, o.file, o.line);
+    }
+    x = x ? one(x, "transpose", "transpose", "axes", orders[axes - 1], o.file, o.line) : NULL;
+    return x ? one(x, "reshape", "Reshape", "shape", joined[axes - 1], o.file, o.line) : NULL;
+}
+
+tn_x tn_dropout_mask_(tn_x like, double rate, const char *file, int32_t line)
+{
+    const tn_dropout_options o = {.struct_size = sizeof o, .line = line, .file = file, .rate = rate};
+
+    return tn_dropout_(one(like, "ones_like", "ones_like", "", "", file, line), &o);
+}
+
+tn_x tn_zoneout_(tn_x now, tn_x before, double rate, const char *file, int32_t line)
+{
+    tnn_spec s = spec_of("where", "where", file, line);
+    tn_x in[3];
+
+    if (before && !tnn_value_pair(now, before, "tn_zoneout", file, line))
+        return NULL;
+    in[0] = tn_dropout_mask_(now, rate, file, line);
+    in[1] = now;
+    in[2] = before ? before : one(now, "zeros_like", "zeros_like", "", "", file, line);
+    return tnn_value_layer(&s, 3, in, NULL, 0);
+}
+
 tn_x tn_slice_(tn_x x, const tn_slice_options *options)
 {
     tn_slice_options o = {0};

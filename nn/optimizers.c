@@ -27,8 +27,12 @@ static const struct {
     NUMBER(momentum), NUMBER(beta1),        NUMBER(beta2),  NUMBER(epsilon), NUMBER(gamma1),
     NUMBER(gamma2),   NUMBER(clip_weights), NUMBER(wd_lh),  NUMBER(rho),     NUMBER(schedule_decay),
     NUMBER(lamda),    NUMBER(clip),         NUMBER(lamda1), NUMBER(beta),
+    NUMBER(eta),
 };
 
+#define LARS                                                                                                 \
+    "r := where(adapts * norm(w) * norm(grad) > 0, "                                                         \
+    "eta * norm(w) / (rescale * norm(grad) + wd * norm(w) + epsilon), norm(w) * 0 + 1)"
 #define MOMENTUM "s0 := beta1 * s0 + (1 - beta1) * g"
 
 /* Rows of one name: the first whose `when` is met. */
@@ -75,6 +79,16 @@ static const tnn_rule rules[] = {
                   "w := w - lr * d * r"}},
     {.name = "dcasgd", .states = 1, .lr = 0.01, .first = true,
      .formulas = {"d := -lr * (g + wd * w + lamda * square(g) * (w - s0))", "s0 := w", "w := w + d"}},
+    {.name = "lars", .when = "momentum", .states = 1, .lr = 0.01,
+     .formulas = {LARS, "s0 := momentum * s0 - lr * r * (g + wd * w)", "w := w + s0"}},
+    {.name = "lars", .lr = 0.01, .formulas = {LARS, "w := w - lr * r * (g + wd * w)"}},
+    {.name = "lbsgd", .states = 2, .lr = 0.01, .gathers = true,
+     .formulas = {"r := follows * max(min(sqrt(square(norm(w)) / (square(norm(grad)) + "
+                  "wd * square(norm(w)) + 1e-18)), 100), 0.01) + (1 - follows) * rise",
+                  "s0 := momentum * s0 - lr * r * (g + wd * w)", "w := w + s0", "s1 := s1 * 0"}},
+    {.name = "sgld", .lr = 0.01, .formulas = {"w := w - lr / 2 * (g + wd * w) + sqrt(lr) * noise(w)"}},
+    {.name = "groupadagrad", .states = 1, .lr = 0.01, .epsilon = 1e-5, .rows = true,
+     .formulas = {"s0 := s0 + mean_last(square(g))", "w := w - lr * g / sqrt(s0 + epsilon)"}},
 };
 /* clang-format on */
 
@@ -96,6 +110,35 @@ static bool met(tn_trainer_options *o, const char *when)
 static void fill(double *number, double otherwise)
 {
     *number = *number != 0 ? *number : otherwise;
+}
+
+static const char *const strategies[] = {"linear", "power2", "sqrt", "lars", NULL};
+
+static tn_status strategy_of(tn_app *app, tn_trainer_options *o)
+{
+    size_t i = 0;
+
+    while (o->strategy && strategies[i] && strcmp(o->strategy, strategies[i]) != 0)
+        i++;
+    if (!strategies[i])
+        return tnn_unknown(app, "strategy", o->strategy, strategies);
+    o->strategy = strategies[i];
+    return TN_OK;
+}
+
+/* How often the rate of lbsgd is taken at step `t`, from 1; not by norms. */
+static double rise_at(const tn_trainer_options *o, int64_t t)
+{
+    const double all = (double)o->warmup_epochs * (double)o->epoch_updates, most = (double)o->batch_scale;
+    const double part = (double)t / all;
+
+    if (part >= 1)
+        return most;
+    if (all <= 1)
+        return 1;
+    return 1 + (most - 1) * (!strcmp(o->strategy, "linear")   ? part
+                             : !strcmp(o->strategy, "power2") ? part * part
+                                                              : sqrt(part));
 }
 
 const tnn_rule *tnn_rule_of(tn_app *app, tn_trainer_options *o)
@@ -125,6 +168,12 @@ const tnn_rule *tnn_rule_of(tn_app *app, tn_trainer_options *o)
     fill(&o->lamda, 0.04);
     fill(&o->lamda1, 0.01);
     fill(&o->beta, 1);
+    fill(&o->eta, 0.001);
+    o->batch_scale = o->batch_scale ? o->batch_scale : 1;
+    o->warmup_epochs = o->warmup_epochs ? o->warmup_epochs : 5;
+    o->epoch_updates = o->epoch_updates ? o->epoch_updates : 32;
+    if (strategy_of(app, o))
+        return NULL;
     o->optimizer = rule->name;
     return rule;
 }
@@ -192,8 +241,8 @@ static const char *whole_name(const tnn_step *s)
 
 static tn_status call_of(tn_app *app, tnn_calls *calls, const tnn_step *s, tnn_call **out)
 {
-    const char *const attrs[] = {"scalar", "0", NULL}, *const none[] = {NULL};
-    const char *name = whole_name(s);
+    const char *const attrs[] = {"scalar", "0", NULL};
+    const char *given[5] = {NULL}, *name = whole_name(s);
     tnn_call *c = calls->items;
     tn_status st;
 
@@ -202,7 +251,9 @@ static tn_status call_of(tn_app *app, tnn_calls *calls, const tnn_step *s, tnn_c
     *out = c;
     if (c->op)
         return TN_OK;
-    if (!(st = tn_site_create(app->ctx, name, s->scalar ? attrs : none, &c->site)) && s->scalar)
+    if (s->attrs)
+        memcpy(given, s->attrs, 4 * sizeof *given);
+    if (!(st = tn_site_create(app->ctx, name, s->scalar ? attrs : given, &c->site)) && s->scalar)
         st = tn_site_attr(c->site, "scalar", &c->scalar);
     c->op = st ? NULL : name;
     return st;
@@ -261,6 +312,36 @@ static const char *gradient_text(const tnn_rule *rule, const tn_trainer_options 
     return o->clip > 0 ? "max(min(grad * rescale, clip), 0 - clip)" : "grad * rescale";
 }
 
+/* The values of one "NAME := formula"; w and states are written. */
+static void line_run(tn_app *app, const tnn_rule *rule, tnn_formula *f, const tnn_update *u, const char *text)
+{
+    tn_array *value = tnn_formula_run(f, strstr(text, ":=") + 2);
+    tn_array *into = *text == 'w' ? u->weight : *text == 's' ? u->states[text[1] - '0'] : NULL;
+
+    if (value && into && value != into)
+        (void)tnn_check(app, tn_array_copy(value, into), "optimizer %s", rule->name);
+    if (value)
+        tnn_formula_name(f, text, into ? into : value, 0);
+}
+
+/* Numbers that follow from options and the step. */
+static void names_give(tnn_formula *f, const tn_trainer_options *o, const tnn_update *u)
+{
+    for (size_t i = 0; i < NUMBERS; i++)
+        tnn_formula_name(f, numbers[i].name, NULL,
+                         *number_at((tn_trainer_options *)(uintptr_t)o, numbers[i].name));
+    tnn_formula_name(f, "momentum", NULL, u->momentum);
+    tnn_formula_name(f, "lr", NULL, u->lr);
+    tnn_formula_name(f, "wd", NULL, u->wd);
+    tnn_formula_name(f, "rescale", NULL, u->rescale);
+    tnn_formula_name(f, "beta1_t", NULL, pow(o->beta1, (double)u->step));
+    tnn_formula_name(f, "beta2_t", NULL, pow(o->beta2, (double)u->step));
+    tnn_formula_name(f, "adapts", NULL, u->adapts);
+    tnn_formula_name(f, "follows", NULL, !strcmp(o->strategy, "lars"));
+    tnn_formula_name(f, "rise", NULL, rise_at(o, u->step));
+    tnn_formula_name(f, "scale", NULL, (double)o->batch_scale);
+}
+
 tn_status tnn_rule_apply(tn_app *app, const tnn_rule *rule, const tn_trainer_options *o, tnn_calls *calls,
                          const tnn_update *u)
 {
@@ -268,34 +349,25 @@ tn_status tnn_rule_apply(tn_app *app, const tnn_rule *rule, const tn_trainer_opt
     machine m = {app, calls};
     tnn_formula f = {.run = array_step, .arg = &m};
     const size_t mark = tn_app_mark(app);
-    tn_array *g;
+    const bool due = !rule->gathers || u->step % o->batch_scale == 0;
+    tn_array *g = NULL;
 
     tnn_formula_name(&f, "w", u->weight, 0);
     tnn_formula_name(&f, "grad", u->grad, 0);
     for (uint32_t i = 0; i < rule->states; i++)
         tnn_formula_name(&f, state_names[i], u->states[i], 0);
-    tnn_formula_name(&f, "lr", NULL, u->lr);
-    tnn_formula_name(&f, "wd", NULL, u->wd);
-    tnn_formula_name(&f, "rescale", NULL, u->rescale);
-    tnn_formula_name(&f, "beta1_t", NULL, pow(o->beta1, (double)u->step));
-    tnn_formula_name(&f, "beta2_t", NULL, pow(o->beta2, (double)u->step));
-    for (size_t i = 0; i < NUMBERS; i++)
-        tnn_formula_name(&f, numbers[i].name, NULL,
-                         *number_at((tn_trainer_options *)(uintptr_t)o, numbers[i].name));
+    names_give(&f, o, u);
     if (!strcmp(rule->name, "nadam"))
         schedule_names(&f, o, calls, u->step);
-    if ((g = tnn_formula_run(&f, gradient_text(rule, o))))
-        tnn_formula_name(&f, "g", g, 0);
-    for (size_t i = 0; g && i < TNN_RULE_FORMULAS && rule->formulas[i] && !f.failed; i++) {
-        const char *text = rule->formulas[i];
-        tn_array *value = tnn_formula_run(&f, strstr(text, ":=") + 2);
-        tn_array *into = *text == 'w' ? u->weight : *text == 's' ? u->states[text[1] - '0'] : NULL;
-
-        if (value && into && value != into)
-            (void)tnn_check(app, tn_array_copy(value, into), "optimizer %s", rule->name);
-        if (value)
-            tnn_formula_name(&f, text, into ? into : value, 0);
+    if (rule->gathers) {
+        line_run(app, rule, &f, u, "s1 := s1 + grad");
+        if (due && !f.failed)
+            tnn_formula_name(&f, "grad", tnn_formula_run(&f, "s1 / scale"), 0);
     }
+    if (due && (g = tnn_formula_run(&f, gradient_text(rule, o))))
+        tnn_formula_name(&f, "g", g, 0);
+    for (size_t i = 0; g && i < TNN_RULE_FORMULAS && rule->formulas[i] && !f.failed; i++)
+        line_run(app, rule, &f, u, rule->formulas[i]);
     tn_app_release(app, mark);
     if (f.failed && !app->status)
         return tnn_fail(app, TN_E_INTERNAL, "optimizer %s: its formula is wrong", rule->name);

@@ -18,6 +18,8 @@ typedef struct tnn_rule {
     bool unbiased;      /* lr is corrected for the first steps, as adam's */
     bool decayed;       /* weight decay is added to the gradient before it is cut */
     bool first;         /* the state begins as the weight, else as zeros */
+    bool rows;          /* states have one number for each row of a matrix */
+    bool gathers;       /* the last state sums gradients up to every batch_scale-th step */
     bool divides;       /* by lr: a step whose lr is 0, as at the end of a schedule, leaves all as it is */
     double lr, epsilon, beta1; /* where the options have 0; beta1 0: 0.9 */
 } tnn_rule;
@@ -37,7 +39,8 @@ typedef struct tnn_calls {
 
 typedef struct tnn_update {
     tn_array *weight, *grad, *const *states;
-    double lr, wd, rescale;
+    double lr, wd, rescale, momentum;
+    bool adapts;  /* its rate may follow norms: no bias, gamma or beta */
     int64_t step; /* from 1 */
 } tnn_update;
 

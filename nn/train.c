@@ -90,11 +90,13 @@ static void hyper_from(tn_app *app, tn_trainer_options *o)
         {"train.lamda", offsetof(tn_trainer_options, lamda)},
         {"train.lamda1", offsetof(tn_trainer_options, lamda1)},
         {"train.beta", offsetof(tn_trainer_options, beta)},
+        {"train.lars_eta", offsetof(tn_trainer_options, eta)},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         number_from(app, rows[i].key, (double *)(void *)((char *)o + rows[i].at));
     o->centered = switch_from(app, "train.centered", 0);
+    whole_from(app, "train.batch_scale", &o->batch_scale);
 }
 
 static tn_status options_fill(tn_app *app, tn_train *t)
@@ -107,6 +109,9 @@ static tn_status options_fill(tn_app *app, tn_train *t)
         o->batch = tnn_data_batch(o->train_data);
     whole_from(app, "train.batch", &o->batch);
     number_from(app, "train.lr", &o->lr);
+    o->optimizer = o->optimizer ? o->optimizer : tn_ctx_option(app->ctx, "train.optimizer");
+    if (o->lr == 0 && o->optimizer && (!strcmp(o->optimizer, "sgd") || !strcmp(o->optimizer, "nag")))
+        o->lr = 0.05; /* as MXNet's example of MNIST; the others have what mxnet.optimizer has */
     number_from(app, "train.momentum", &o->momentum);
     number_from(app, "train.wd", &o->wd);
     number_from(app, "train.clip", &o->clip);
@@ -117,7 +122,6 @@ static tn_status options_fill(tn_app *app, tn_train *t)
     number_from(app, "train.checkpoint_every", &o->checkpoint_every);
     whole_from(app, "train.checkpoint_keep", &keep);
     o->checkpoint_keep = (int32_t)(keep > 1000000 ? 1000000 : keep);
-    o->optimizer = o->optimizer ? o->optimizer : tn_ctx_option(app->ctx, "train.optimizer");
     o->schedule = o->schedule ? o->schedule : tn_ctx_option(app->ctx, "train.schedule");
     t->hybridize = switch_from(app, "train.hybridize", o->no_hybridize);
     t->shuffle = switch_from(app, "train.shuffle", o->no_shuffle);
@@ -343,6 +347,7 @@ tn_train *tn_train_open_(tn_app *app, const tn_train_options *options)
         return NULL;
     t->o.optimizer = tnn_trainer_options(t->trainer)->optimizer;
     t->o.schedule = tnn_trainer_options(t->trainer)->schedule;
+    t->o.lr = tnn_trainer_options(t->trainer)->lr;
     t->o.model = t->o.data = t->o.valid = t->o.params = NULL;
     t->usable = true;
     t->checkpoint_steps = t->folder ? steps_of(t, t->o.checkpoint_every, 0) : 0;
@@ -608,6 +613,7 @@ void tn_train_info_get(tn_train *t, int32_t read, tn_train_info *out)
         i.checkpoint = t->checkpoint;
         i.optimizer = t->o.optimizer;
         i.schedule = t->o.schedule;
+        i.state_elements = tnn_trainer_state_elements(t->trainer);
         i.metric_count = (int64_t)tnn_fit_metrics(t->fit);
         for (int64_t k = 0; k < i.metric_count; k++)
             i.metric_names[k] = tnn_fit_metric(t->fit, (size_t)k, &i.metrics[k], &i.valid_metrics[k], NULL);

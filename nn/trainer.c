@@ -127,6 +127,10 @@ static tn_status numbers_check(tn_app *app, const tn_trainer_options *o)
         {"lamda", o->lamda, 0, 1e6},
         {"lamda1", o->lamda1, 0, 1e6},
         {"beta", o->beta, 0, 1e6},
+        {"eta", o->eta, 0, 1e6},
+        {"batch_scale", (double)o->batch_scale, 0, 1e9},
+        {"warmup_epochs", (double)o->warmup_epochs, 0, 1e9},
+        {"epoch_updates", (double)o->epoch_updates, 0, 1e9},
         {"power", o->power, 0, 1e3},
         {"clip", o->clip, 0, 1e30},
         {"clip_norm", o->clip_norm, 0, 1e30},
@@ -214,13 +218,13 @@ static char *zeros_text(tn_app *app, size_t count)
 
 static tn_status site_make(tn_app *app, tn_trainer *t, update *u)
 {
-    const char *const lr = t->many ? "lrs" : "lr", *const wd = t->many ? "wds" : "wd";
+    const char *const lr = u->many ? "lrs" : "lr", *const wd = u->many ? "wds" : "wd";
     char numbers[TNN_RULE_ATTRS][32], count[24], clip[32],
-        *zeros = t->many ? zeros_text(app, u->count) : NULL;
-    const char *rates = t->many ? zeros : "0";
+        *zeros = u->many ? zeros_text(app, u->count) : NULL;
+    const char *rates = u->many ? zeros : "0";
     const char *attrs[9 + 2 * TNN_RULE_ATTRS] = {lr,   rates,         wd,   rates, "clip_gradient",
                                                  clip, "num_weights", count};
-    size_t n = t->many ? 8 : 6;
+    size_t n = u->many ? 8 : 6;
     tn_status st;
 
     if (!rates)
@@ -230,7 +234,7 @@ static tn_status site_make(tn_app *app, tn_trainer *t, update *u)
     n += tnn_rule_attrs(t->rule, &t->o, numbers, attrs + n);
     attrs[n] = NULL;
     u->rescale_now = 1;
-    if (!(st = tn_site_create(app->ctx, t->many ? t->rule->many : t->rule->op, attrs, &u->site)) &&
+    if (!(st = tn_site_create(app->ctx, u->many ? t->rule->many : t->rule->op, attrs, &u->site)) &&
         !(st = tn_site_attr(u->site, lr, &u->lr)) && !(st = tn_site_attr(u->site, wd, &u->wd)))
         st = tn_site_attr(u->site, "rescale_grad", &u->rescale);
     free(zeros);
@@ -248,12 +252,12 @@ static tn_status updates_make(tn_app *app, tn_trainer *t)
         return app->status;
     if (most > (int64_t)(INPUTS_MAX / each))
         most = (int64_t)(INPUTS_MAX / each);
-    t->many = t->rule->many && most > 1;
     for (size_t i = 0; i < t->slot_count; i += t->updates[t->update_count - 1].count) {
         update *u = &t->updates[t->update_count++];
 
-        *u = (update){.first = i, .count = 1};
-        while (t->many && i + u->count < t->slot_count && u->count < (size_t)most &&
+        *u = (update){.first = i, .count = 1, .many = t->rule->many && most > 1 && !t->slots[i].param->rows};
+        while (u->many && i + u->count < t->slot_count && u->count < (size_t)most &&
+               !t->slots[i + u->count].param->rows &&
                tn_array_device(t->slots[i + u->count].param->array) ==
                    tn_array_device(t->slots[i].param->array))
             u->count++;
@@ -267,10 +271,15 @@ static tn_status updates_make(tn_app *app, tn_trainer *t)
 
 static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
 {
+    const int64_t rows[] = {s->param->shape[0], 1}, *shape = t->rule->rows ? rows : s->param->shape;
     tn_status st = TN_OK;
 
+    if (t->rule->rows && (s->param->ndim != 2 || t->o.wd != 0))
+        return tnn_fail(app, TN_E_UNSUPPORTED,
+                        "optimizer %s takes matrices and no weight decay: %s has %d dimensions, .wd is %g",
+                        t->rule->name, s->param->full, s->param->ndim, t->o.wd);
     for (size_t k = 0; !st && k < t->rule->states && !t->on_store; k++)
-        if (!(st = tn_array_zeros(app->ctx, TN_F32, s->param->ndim, s->param->shape,
+        if (!(st = tn_array_zeros(app->ctx, TN_F32, s->param->ndim, shape,
                                   tn_array_device(s->param->array), &s->states[k])) &&
             t->rule->first)
             st = tn_array_copy(s->param->array, s->states[k]);
@@ -319,6 +328,21 @@ static tn_status slots_make(tn_trainer *t)
     return TN_OK;
 }
 
+int64_t tnn_trainer_state_elements(tn_trainer *t)
+{
+    int64_t elements = 0;
+
+    for (size_t i = 0; i < t->net->param_count; i++) {
+        const tnn_param *p = t->net->params[i];
+        int64_t count = p->fixed ? 0 : t->rule->states;
+
+        for (int32_t d = 0; d < (t->rule->rows ? 1 : p->ndim); d++)
+            count *= p->shape[d];
+        elements += count;
+    }
+    return elements;
+}
+
 /* ---- a step ---- */
 
 /* Norm of all gradients together, each times `rescale`. Waits for them. */
@@ -359,7 +383,7 @@ static tn_status rates_set(const tn_trainer *t, update *u, bool decays, double b
     }
     if (same)
         return TN_OK;
-    return t->many ? tn_site_set_floats(u->site, attr, (uint32_t)u->count, rates)
+    return u->many ? tn_site_set_floats(u->site, attr, (uint32_t)u->count, rates)
                    : tn_site_set_float(u->site, attr, *rates);
 }
 
@@ -375,15 +399,28 @@ static tn_status rescale_set(update *u, double rescale)
 static tn_status formulas_run(tn_app *app, tn_trainer *t, const slot *s, double lr, double rescale)
 {
     const tnn_param *p = s->param;
-    const tnn_update u = {.weight = p->array,
-                          .grad = tn_array_grad(p->array),
-                          .states = s->states,
-                          .lr = lr * p->lr_factor,
-                          .wd = t->o.wd * p->wd_factor,
-                          .rescale = rescale,
-                          .step = t->steps + 1};
+    const double before = t->steps ? tn_schedule_lr(&t->o, t->steps - 1) : 0;
+    const bool corrects = !strcmp(t->rule->name, "lars") && before != 0; /* momentum by how the rate moves */
+    tn_array *grad = tn_array_grad(p->array), *dense = NULL;
+    tnn_update u = {.weight = p->array,
+                    .grad = grad,
+                    .states = s->states,
+                    .lr = lr * p->lr_factor,
+                    .wd = t->o.wd * p->wd_factor,
+                    .rescale = rescale,
+                    .momentum = t->o.momentum * (corrects ? lr / before : 1),
+                    .adapts = p->role != TNN_BIAS && p->role != TNN_GAMMA && p->role != TNN_BETA,
+                    .step = t->steps + 1};
 
-    return tnn_rule_apply(app, t->rule, &t->o, &t->calls, &u);
+    if (tn_array_storage(grad) != TN_STORAGE_DENSE) {
+        if (tnn_check(app, tn_array_to_storage(app->ctx, grad, TN_STORAGE_DENSE, &dense), "gradient of %s",
+                      p->full))
+            return app->status;
+        u.grad = dense;
+    }
+    (void)tnn_rule_apply(app, t->rule, &t->o, &t->calls, &u);
+    tn_array_release(dense);
+    return app->status;
 }
 
 /* All of its parameters are updated, or none where a gradient failed. */

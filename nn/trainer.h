@@ -13,6 +13,7 @@ typedef struct slot { /* of one parameter */
 
 typedef struct update { /* one call of a step, for `count` slots from `first` on */
     size_t first, count;
+    bool many; /* through the rule's operator for many */
     tn_site *site;
     uint32_t lr, wd, rescale; /* attributes' indices; lr, wd: one number, or a list of `count` */
     double rescale_now;
@@ -31,7 +32,7 @@ struct tn_trainer {
     update *updates;
     size_t update_count;
     int64_t steps;
-    bool made, many;    /* many: updates go through the rule's operator for many */
+    bool made;
     tn_kv *kv;          /* NULL: one device, and nobody else */
     bool on_store;      /* which updates */
     tn_kv_item *items;  /* one per slot: what goes in, and what comes out */

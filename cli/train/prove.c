@@ -157,24 +157,6 @@ static json_t *kernels_json(const tn_program_view *view, uint32_t steps)
     return list;
 }
 
-/* Arrays that an optimizer keeps for each parameter (nn/optimizers.c); of those with momentum, one where that
- * is above 0. */
-static int64_t states_of(const char *optimizer, double momentum, bool centered)
-{
-    static const struct {
-        const char *name;
-        int64_t states;
-    } rows[] = {{"adam", 2}, {"adamax", 2}, {"nadam", 2},   {"adadelta", 2}, {"ftrl", 2},
-                {"lamb", 2}, {"ftml", 3},   {"rmsprop", 1}, {"adagrad", 1},  {"dcasgd", 1}};
-
-    if (optimizer && centered && !strcmp(optimizer, "rmsprop"))
-        return 3;
-    for (size_t i = 0; optimizer && i < sizeof rows / sizeof *rows; i++)
-        if (!strcmp(optimizer, rows[i].name))
-            return rows[i].states;
-    return momentum > 0;
-}
-
 static bool plan_add(tn_app *app, tn_symbol *symbol, const tn_inferred *found, json_t *o)
 {
     tn_view_program info = {.struct_size = TN_SIZE(tn_view_program)};
@@ -228,26 +210,19 @@ static json_t *data_facts(tn_data *data)
                      (json_int_t)tn_data_classes(data), "shape", shape_json(3, shape + 1), "sha256", sha);
 }
 
-static json_t *facts_json(tn_app *app, tn_train *train, const tn_train_info *info)
+static json_t *facts_json(tn_train *train, const tn_train_info *info)
 {
-    const int64_t bytes = info->param_elements * (int64_t)sizeof(float);
-    const char *centered = tn_ctx_option(tn_app_ctx(app), "train.centered");
-    double momentum = 0;
-    int64_t states;
-    json_t *o;
+    const json_int_t bytes = info->param_elements * (json_int_t)sizeof(float);
+    const json_int_t states = info->state_elements * (json_int_t)sizeof(float);
 
-    (void)tn_ctx_option_float(tn_app_ctx(app), "train.momentum", &momentum);
-    states = states_of(info->optimizer, momentum, centered && !strcmp(centered, "true"));
-    o = json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:o, s:o, s:{s:o, s:o, s:o}}",
-                  "event", "dry-run", "model", cli_json_text(info->model), "device",
-                  cli_json_text(info->device), "parameters", (json_int_t)info->param_elements, "epochs",
-                  (json_int_t)info->epochs, "batch", (json_int_t)info->batch_size, "steps",
-                  (json_int_t)info->steps, "memory", "parameters", (json_int_t)bytes, "gradients",
-                  (json_int_t)bytes, "optimizer", (json_int_t)(bytes * states), "data",
-                  data_facts(tn_train_data(train)), "valid", data_facts(tn_train_valid(train)), "step",
-                  "loss", cli_json_number(info->loss), "lr", cli_json_number(info->lr), "seconds",
-                  cli_json_number(info->seconds));
-    return o;
+    return json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:{s:I, s:I, s:I}, s:o, s:o, s:{s:o, s:o, s:o}}",
+                     "event", "dry-run", "model", cli_json_text(info->model), "device",
+                     cli_json_text(info->device), "parameters", (json_int_t)info->param_elements, "epochs",
+                     (json_int_t)info->epochs, "batch", (json_int_t)info->batch_size, "steps",
+                     (json_int_t)info->steps, "memory", "parameters", bytes, "gradients", bytes,
+                     "optimizer", states, "data", data_facts(tn_train_data(train)), "valid",
+                     data_facts(tn_train_valid(train)), "step", "loss", cli_json_number(info->loss), "lr",
+                     cli_json_number(info->lr), "seconds", cli_json_number(info->seconds));
 }
 
 /* ---- as text ---- */
@@ -368,7 +343,7 @@ int cli_prove_dry_run(const cli_proof *p)
     if (!train || (!tn_train_run(train) && !tn_app_ok(p->app)))
         return CLI_EXIT_FAILED;
     tn_train_info_get(train, 1, &info);
-    o = facts_json(p->app, train, &info);
+    o = facts_json(train, &info);
     ok = o && graph_add(p->app, train, &info, o) && tn_app_ok(p->app);
     if (ok && p->json)
         cli_json_line(json_incref(o));

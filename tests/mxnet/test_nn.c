@@ -105,8 +105,10 @@ static const struct {
                OPTION(beta2),  OPTION(epsilon),        OPTION(clip),         OPTION(lr_begin),
                OPTION(lr_end), OPTION(power),          OPTION(factor),       OPTION(gamma1),
                OPTION(gamma2), OPTION(wd_lh),          OPTION(clip_weights), OPTION(rho),
-               OPTION(lamda),  OPTION(schedule_decay), OPTION(lamda1),       OPTION(beta)},
-  whole[] = {OPTION(steps), OPTION(warmup), OPTION(every)},
+               OPTION(lamda),  OPTION(schedule_decay), OPTION(lamda1),       OPTION(beta),
+               OPTION(eta)},
+  whole[] = {OPTION(steps),       OPTION(warmup),        OPTION(every),
+             OPTION(batch_scale), OPTION(warmup_epochs), OPTION(epoch_updates)},
   flags[] = {OPTION(centered), OPTION(warmup_constant)};
 
 static tn_trainer_options options_of(const call *c)
@@ -127,6 +129,8 @@ static tn_trainer_options options_of(const call *c)
         for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
             if (!strcmp(flags[k].name, c->attrs[i]) && ++found)
                 *(int32_t *)(void *)(at + flags[k].at) = (int32_t)value;
+        if (!strcmp(c->attrs[i], "strategy") && ++found)
+            o.strategy = c->attrs[i + 1];
         if (!strcmp(c->attrs[i], "milestones") && ++found)
             assert_int_equal(sscanf(c->attrs[i + 1], "%ld,%ld,%ld", &o.milestones[0],
                                     &o.milestones[1], /* NOLINT */
@@ -176,6 +180,48 @@ static void optimizer_replay(const call *c, const char *name)
         near_array(app, c, what, &c->parts[OUT][step], weight, 1);
     }
     app_close(app, c);
+}
+
+/* Rows that no sample looks up stay as they are, with momentum and weight decay, too. */
+static void lazy_replay(const call *c, const char *name)
+{
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_net *net = tn_net_new(app);
+        tn_trainer_options o = options_of(c);
+        tn_array *weight;
+        tn_trainer *t;
+
+        o.optimizer = name;
+        tn_net_embedding(net, .count = 5, .units = 3, .sparse_grad = 1);
+        tn_net_init(net, .seed = 1, .shape = {4});
+        if (hybrid)
+            tn_net_hybridize(net);
+        t = tn_trainer_new_(net, &o);
+        weight = tn_net_param(net, "0.weight");
+        if (!tn_app_ok(app))
+            fail_msg("%s: %s", c->text, tn_app_error(app));
+        assert_int_equal(tn_array_copy(array_of(app, &c->parts[IN][0]), weight), TN_OK);
+        for (uint32_t step = 0; step < c->counts[OUT]; step++) {
+            tn_array *ids = array_of(app, &c->parts[IN][1 + 2 * step]);
+            tn_array *labels = array_of(app, &c->parts[IN][2 + 2 * step]);
+            char what[32];
+
+            tn_app_record(app);
+            tn_app_backward(app, tn_loss_l2(app, tn_net_forward(net, ids), labels));
+            tn_trainer_step(t, 4);
+            assert_int_equal(tn_array_storage(tn_array_grad(weight)), TN_STORAGE_ROW_SPARSE);
+            (void)snprintf(what, sizeof what, "weight of step %u,", step);
+            near_array(app, c, what, &c->parts[OUT][step], weight, 1);
+        }
+        app_close(app, c);
+    }
+}
+
+static void test_lazy(void **state)
+{
+    (void)state;
+    each("lazy", lazy_replay);
 }
 
 static void test_schedules(void **state)
@@ -374,6 +420,14 @@ static tn_x layer_of(const call *c, const char *name, tn_x x)
         return pool_of(c, x, *name == 'm');
     if (strstr(name, "norm"))
         return norm_of(c, name, x);
+    if (!strcmp(name, "pixelshuffle")) {
+        tn_pixelshuffle_options o = {.struct_size = sizeof o};
+
+        assert_int_equal(sscanf(text_of(c, "factor"), "%d,%d,%d", &o.factor[0], &o.factor[1], /* NOLINT */
+                                &o.factor[2]),
+                         3);
+        return tn_pixelshuffle_(x, &o);
+    }
     if (!strcmp(name, "dense"))
         return tn_dense(x, .units = whole_of(c, "units"), .activation = text_of(c, "activation"),
                         .no_bias = whole_of(c, "no_bias"), .keep_axes = whole_of(c, "keep_axes"));
@@ -615,7 +669,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pair),       cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_schedules),  cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_schedules),  cmocka_unit_test(test_optimizers), cmocka_unit_test(test_lazy),
         cmocka_unit_test(test_metrics),    cmocka_unit_test(test_initializers),
         cmocka_unit_test(test_layers),     cmocka_unit_test(test_cells),
         cmocka_unit_test(nn_all_replayed),

@@ -327,12 +327,76 @@ static void cell_faults(void **state)
     }
 }
 
+/* ---- zoneout and variational dropout ------------------------------------------------------------------- */
+
+enum { DRAWN = 50 * 40 };
+
+static void drawn_net(const tn_x *in, tn_x *out)
+{
+    const tn_x mask = tn_dropout_mask(in[0], 0.5), twice = tn_mul(in[0], mask);
+
+    out[0] = tn_zoneout(in[0], NULL, 0.25);
+    out[1] = tn_zoneout(tn_shift(in[0], 1), in[0], 0.25);
+    out[2] = tn_add(twice, tn_mul(in[0], mask));
+}
+
+/* How many are `x` times `times` plus `more`; the others have to be `otherwise` times x. */
+static int counted(const float *x, const float *y, float times, float more, float otherwise)
+{
+    int count = 0;
+
+    for (int i = 0; i < DRAWN; i++)
+        if (y[i] == x[i] * times + more)
+            count++;
+        else
+            assert_true(y[i] == x[i] * otherwise);
+    return count;
+}
+
+static void zones_are_kept(void **state)
+{
+    static float x[DRAWN], y[3][DRAWN], before[DRAWN];
+
+    (void)state;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = nn_open(NULL);
+        tn_net *net = tn_net_functions(app, drawn_net, .outputs = {"a", "b", "c"});
+        tn_array *in = nn_array(app, 2, (int64_t[]){50, 40}, 1), *out[3];
+
+        if (hybrid)
+            tn_net_hybridize(net);
+        assert_int_equal(nn_read(app, in, x, DRAWN), DRAWN);
+        for (int train = 0; train < 2; train++) {
+            if (train) {
+                assert_int_equal(tn_random_seed(tn_app_ctx(app), 3, NULL), TN_OK);
+                tn_app_record(app);
+            }
+            assert_true(tn_net_run(net, 1, &in, 3, out));
+            for (int k = 0; k < 3; k++)
+                assert_int_equal(nn_read(app, out[k], y[k], DRAWN), DRAWN);
+            if (!train) {
+                assert_int_equal(counted(x, y[0], 1, 0, 0), DRAWN);
+                assert_int_equal(counted(x, y[1], 1, 1, 1), DRAWN);
+                assert_int_equal(counted(x, y[2], 2, 0, 0), DRAWN);
+                continue;
+            }
+            assert_in_range(counted(x, y[0], 1, 0, 0), DRAWN * 0.71, DRAWN * 0.79);
+            assert_in_range(counted(x, y[1], 1, 1, 1), DRAWN * 0.71, DRAWN * 0.79);
+            assert_in_range(counted(x, y[2], 4, 0, 0), DRAWN * 0.455, DRAWN * 0.545);
+            if (hybrid)
+                assert_memory_equal(before, y[2], sizeof before);
+            memcpy(before, y[2], sizeof before);
+        }
+        nn_close(app);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_to_cells), cmocka_unit_test(dropout_is_drawn), cmocka_unit_test(lengths),
         cmocka_unit_test(files),          cmocka_unit_test(faults),           cmocka_unit_test(cell_faults),
-        cmocka_unit_test(zeros_stand_in),
+        cmocka_unit_test(zeros_stand_in), cmocka_unit_test(zones_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,8 +150,9 @@ static void test_factors_and_norm(void **state)
 
 static void test_states(void **state)
 {
-    static const char *const names[] = {"sgd",     "adam",     "nag",    "signum", "rmsprop",
-                                        "adagrad", "adadelta", "adamax", "nadam",  "dcasgd"};
+    static const char *const names[] = {"sgd",      "adam",   "nag",   "signum", "rmsprop", "adagrad",
+                                        "adadelta", "adamax", "nadam", "dcasgd", "lars",    "lbsgd",
+                                        "groupadagrad"};
     char *folder = nn_folder(), path[512];
     float a[N], b[N], g[N];
 
@@ -160,8 +161,10 @@ static void test_states(void **state)
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         fixture f = fixture_open(NULL);
         const char *name = names[k];
-        tn_trainer *t = tn_trainer_new(f.net, .optimizer = name, .lr = 0.1, .momentum = 0.9);
-        tn_trainer *u = tn_trainer_new(f.net, .optimizer = name, .lr = 0.1, .momentum = 0.9);
+        tn_trainer *t =
+            tn_trainer_new(f.net, .optimizer = name, .lr = 0.1, .momentum = 0.9, .batch_scale = 2);
+        tn_trainer *u =
+            tn_trainer_new(f.net, .optimizer = name, .lr = 0.1, .momentum = 0.9, .batch_scale = 2);
         tn_array *weight = tn_net_param(f.net, "0.weight");
 
         for (int i = 0; i < 3; i++) {
@@ -222,6 +225,11 @@ static void test_refused(void **state)
         {{.optimizer = "adagrat"}, "did you mean \"adagrad\""},
         {{.optimizer = ""}, "unknown optimizer"},
         {{.warmup = -5}, ".warmup"},
+        {{.eta = -1}, ".eta"},
+        {{.batch_scale = -2}, ".batch_scale"},
+        {{.warmup_epochs = -2}, ".warmup_epochs"},
+        {{.epoch_updates = -1}, ".epoch_updates"},
+        {{.optimizer = "lbsgd", .strategy = "powder2"}, "did you mean \"power2\""},
     };
 
     (void)state;
@@ -383,7 +391,8 @@ static void test_aggregate(void **state)
 /* An optimizer by formulas makes no plan after the first steps either, and lets go of what it computes. */
 static void test_formulas_steady(void **state)
 {
-    static const char *const names[] = {"adagrad", "adadelta", "adamax", "nadam", "dcasgd"};
+    static const char *const names[] = {"adagrad", "adadelta", "adamax", "nadam",
+                                        "dcasgd",  "lars",     "lbsgd",  "sgld",  "groupadagrad"};
 
     (void)state;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
@@ -405,6 +414,56 @@ static void test_formulas_steady(void **state)
         assert_int_equal(before.misses, after.misses);
         assert_int_equal(before.arrays, after.arrays);
         nn_close(f.app);
+    }
+}
+
+/* A step of sgld is half that of sgd, and noise of variance lr that follows from the seed. */
+static void test_noise(void **state)
+{
+    enum { COUNT = 40 * 50 };
+    static float first[COUNT], before[COUNT], after[COUNT];
+
+    (void)state;
+    for (int run = 0; run < 2; run++) {
+        tn_app *app = nn_open(NULL, NULL);
+        tn_net *net = tn_net_new(app);
+        tn_trainer *t;
+        double sum = 0, squares = 0;
+
+        tn_net_dense(net, .units = 40, .no_bias = 1);
+        tn_net_init(net, .seed = 2, .shape = {1, 50});
+        t = tn_trainer_new(net, .optimizer = "sgld", .lr = 0.04, .wd = 1);
+        assert_int_equal(tn_random_seed(tn_app_ctx(app), 5, NULL), TN_OK);
+        assert_int_equal(nn_read(app, tn_net_param(net, "0.weight"), before, COUNT), COUNT);
+        tn_trainer_step(t, 1); /* of no gradient */
+        assert_int_equal(nn_read(app, tn_net_param(net, "0.weight"), after, COUNT), COUNT);
+        for (int i = 0; i < COUNT; i++) {
+            const double noise = (double)after[i] - 0.98 * (double)before[i];
+
+            sum += noise;
+            squares += noise * noise;
+        }
+        assert_true(fabs(sum / COUNT) < 4 * 0.2 / sqrt(COUNT));
+        assert_true(fabs(squares / COUNT / 0.04 - 1) < 4 * sqrt(2.0 / COUNT));
+        if (run)
+            assert_memory_equal(first, after, sizeof after);
+        memcpy(first, after, sizeof after);
+        nn_close(app);
+    }
+}
+
+/* A bias is no matrix; weight decay is none of its matters. */
+static void test_matrices_alone(void **state)
+{
+    (void)state;
+    for (int wd = 0; wd < 2; wd++) {
+        tn_app *app = nn_open(NULL, NULL);
+        tn_net *net = tn_net_new(app);
+
+        tn_net_dense(net, .units = 2, .no_bias = wd);
+        tn_net_init(net, .seed = 2, .shape = {4, 3});
+        tn_trainer_step(tn_trainer_new(net, .optimizer = "groupadagrad", .wd = wd), 1);
+        nn_close_failed(app, "takes matrices and no weight decay", 1);
     }
 }
 
@@ -480,6 +539,8 @@ int main(void)
         cmocka_unit_test(test_aggregate),
         cmocka_unit_test(test_no_misses),
         cmocka_unit_test(test_formulas_steady),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_matrices_alone),
         cmocka_unit_test(test_losses_and_meters),
     };
 

@@ -458,6 +458,15 @@ static void nulls_of_operators(tn_app *app, tn_x x)
     NOTHING(tn_softrelu_(NULL, NULL, 0));
     NOTHING(tn_softsign_(NULL, NULL, 0));
     NOTHING(tn_swish_(NULL, 1, NULL, 0));
+    NOTHING(tn_pixelshuffle_(NULL, NULL));
+    NOTHING(tn_pixelshuffle_(x, NULL));
+    NOTHING(tn_pixelshuffle(x, .factor = {2, -1}));
+    NOTHING(tn_pixelshuffle(x, .factor = {2})); /* two dimensions */
+    NOTHING(tn_dropout_mask_(NULL, 0.5, NULL, 0));
+    NOTHING(tn_dropout_mask_(x, 1, NULL, 0));
+    NOTHING(tn_zoneout_(NULL, x, 0.5, NULL, 0));
+    NOTHING(tn_zoneout_(NULL, NULL, 0.5, NULL, 0));
+    NOTHING(tn_zoneout_(x, NULL, -1, NULL, 0));
     NOTHING(tn_exp_(NULL, NULL, 0));
     NOTHING(tn_log_(NULL, NULL, 0));
     NOTHING(tn_abs_(NULL, NULL, 0));

@@ -150,6 +150,7 @@ def optimizers():
         words = dict(names, learning_rate="lr", clip_gradient="clip")
         return {words.get(key, key): value for key, value in options.items()}
 
+    words = {"updates_per_epoch": "epoch_updates", "warmup_strategy": "strategy"}
     rows = [("sgd", {"learning_rate": 0.1}, {}), ("sgd", {"learning_rate": 0.1, "momentum": 0.9}, {}),
             ("nag", {"learning_rate": 0.1}, {}), ("nag", {"learning_rate": 0.1, "momentum": 0.9}, {}),
             ("adam", {}, {}), ("adam", {"learning_rate": 0.02, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-4}, {}),
@@ -164,12 +165,53 @@ def optimizers():
             ("ftrl", {}, {}), ("ftrl", {"learning_rate": 0.2, "lamda1": 0.3, "beta": 0.5}, {}),
             ("ftml", {}, {}), ("ftml", {"learning_rate": 0.1, "beta1": 0.5, "beta2": 0.9, "epsilon": 1e-3}, {}),
             ("lamb", {}, {}), ("lamb", {"learning_rate": 0.1, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-3}, {}),
-            ("dcasgd", {"learning_rate": 0.1}, {}), ("dcasgd", {"learning_rate": 0.1, "lamda": 0.3}, {})]  # momentum fails
+            ("dcasgd", {"learning_rate": 0.1}, {}), ("dcasgd", {"learning_rate": 0.1, "lamda": 0.3}, {}),  # momentum fails
+            ("lars", {"learning_rate": 0.5}, {}), ("lars", {"learning_rate": 0.5, "momentum": 0.9, "eta": 0.1, "eps": 0.01}, {"eps": "epsilon"}),
+            ("lbsgd", {"learning_rate": 0.1, "momentum": 0.9}, {}),
+            ("lbsgd", {"learning_rate": 0.1, "batch_scale": 3, "warmup_epochs": 2, "updates_per_epoch": 2}, words)]
+    rows += [("lbsgd", {"learning_rate": 0.01, "momentum": 0.8, "batch_scale": 2, "warmup_strategy": s}, words)
+             for s in ("power2", "sqrt", "lars")]
+    for clip in ({}, {"clip_gradient": 0.3}):
+        optimizer("groupadagrad", dict(clip, learning_rate=0.1), ours(dict(clip, learning_rate=0.1), {}))
     for name, given, names in rows:
         for more in common:
             told = {key: (int(value) if value is True else value) for key, value in ours(dict(given, **more), names).items()
                     if key is not None}
             optimizer(name, dict(given, **more), told)
+
+
+# ---- lazy updates: a weight of Embedding with sparse_grad, then ids and labels of each step; the weight after each
+
+
+def lazy(name, given, options):
+    net = gluon.nn.Embedding(5, 3, sparse_grad=True)
+    net.initialize()
+    ins, outs = [array("u", (5, 3), "lazy weight")], []
+    net.weight.set_data(ins[0])
+    trainer = gluon.Trainer(net.collect_params(), name, dict(given, lazy_update=True) if name in ("sgd", "adam") else dict(given),
+                            kvstore=None)
+    for step in range(4):
+        ids = mx.nd.array([[0, 3, 3, 1], [4, 4, 1, 1], [2, 0, 2, 3], [3, 3, 3, 3]][step])
+        labels = array("r", (4, 3), "lazy labels %d" % step)
+        with autograd.record():
+            value = gluon.loss.L2Loss()(net(ids), labels)
+        value.backward()
+        assert net.weight.list_grad()[0].stype == "row_sparse"
+        trainer.step(4)
+        ins += [ids, labels]
+        outs.append(net.weight.data().tostype("default").copy())
+    call("lazy." + name, options, ins, outs)
+
+
+def lazies():
+    for more, told in (({}, {}), ({"wd": 0.02}, {"wd": 0.02}), ({"clip_gradient": 0.1}, {"clip": 0.1})):
+        rate, lr = dict(more, learning_rate=0.5), dict(told, lr=0.5)
+        lazy("sgd", rate, lr)
+        lazy("sgd", dict(rate, momentum=0.9), dict(lr, momentum=0.9))
+        lazy("adam", dict(rate, learning_rate=0.02), dict(lr, lr=0.02))
+        if not more.get("wd"):
+            lazy("adagrad", rate, lr)
+            lazy("groupadagrad", rate, lr)
 
 
 # ---- metrics: predictions and labels of three batches; the value
@@ -272,6 +314,11 @@ def layers():
             layer("global" + name, getattr(G, "Global%sPool%dD" % (kind.title(), sides))(), shape)
         layer("avgpool%dd" % sides, getattr(G, "AvgPool%dD" % sides)(3, 2, 1, count_include_pad=False), shape,
               {"kernel": 3, "stride": 2, "pad": ",".join("1" * sides), "exclude_pad": 1})
+    C = gluon.contrib.nn
+    layer("pixelshuffle", C.PixelShuffle1D(2), line, {"factor": "2,0,0"})
+    layer("pixelshuffle", C.PixelShuffle2D((2, 3)), (2, 12, 3, 2), {"factor": "2,3,0"})
+    layer("pixelshuffle", C.PixelShuffle2D(2), image, {"factor": "2,0,0"})
+    layer("pixelshuffle", C.PixelShuffle3D((2, 1, 3)), (2, 6, 2, 3, 1), {"factor": "2,1,3"})
     layer("instancenorm", G.InstanceNorm(scale=True), image, {"scale": 1}, "f32")
     layer("instancenorm", G.InstanceNorm(epsilon=0.01), line, {"epsilon": 0.01}, "f32")
     layer("layernorm", G.LayerNorm(epsilon=0.01), (5, 6), {"epsilon": 0.01})
@@ -448,6 +495,7 @@ def main():
     losses()
     schedules()
     optimizers()
+    lazies()
     metrics()
     initializers()
     layers()

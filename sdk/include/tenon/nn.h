@@ -263,6 +263,8 @@ typedef struct tn_embedding_options {
     int64_t units; /* width of a row, at least 1 */
     int32_t share; /* these as of tn_dense_options */
     tn_x weight;
+    int32_t sparse_grad; /* 1: the weight's gradient is row_sparse: rows that are looked up. sgd, adam and
+                            ftrl update these rows alone */
 } tn_embedding_options;
 
 typedef struct tn_dropout_options {
@@ -703,11 +705,12 @@ TN_API int tn_data_sha256(tn_data *data, char out_hex[65]);
 
 typedef struct tn_trainer_options {
     TN_NN_HEAD;
-    /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd, ftrl, ftml, lamb;
-     * NULL: sgd. With lr 0 a step of ftrl and ftml changes nothing. */
+    /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd, ftrl, ftml, lamb, lars,
+     * lbsgd, sgld, groupadagrad; NULL: sgd. With lr 0 a step of ftrl and ftml changes nothing. lars leaves
+     * the rates of biases, gammas and betas as they are; groupadagrad takes matrices alone and no wd. */
     const char *optimizer;
     double lr;       /* 0: 0.01, of adam, nadam, rmsprop and lamb 0.001, of adamax 0.002, ftrl 0.1 */
-    double momentum; /* sgd, nag, signum */
+    double momentum; /* sgd, nag, signum, lars, lbsgd */
     double wd;       /* weight decay, of every parameter */
     double beta1, beta2,
         epsilon;      /* of adam and its like 0: 0.9, 0.999, 1e-8; epsilon of adagrad 1e-7, adadelta 1e-5 */
@@ -737,6 +740,10 @@ typedef struct tn_trainer_options {
                                   the store has the optimizer and .clip_norm is 0 */
     const char *compression;   /* of gradients: none, 1bit, 2bit; NULL: option kvstore.compress */
     double compression_threshold; /* 0: option kvstore.compress_threshold */
+    double eta;              /* lars: how much of the weight's norm a step is; 0: 0.001 */
+    int64_t batch_scale;     /* lbsgd: steps whose gradients are one update; 0: 1 */
+    int64_t warmup_epochs, epoch_updates; /* lbsgd: the rate rises to batch_scale times it; 0: 5, 32 */
+    const char *strategy; /* lbsgd: how it rises: linear, power2, sqrt; lars: by norms; NULL: linear */
 } tn_trainer_options;
 
 /** An optimizer for all parameters of `net`. @since 0.1 */
@@ -850,6 +857,7 @@ typedef struct tn_train_info {
     int64_t metric_count;
     const char *metric_names[7];         /* borrowed */
     double metrics[7], valid_metrics[7]; /* as loss and valid_loss */
+    int64_t state_elements;              /* that the optimizer keeps */
 } tn_train_info;
 
 /** Builds or takes the net, opens the data, makes the trainer, reads the checkpoint if asked. Owned by the

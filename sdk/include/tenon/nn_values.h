@@ -181,6 +181,20 @@ TN_API tn_x tn_swish_(tn_x x, double beta, const char *file, int32_t line);
 TN_API tn_x tn_reshape_(tn_x x, size_t count, const int64_t *shape, const char *file, int32_t line);
 /** Axes in another order. @since 0.1 */
 TN_API tn_x tn_transpose_(tn_x x, size_t count, const int64_t *axes, const char *file, int32_t line);
+typedef struct tn_pixelshuffle_options {
+    TN_NN_HEAD;
+    int32_t factor[3]; /* of each axis of space; 0 behind the first: as the first */
+    int32_t reserved;
+} tn_pixelshuffle_options;
+
+/** Channels become space: (N, C f1 f2, H, W) to (N, C, H f1, W f2); also of one or three axes. @since 0.1 */
+TN_API tn_x tn_pixelshuffle_(tn_x x, const tn_pixelshuffle_options *options);
+/** What Dropout multiplies by, in the shape of `like`: drawn once, for use in every step of a sequence
+ * (variational dropout). Ones outside of training. @since 0.1 */
+TN_API tn_x tn_dropout_mask_(tn_x like, double rate, const char *file, int32_t line);
+/** Zoneout: elements keep their value `before` (NULL: zeros) with this probability; `now` outside of
+ * training. @since 0.1 */
+TN_API tn_x tn_zoneout_(tn_x now, tn_x before, double rate, const char *file, int32_t line);
 /** 1 to 64 values behind each other along an axis. @since 0.1 */
 TN_API tn_x tn_concat_(int32_t axis, size_t count, const tn_x *values, const char *file, int32_t line);
 /** `count` equal parts along an axis, 1 to 64, into out[]; the first one is returned, too. @since 0.1 */
@@ -377,6 +391,9 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_tanh(x) tn_tanh_(x, __FILE__, __LINE__)
 #define tn_softrelu(x) tn_softrelu_(x, __FILE__, __LINE__)
 #define tn_softsign(x) tn_softsign_(x, __FILE__, __LINE__)
+#define tn_pixelshuffle(...) TN_NN_CALL_(tn_pixelshuffle_, tn_pixelshuffle_options, __VA_ARGS__)
+#define tn_dropout_mask(like, rate) tn_dropout_mask_(like, rate, __FILE__, __LINE__)
+#define tn_zoneout(now, before, rate) tn_zoneout_(now, before, rate, __FILE__, __LINE__)
 #define tn_swish(x, beta) tn_swish_(x, beta, __FILE__, __LINE__)
 #define tn_exp(x) tn_exp_(x, __FILE__, __LINE__)
 #define tn_log(x) tn_log_(x, __FILE__, __LINE__)
