@@ -73,7 +73,8 @@ static int64_t said_of(const float *x, int64_t classes)
     return best;
 }
 
-static tn_status batch_add(tn_app *app, sums *s, tn_array *y, const tn_batch *b)
+/* `real`: rows that are no filler. */
+static tn_status batch_add(tn_app *app, sums *s, tn_array *y, const tn_batch *b, int64_t real)
 {
     const size_t count = (size_t)(b->n * s->classes), need = count + (size_t)b->n;
 
@@ -89,7 +90,7 @@ static tn_status batch_add(tn_app *app, sums *s, tn_array *y, const tn_batch *b)
     }
     if (!tn_app_read(app, y, count, s->x) || !tn_app_read(app, b->y, (size_t)b->n, s->x + count))
         return app->status;
-    for (int64_t i = 0; i < b->n; i++) {
+    for (int64_t i = 0; i < real; i++) {
         const float *x = s->x + i * s->classes;
         const int64_t label = (int64_t)s->x[count + (size_t)i], said = said_of(x, s->classes);
 
@@ -98,7 +99,7 @@ static tn_status batch_add(tn_app *app, sums *s, tn_array *y, const tn_batch *b)
         if (s->counts)
             s->counts[label * s->classes + said]++;
     }
-    s->samples += b->n;
+    s->samples += real;
     return TN_OK;
 }
 
@@ -153,7 +154,7 @@ static void run(tn_app *app, tn_net *net, tn_data *data, sums *s)
     tn_data_tell(data, &epoch, &index);
     tn_data_seek(data, epoch, 0);
     while (tn_data_next(data, &b))
-        if (batch_add(app, s, tn_net_forward(net, b.x), &b))
+        if (batch_add(app, s, tn_net_forward(net, b.x), &b, b.n - tn_data_filler(data)))
             break;
     tn_data_seek(data, epoch, index);
 }

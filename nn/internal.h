@@ -438,6 +438,9 @@ int tnn_data_find(const tn_data *data, const char *name); /* index of a field; -
 const tnn_shape *tnn_data_field_shape(const tn_data *data, size_t index); /* with a 1 in front; NULL */
 tn_array *tnn_data_now(const tn_data *data, size_t index);                /* of the running batch; NULL */
 int64_t tnn_data_batch(const tn_data *data);
+bool tnn_data_varies(const tn_data *data); /* epochs have different numbers of batches */
+bool tnn_data_fills(const tn_data *data);  /* a batch has filler */
+tn_array *tnn_data_real(const tn_data *data, tn_array *array); /* the rows that are no filler; borrowed */
 tn_app *tnn_data_app(const tn_data *data); /* NULL if it is not usable */
 
 /* ---- evaluate.c ---- */

@@ -55,6 +55,8 @@ tn_app *tnn_module_app(const tn_module *m); /* NULL if the module is, or the app
 tnn_param *tnn_module_param(const tn_module *m, const char *name); /* by its variable's name; NULL: none */
 /* Shapes of all parameters from those of the inputs and labels that are given (ndim -1: not). */
 tn_status tnn_module_infer(tn_module *m, const tnn_shape *in);
+/* tn_module_measure() without the filler of the batch of `data`. */
+void tnn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels, const tn_data *data);
 /* Executors go: their arrays are no longer the parameters'. */
 void tnn_module_unbind(tn_module *m);
 /* From the fields of a data set: which is input or label k, -1: none. */

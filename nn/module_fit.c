@@ -74,7 +74,7 @@ static double score_over(tn_app *app, tn_module *m, tn_data *data, const int *fi
     while (!app->status && tn_data_next(data, &batch)) {
         tn_array *labels = batch_forward(m, data, fields, false);
 
-        tn_module_measure(m, meter, labels_of(m, data, labels));
+        tnn_module_measure(m, meter, labels_of(m, data, labels), data);
     }
     return tn_meter_value(meter);
 }
@@ -122,7 +122,8 @@ tn_array *tn_module_predict(tn_module *m, tn_data *data, size_t index)
         if (!app->status && !(y = tn_module_output(m, index)))
             (void)tnn_fail(app, TN_E_ARG, "module %s has no output %zu", m->name, index);
         else if (!app->status)
-            (void)tnn_check(app, tn_array_to(app->ctx, y, NULL, &parts[count++]), "tn_module_predict");
+            (void)tnn_check(app, tn_array_to(app->ctx, tnn_data_real(data, y), NULL, &parts[count++]),
+                            "tn_module_predict");
     }
     while (!app->status && tn_data_next(data, &batch)) /* to the end of the epoch */
         ;

@@ -222,6 +222,11 @@ tn_array *tn_module_input_grad(tn_module *m, size_t index)
 /* A copy: meters read later, when the next forward has overwritten the output. */
 void tn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels)
 {
+    tnn_module_measure(m, meter, labels, NULL);
+}
+
+void tnn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels, const tn_data *data)
+{
     tn_app *app = tnn_module_app(m);
     tn_array *copy = NULL, *y;
 
@@ -232,8 +237,8 @@ void tn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels)
                        m->name);
         return;
     }
-    if (!tnn_check(app, tn_array_to(app->ctx, y, NULL, &copy), "module %s", m->name))
-        tn_meter_add(meter, copy, labels);
+    if (!tnn_check(app, tn_array_to(app->ctx, tnn_data_real(data, y), NULL, &copy), "module %s", m->name))
+        tn_meter_add(meter, copy, tnn_data_real(data, labels));
     tn_array_release(copy);
 }
 

@@ -476,8 +476,9 @@ double tn_net_eval(tn_net *net, tn_data *data, const char *metric)
     tn_data_tell(data, &epoch, &index);
     tn_data_seek(data, epoch, 0);
     while (tn_data_next(data, &b)) {
-        tn_array *y = tn_net_forward(net, b.x);
+        tn_array *y = tnn_data_real(data, tn_net_forward(net, b.x));
 
+        b.y = tnn_data_real(data, b.y);
         if (accuracy)
             tn_meter_add(meter, y, b.y);
         else

@@ -1,6 +1,6 @@
 /*
- * A trainer over several devices: a parameter store sums the gradients. It updates the values itself, where it
- * has the optimizer, or the trainer does so on the first device; either way the values of all devices are
+ * A trainer over several devices: a parameter store sums the gradients. It updates the values itself, where
+ * it has the optimizer, or the trainer does so on the first device; either way the values of all devices are
  * the same behind a step.
  */
 #include "trainer.h"

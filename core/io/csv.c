@@ -18,7 +18,8 @@ typedef struct sheet {
     const char *name; /* of the file, for messages */
     char separator;
     bool header;
-    uint64_t rows, columns;
+    uint64_t rows, columns; /* rows of the share */
+    uint64_t before;        /* rows in front of it */
 } sheet;
 
 /* What the fields of a line are. */
@@ -158,7 +159,7 @@ static tn_status first_line(tni_lines *r, sheet *s)
 /* Counts with `out` NULL, else reads into it: s->rows rows of s->columns. */
 static tn_status sheet_read(const tni_origin *from, sheet *s, float *out)
 {
-    uint64_t rows = 0, lines = 0, columns;
+    uint64_t rows = 0, before = 0, lines = 0, columns;
     tni_lines r;
     tn_status st = tni_lines_open(&r, from), other;
 
@@ -167,7 +168,9 @@ static tn_status sheet_read(const tni_origin *from, sheet *s, float *out)
             continue;
         if (!lines++ && ((!out && (st = first_line(&r, s))) || s->header))
             continue;
-        if (out && rows == s->rows)
+        if (!tni_lines_mine(&r))
+            before += !rows;
+        else if (out && rows == s->rows)
             st = tni_error(TN_E_IO, "%s was changed while it was read", r.name);
         else if (!(st = row_read(&r, s, out ? out + rows * s->columns : NULL, &columns, NULL)))
             rows++;
@@ -175,16 +178,18 @@ static tn_status sheet_read(const tni_origin *from, sheet *s, float *out)
     if (!st && out && rows != s->rows)
         st = tni_error(TN_E_IO, "%s was changed while it was read", r.name);
     if (!st && !rows)
-        st = tni_error(TN_E_FORMAT, "%s holds no numbers%s", from->name, s->header ? ", only a header" : "");
+        st = tni_error(TN_E_FORMAT, "%s holds no numbers%s%s", from->name, s->header ? ", only a header" : "",
+                       from->parts > 1 ? " in this share" : "");
     if (st == TN_E_FORMAT && (lines || !r.end) && r.file &&
         (other = tni_file_kind_check(r.file, TNI_KIND_CSV)))
         st = other;
     s->rows = st ? 0 : rows;
+    s->before = before;
     tni_lines_close(&r);
     return st;
 }
 
-static tn_status csv_load(tni_space *space, const tni_origin *from, tni_array **out)
+static tn_status csv_load(tni_space *space, const tni_origin *from, uint64_t *before, tni_array **out)
 {
     sheet s = {.name = from->name};
     tni_device *host;
@@ -203,20 +208,28 @@ static tn_status csv_load(tni_space *space, const tni_origin *from, tni_array **
         return st;
     }
     *out = a;
+    if (before)
+        *before = s.before;
     return TN_OK;
+}
+
+tn_status tni_csv_load_part(tni_space *space, const char *path, uint32_t part, uint32_t parts,
+                            uint64_t *before, tni_array **out)
+{
+    const tni_origin from = {.name = path, .part = part, .parts = parts};
+
+    return csv_load(space, &from, before, out);
 }
 
 tn_status tni_csv_load(tni_space *space, const char *path, tni_array **out)
 {
-    const tni_origin from = {.name = path};
-
-    return csv_load(space, &from, out);
+    return tni_csv_load_part(space, path, 0, 0, NULL, out);
 }
 
 tn_status tni_csv_load_memory(tni_space *space, const void *bytes, uint64_t count, const char *name,
                               tni_array **out)
 {
-    const tni_origin from = {name, bytes, count};
+    const tni_origin from = {.name = name, .bytes = bytes, .count = count};
 
-    return csv_load(space, &from, out);
+    return csv_load(space, &from, NULL, out);
 }

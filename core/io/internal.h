@@ -54,6 +54,7 @@ typedef struct tni_origin {
     const char *name;
     const void *bytes; /* NULL: a path */
     uint64_t count;
+    uint32_t part, parts; /* a share of its lines; parts 0: all of them */
 } tni_origin;
 
 typedef struct tni_lines {
@@ -63,12 +64,16 @@ typedef struct tni_lines {
     uint64_t first, last; /* unread part of chunk */
     tni_str line;         /* without what ends it; NUL-ended */
     uint64_t number;      /* of the line, from 1 */
+    uint64_t at, next;    /* bytes in front of the line, inflated; of the next one */
+    uint64_t above, upto; /* lines that begin there are of the share */
     bool end;             /* there is none */
 } tni_lines;
 tn_status tni_lines_open(tni_lines *r, const tni_origin *from); /* to be closed also on failure */
 tn_status tni_lines_next(tni_lines *r);                         /* TN_E_FORMAT: a NUL, or above 4 MiB */
 void tni_lines_close(tni_lines *r);
 bool tni_lines_blank(const tni_lines *r); /* nothing but blanks and tabs */
+/* The line begins in the share: behind byte part * step, up to byte (part + 1) * step (dmlc's InputSplit). */
+bool tni_lines_mine(const tni_lines *r);
 
 /* The bytes of a dense array, row-major, in host memory: where they lie or (`*copy`, tni_free) copied.
  * Waits. */

@@ -69,16 +69,26 @@ tn_status tni_idx_load_pair(tni_space *s, const char *images, const char *labels
 #define TNI_TEXT_BYTES_MAX ((uint64_t)8 << 30) /* of one text file, inflated */
 /* A host array (rows, columns) of float32; plain or gzip. */
 tn_status tni_csv_load(tni_space *s, const char *path, tni_array **out);
+/* `part` of `parts` (0: the whole file): lines that begin in that share of its bytes; `before` (may be NULL):
+ * rows in front of them. */
+tn_status tni_csv_load_part(tni_space *s, const char *path, uint32_t part, uint32_t parts, uint64_t *before,
+                            tni_array **out);
 /* The same of bytes in memory; `name` is for messages. */
 tn_status tni_csv_load_memory(tni_space *s, const void *bytes, uint64_t count, const char *name,
                               tni_array **out);
 
 /* ---- libsvm.c: sparse rows ------------------------------------------------------------------------ */
 
-/* A csr array (rows, columns) of float32 and its labels (rows); plain or gzip. `columns` 0: one more than the
- * largest index. */
+typedef struct tni_libsvm_share {
+    const char *path;
+    int64_t columns;      /* 0: one more than the largest index of the file */
+    uint32_t part, parts; /* as of CSV */
+} tni_libsvm_share;
+/* A csr array (rows, columns) of float32 and its labels (rows); plain or gzip. */
 tn_status tni_libsvm_load(tni_space *s, const char *path, int64_t columns, tni_array **data,
                           tni_array **labels);
+tn_status tni_libsvm_load_part(tni_space *s, const tni_libsvm_share *share, tni_array **data,
+                               tni_array **labels, uint64_t *before);
 
 /* ---- record.c: RecordIO ---------------------------------------------------------------------------- */
 

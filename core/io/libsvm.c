@@ -11,6 +11,9 @@
 typedef struct rows {
     int64_t columns; /* given; 0: one more than the largest index */
     int64_t count, stored, largest;
+    int64_t before;         /* rows in front of the share */
+    uint32_t part, parts;   /* the share */
+    bool mine;              /* the line is of it */
     float *labels, *values; /* NULL: rows are counted */
     int64_t *starts, *indices;
     int64_t rows_max, stored_max; /* that there is room for */
@@ -78,13 +81,13 @@ static tn_status pair_read(const tni_lines *r, rows *s, const char *at, size_t l
     if (s->columns && index >= s->columns)
         return tni_error(TN_E_FORMAT, "%s:%llu: index %lld, but there are %lld columns", r->name,
                          (unsigned long long)r->number, (long long)index, (long long)s->columns);
-    if (s->values && s->stored == s->stored_max)
+    if (s->mine && s->values && s->stored == s->stored_max)
         return tni_error(TN_E_IO, CHANGED, r->name);
-    if (s->values) {
+    if (s->mine && s->values) {
         s->values[s->stored] = value;
         s->indices[s->stored] = index;
     }
-    s->stored++;
+    s->stored += s->mine;
     *before = index;
     if (index > s->largest)
         s->largest = index;
@@ -103,9 +106,10 @@ static tn_status row_read(const tni_lines *r, rows *s)
         return TN_OK;
     if (!number_read(at, length, &label))
         return wrong(r, "the label is no finite float32 number", at, length);
-    if (s->values && s->count == s->rows_max)
+    s->mine = tni_lines_mine(r);
+    if (s->mine && s->values && s->count == s->rows_max)
         return tni_error(TN_E_IO, CHANGED, r->name);
-    if (s->values) {
+    if (s->mine && s->values) {
         s->labels[s->count] = label;
         s->starts[s->count] = s->stored;
     }
@@ -114,18 +118,19 @@ static tn_status row_read(const tni_lines *r, rows *s)
         if ((st = pair_read(r, s, at, length, &before)))
             return st;
     }
-    s->count++;
+    s->before += !s->mine && !s->count;
+    s->count += s->mine;
     return TN_OK;
 }
 
 /* Counts, or fills what `s` points at. */
 static tn_status rows_read(const char *path, rows *s)
 {
-    const tni_origin from = {.name = path};
+    const tni_origin from = {.name = path, .part = s->part, .parts = s->parts};
     tni_lines r;
     tn_status st = tni_lines_open(&r, &from), other;
 
-    s->count = s->stored = 0;
+    s->count = s->stored = s->before = 0;
     while (!st && !(st = tni_lines_next(&r)) && !r.end)
         st = row_read(&r, s);
     if (!st && s->values && (s->count != s->rows_max || s->stored != s->stored_max))
@@ -177,7 +182,16 @@ static tn_status parts_fill(const char *path, rows *s, const parts *p)
 tn_status tni_libsvm_load(tni_space *space, const char *path, int64_t columns, tni_array **data,
                           tni_array **labels)
 {
-    rows s = {.columns = columns, .largest = -1};
+    const tni_libsvm_share all = {.path = path, .columns = columns};
+
+    return tni_libsvm_load_part(space, &all, data, labels, NULL);
+}
+
+tn_status tni_libsvm_load_part(tni_space *space, const tni_libsvm_share *share, tni_array **data,
+                               tni_array **labels, uint64_t *before)
+{
+    const char *path = share->path;
+    rows s = {.columns = share->columns, .part = share->part, .parts = share->parts, .largest = -1};
     tni_device *host;
     parts p = {0};
     tn_status st;
@@ -185,8 +199,10 @@ tn_status tni_libsvm_load(tni_space *space, const char *path, int64_t columns, t
     if ((st = tni_device_get(space->devices, "cpu", 0, &host)) || (st = rows_read(path, &s)))
         return st;
     if (!s.count)
-        return tni_error(TN_E_FORMAT, "%s holds no rows", path);
+        return tni_error(TN_E_FORMAT, "%s holds no rows%s", path, s.parts > 1 ? " in this share" : "");
     if (!(st = parts_make(space, host, &s, &p)) && !(st = parts_fill(path, &s, &p))) {
+        if (before)
+            *before = (uint64_t)s.before;
         *data = p.csr;
         *labels = p.labels;
         p.csr = p.labels = NULL; /* moved */

@@ -11,7 +11,7 @@ void tni_lines_close(tni_lines *r)
     tni_str_fini(&r->line);
 }
 
-tn_status tni_lines_open(tni_lines *r, const tni_origin *from)
+static tn_status lines_start(tni_lines *r, const tni_origin *from)
 {
     tn_status st;
 
@@ -23,6 +23,31 @@ tn_status tni_lines_open(tni_lines *r, const tni_origin *from)
         return st;
     r->chunk = tni_alloc(CHUNK_BYTES);
     return r->chunk ? TN_OK : TN_E_NOMEM;
+}
+
+bool tni_lines_mine(const tni_lines *r)
+{
+    return (r->at > r->above || !r->above) && r->at <= r->upto;
+}
+
+tn_status tni_lines_open(tni_lines *r, const tni_origin *from)
+{
+    uint64_t step = UINT64_MAX;
+    tn_status st = lines_start(r, from);
+
+    if (!st && from->parts > 1) { /* its bytes are counted first */
+        do
+            st = tni_lines_next(r);
+        while (!st && !r->end);
+        if (st)
+            return st;
+        step = r->next / from->parts + (r->next % from->parts != 0);
+        tni_lines_close(r);
+        st = lines_start(r, from);
+    }
+    r->above = step * from->part;
+    r->upto = step * (from->part + (uint64_t)1);
+    return st;
 }
 
 static tn_status line_add(tni_lines *r, uint64_t count)
@@ -55,6 +80,7 @@ tn_status tni_lines_next(tni_lines *r)
 
     r->line.length = 0;
     r->number++;
+    r->at = r->next;
     for (;;) {
         const char *newline;
         uint64_t count;
@@ -72,6 +98,7 @@ tn_status tni_lines_next(tni_lines *r)
         if ((st = line_add(r, count)))
             return st;
         r->first += count + (newline != NULL);
+        r->next += count + (newline != NULL);
         if (newline)
             break;
     }

@@ -99,10 +99,47 @@ static void lists(void **state)
     tn_params_destroy(p);
 }
 
+static void text_files(void **state)
+{
+    tn_libsvm_share share = {.struct_size = TN_SIZE(tn_libsvm_share)};
+    tn_array *x = NULL, *y = NULL;
+
+    (void)state;
+    NO(tn_libsvm_load(NULL, "x", 0, &x, &y));
+    NO(tn_libsvm_load(f.ctx, NULL, 0, &x, &y));
+    NO(tn_libsvm_load(f.ctx, "x", 0, NULL, &y));
+    NO(tn_libsvm_load(f.ctx, "x", 0, &x, NULL));
+    NO(tn_libsvm_load(f.ctx, "x", -1, &x, &y));
+    NO(tn_libsvm_load_part(NULL, &share, &x, &y, NULL));
+    NO(tn_libsvm_load_part(f.ctx, NULL, &x, &y, NULL));
+    NO(tn_libsvm_load_part(f.ctx, &share, NULL, &y, NULL));
+    NO(tn_libsvm_load_part(f.ctx, &share, &x, NULL, NULL));
+    NO(tn_libsvm_load_part(f.ctx, &share, &x, &y, NULL)); /* no path */
+    share.path = "x";
+    share.part = share.parts = 3;
+    NO(tn_libsvm_load_part(f.ctx, &share, &x, &y, NULL));
+    share.part = 1;
+    share.parts = 0;
+    NO(tn_libsvm_load_part(f.ctx, &share, &x, &y, NULL));
+    share.part = 0;
+    share.columns = -1;
+    NO(tn_libsvm_load_part(f.ctx, &share, &x, &y, NULL));
+    share.columns = 0;
+    share.reserved = 1;
+    NO(tn_libsvm_load_part(f.ctx, &share, &x, &y, NULL));
+    share.reserved = share.struct_size = 0;
+    NO(tn_libsvm_load_part(f.ctx, &share, &x, &y, NULL));
+    NO(tn_csv_load_part(NULL, "x", 0, 1, NULL, &x));
+    NO(tn_csv_load_part(f.ctx, NULL, 0, 1, NULL, &x));
+    NO(tn_csv_load_part(f.ctx, "x", 0, 1, NULL, NULL));
+    NO(tn_csv_load_part(f.ctx, "x", 0, 0, NULL, &x));
+    NO(tn_csv_load_part(f.ctx, "x", 2, 2, NULL, &x));
+    assert_true(!x && !y);
+}
+
 static void records(void **state)
 {
     tn_record_header h = {.struct_size = TN_SIZE(tn_record_header)};
-    tn_array *x = NULL, *y = NULL;
     tn_record_reader *r = NULL;
     tn_record_writer *w = NULL;
     tn_record_place *places = NULL;
@@ -112,11 +149,6 @@ static void records(void **state)
     size_t count = 5;
 
     (void)state;
-    NO(tn_libsvm_load(NULL, "x", 0, &x, &y));
-    NO(tn_libsvm_load(f.ctx, NULL, 0, &x, &y));
-    NO(tn_libsvm_load(f.ctx, "x", 0, NULL, &y));
-    NO(tn_libsvm_load(f.ctx, "x", 0, &x, NULL));
-    NO(tn_libsvm_load(f.ctx, "x", -1, &x, &y));
     NO(tn_record_open(NULL, 0, 1, &r));
     NO(tn_record_open("x", 0, 1, NULL));
     NO(tn_record_open("x", 0, 0, &r));
@@ -151,7 +183,7 @@ static void records(void **state)
     NO(tn_record_pack(&h, NULL, 1, &made, &bytes));
     NO(tn_record_pack(&h, "x", 1, NULL, &bytes));
     NO(tn_record_pack(&h, "x", 1, &made, NULL));
-    assert_true(!x && !y && !places && !data && !made && bytes == 5 && count == 5);
+    assert_true(!places && !data && !made && bytes == 5 && count == 5);
 }
 
 static void programs(void **state)
@@ -211,8 +243,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_and_files), cmocka_unit_test(contexts),
         cmocka_unit_test(operators),        cmocka_unit_test(lists),
-        cmocka_unit_test(records),          cmocka_unit_test(programs),
-        cmocka_unit_test(symbols),
+        cmocka_unit_test(text_files),       cmocka_unit_test(records),
+        cmocka_unit_test(programs),         cmocka_unit_test(symbols),
     };
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

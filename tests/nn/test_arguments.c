@@ -320,6 +320,7 @@ static void data(void **state)
     tn_data_seek(NULL, 0, 0);
     assert_int_equal(tn_data_count(NULL), 0);
     assert_int_equal(tn_data_batches(NULL), 0);
+    assert_int_equal(tn_data_filler(NULL), 0);
     assert_int_equal(tn_data_classes(NULL), 0);
     tn_data_shape(NULL, shape);
     assert_int_equal(shape[0], 0);

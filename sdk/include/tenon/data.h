@@ -36,6 +36,17 @@ TN_API tn_status tn_npy_save(tn_array *a, const char *path);
  */
 TN_API tn_status tn_csv_load(tn_ctx *ctx, const char *path, tn_array **out);
 
+/**
+ * Share `part` of `parts` of such a file, as MXNet cuts text files: the lines that begin in that share of its
+ * bytes (of a .gz: of what it inflates to). Every row is in one share; a header is the first one's.
+ *
+ * @param before how many rows stand in front of the share; may be NULL
+ * @return as tn_csv_load(); TN_E_ARG: `part` is not below `parts` · TN_E_FORMAT also: no row is in the share
+ * @threads any @since 0.1
+ */
+TN_API tn_status tn_csv_load_part(tn_ctx *ctx, const char *path, uint32_t part, uint32_t parts,
+                                  uint64_t *before, tn_array **out);
+
 /** The same of `bytes` bytes in memory (never gzip), which are not kept; `name` stands in messages for the
  * file.
  * @return as tn_csv_load() but for TN_E_IO
@@ -57,6 +68,19 @@ TN_API tn_status tn_csv_from_memory(tn_ctx *ctx, const void *text, uint64_t byte
  */
 TN_API tn_status tn_libsvm_load(tn_ctx *ctx, const char *path, int64_t columns, tn_array **data,
                                 tn_array **labels);
+
+typedef struct tn_libsvm_share {
+    uint32_t struct_size; /* TN_SIZE(tn_libsvm_share) */
+    uint32_t part, parts; /* 0, 0: the whole file */
+    uint32_t reserved;    /* 0 */
+    const char *path;
+    int64_t columns; /* 0: one more than the largest index of the whole file */
+} tn_libsvm_share;
+
+/** A share of such a file, cut as tn_csv_load_part() cuts. TN_E_ARG: no path, `part` is not below `parts`.
+ * @threads any @since 0.1 */
+TN_API tn_status tn_libsvm_load_part(tn_ctx *ctx, const tn_libsvm_share *share, tn_array **data,
+                                     tn_array **labels, uint64_t *before);
 
 /**
  * Folder of a data set: `name` with a '/' is the folder itself; else it is looked up in data.path, then among

@@ -615,6 +615,11 @@ typedef struct tn_data_options {
     int64_t batch;   /* samples of a batch; 0: 64. The last one of an epoch may be smaller */
     int32_t shuffle; /* 1: another order in each epoch, a function of seed and epoch alone */
     uint64_t seed;   /* 0: option run.seed */
+    /* The samples that fill no batch. keep: a smaller one · pad: filled up with the epoch's first samples ·
+     * discard: they are left out · roll_over: the next epoch begins with them · round: filled up with the
+     * next epoch's first samples, which that one leaves out then. NULL: keep */
+    const char *last;
+    int64_t parts, part; /* only share `part` of `parts` equal ones; 0, 0: all */
 } tn_data_options;
 
 typedef struct tn_batch {
@@ -628,16 +633,18 @@ typedef struct tn_batch {
 
 typedef struct tn_field {
     const char *name; /* letters, digits, _ and - */
-    tn_array *array;  /* (N, …), all fields of the same N; its numbers are copied, as float32 */
+    tn_array *array;  /* (N, …), all of the same N; its numbers are copied, as float32; csr stays csr */
 } tn_field;
 
 typedef struct tn_arrays_options {
     TN_NN_HEAD;
     const char *name;   /* for messages; NULL: "arrays" */
     tn_field fields[8]; /* at least one */
-    int64_t batch;      /* these three as of tn_data_options */
+    int64_t batch;      /* these as of tn_data_options */
     int32_t shuffle;
     uint64_t seed;
+    const char *last;
+    int64_t parts, part;
 } tn_arrays_options;
 
 /**
@@ -663,7 +670,10 @@ TN_API void tn_data_tell(const tn_data *data, int64_t *epoch, int64_t *index);
 TN_API void tn_data_seek(tn_data *data, int64_t epoch, int64_t index);
 /** Samples. @since 0.1 */
 TN_API int64_t tn_data_count(const tn_data *data);
-/** Batches of an epoch. @since 0.1 */
+/** How many of the last rows of the running batch are filler (.last pad and round). @since 0.1 */
+TN_API int64_t tn_data_filler(const tn_data *data);
+/** Batches of the epoch that tn_data_tell() gives: with .last roll_over and round epochs differ.
+ * @since 0.1 */
 TN_API int64_t tn_data_batches(const tn_data *data);
 /** Classes: the largest label and one; 0: the second field does not hold class numbers. @since 0.1 */
 TN_API int64_t tn_data_classes(const tn_data *data);
@@ -710,18 +720,19 @@ typedef struct tn_trainer_options {
     double schedule_decay;   /* nadam; 0: 0.004 */
     double lamda;            /* dcasgd; 0: 0.04 */
     double lamda1, beta;     /* ftrl; 0: 0.01, 1 */
-    /* Where several devices (device.default) sum their gradients: "local", "device", … as in tenon/kv.h. NULL:
+    /* Where several devices (device.default) sum their gradients: "local", "device", as in tenon/kv.h. NULL:
      * option kvstore.type, if there are several devices or other processes */
     const char *kvstore;
-    int32_t update_on_kvstore; /* 1: the store updates · -1: the trainer does · 0: option kvstore.update, where
-                                  the store has the optimizer and .clip_norm is 0 */
+    int32_t update_on_kvstore; /* 1: the store updates · -1: the trainer does · 0: option kvstore.update,
+                                  where the store has the optimizer and .clip_norm is 0 */
     const char *compression;   /* of gradients: none, 1bit, 2bit; NULL: option kvstore.compress */
     double compression_threshold; /* 0: option kvstore.compress_threshold */
 } tn_trainer_options;
 
 /** An optimizer for all parameters of `net`. @since 0.1 */
 TN_API tn_trainer *tn_trainer_new_(tn_net *net, const tn_trainer_options *options);
-/** One update, by the gradients of all devices together, divided by `batch`: the samples of all. @since 0.1 */
+/** One update, by the gradients of all devices together, divided by `batch`: the samples of all.
+ * @since 0.1 */
 TN_API void tn_trainer_step(tn_trainer *trainer, int64_t batch);
 /** The first half of a step: each gradient becomes its sum over all devices. The store must not update
  * (.update_on_kvstore = -1). @since 0.1 */

@@ -1,0 +1,72 @@
+/* A data set: fields of samples, and how they are cut into batches. data.c, data_open.c, data_files.c. */
+#ifndef TN_NN_DATA_H
+#define TN_NN_DATA_H
+
+#include "internal.h"
+
+typedef struct tnn_field {
+    char *name;
+    tnn_shape shape;      /* of a sample, with a 1 in front */
+    size_t sample;        /* numbers */
+    tn_array *array;      /* holds them; NULL: `own` does */
+    void *own;            /* bytes or floats */
+    const uint8_t *bytes; /* NULL: `floats` */
+    const float *floats;  /* of a csr field: what is stored */
+    float divisor;        /* of bytes */
+    tn_array *aux[2];     /* of a csr field; NULL: it is dense */
+    const int64_t *starts, *columns;
+    tn_array *now; /* of the batch, borrowed; NULL: none */
+} tnn_field;
+
+typedef enum tnn_last { /* what becomes of samples that fill no batch; in the order of the names in data.c */
+                        TNN_LAST_KEEP,
+                        TNN_LAST_PAD,
+                        TNN_LAST_DISCARD,
+                        TNN_LAST_ROLL_OVER,
+                        TNN_LAST_ROUND,
+} tnn_last;
+
+typedef struct tnn_cut { /* what the options of all data sets have */
+    int64_t batch;
+    int32_t shuffle;
+    uint64_t seed;
+    const char *last;
+    int64_t parts, part;
+} tnn_cut;
+#define TNN_CUT_OF(o) (&(const tnn_cut){(o).batch, (o).shuffle, (o).seed, (o).last, (o).parts, (o).part})
+
+struct tn_data {
+    tnn_object object;
+    char *name, *files[2];
+    tnn_field fields[TNN_VALUES_MAX];
+    size_t field_count;
+    int64_t count, batch, classes;
+    int64_t parts, part; /* still to be cut; 1: nothing is */
+    tnn_last last;
+    bool shuffle, failed;
+    bool by_files; /* its hash is that of its files */
+    uint64_t seed;
+    int64_t epoch, index;    /* of the next batch */
+    int64_t order_epoch;     /* that `order` is of; -1 */
+    uint32_t *order;         /* NULL: as in the file */
+    uint32_t *rows;          /* samples of one batch */
+    int64_t filler;          /* of the running batch */
+    float *buffer;           /* of one batch */
+    struct tnn_names *names; /* of the classes; NULL: none */
+};
+
+/* NULL: failed. `what`: the call, for messages. */
+tn_data *tnn_data_make(tn_app *app, const char *what, const char *name, const tnn_cut *cut);
+tnn_field *tnn_field_add(tn_app *app, tn_data *d, const char *name);
+/* A copy of all numbers of `array`, as float32. */
+tn_status tnn_field_numbers(tn_app *app, tnn_field *f, int64_t count, tn_array *array, const char *what);
+/* (N, …) of `given` becomes a field; of a csr array a csr field. */
+tn_status tnn_field_array(tn_app *app, tn_data *d, const char *name, tn_array *given);
+/* What is common to all: classes, share, buffers. NULL: failed, now or before. */
+tn_data *tnn_data_done(tn_data *d);
+/* A share of `count` samples by their number, as MNISTIter cuts. */
+void tnn_share(int64_t count, int64_t parts, int64_t part, int64_t *begin, int64_t *end);
+/* Images and labels (NULL: none) of files[]. */
+tn_status tnn_data_idx(tn_app *app, tn_data *d);
+
+#endif
