@@ -1,4 +1,4 @@
-/* tenon train over several devices: wherever the sums are made the same bits, also when stopped and resumed. */
+/* tenon train over several devices: the same bits wherever sums are made, also when stopped and resumed. */
 #include "tool.h"
 
 #include <signal.h>
