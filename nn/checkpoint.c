@@ -181,8 +181,6 @@ static tn_status state_take(tn_app *app, tn_train *t, const json_t *root, const 
     if (tnn_net_take(t->net, params, path) || tnn_trainer_import(t->trainer, params, step))
         return app->status;
     tn_data_seek(t->data, epoch, index);
-    for (size_t k = 1; t->shares[k] && k < app->device_count; k++)
-        tn_data_seek(t->shares[k], epoch, index);
     t->batch = index;
     t->epochs_done = index == t->batches ? epoch + 1 : epoch;
     t->resumed_step = t->saved_step = step;

@@ -21,6 +21,7 @@ typedef struct tnn_bucket {
 typedef struct tnn_bound { /* an executor for one bucket and one set of shapes */
     tn_executor *executor;
     const tnn_bucket *bucket;
+    size_t device;                    /* of the app's list */
     uint32_t given;                   /* inputs and labels that the shapes are of */
     tnn_shape shapes[TNN_VALUES_MAX]; /* inputs, then labels */
     uint64_t used;
@@ -42,8 +43,9 @@ struct tn_module {
     tnn_bound executors[TNN_EXECUTORS_MAX];
     size_t executor_count;
     uint64_t uses;
-    tnn_bound *now;  /* of the last forward; NULL: none */
-    int64_t samples; /* of it */
+    tnn_bound *now[TNN_DEVICES_MAX]; /* of the last forward, one per device that had a part of it */
+    size_t now_count;                /* 0: there was none */
+    int64_t samples;                 /* of it */
     tn_trainer *trainer;
     char *states; /* a file to be read once there is an optimizer; NULL */
     tn_monitor_fn monitor;
@@ -59,6 +61,8 @@ tn_status tnn_module_infer(tn_module *m, const tnn_shape *in);
 void tnn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels, const tn_data *data);
 /* Executors go: their arrays are no longer the parameters'. */
 void tnn_module_unbind(tn_module *m);
+/* Arrays one behind the other along axis 0, on the first device. */
+tn_status tnn_module_join(tn_app *app, uint32_t count, tn_array *const *parts, tn_array **out);
 /* From the fields of a data set: which is input or label k, -1: none. */
 tn_status tnn_module_fields(tn_app *app, const tn_module *m, const tn_data *data, int *fields);
 

@@ -91,7 +91,7 @@ double tn_module_score(tn_module *m, tn_data *data, const char *metric)
     return meter ? score_over(app, m, data, fields, meter) : NAN;
 }
 
-static tn_status outputs_join(tn_app *app, uint32_t count, tn_array *const *parts, tn_array **out)
+tn_status tnn_module_join(tn_app *app, uint32_t count, tn_array *const *parts, tn_array **out)
 {
     char args[24];
     const char *const attrs[] = {"dim", "0", "num_args", args, NULL};
@@ -128,7 +128,7 @@ tn_array *tn_module_predict(tn_module *m, tn_data *data, size_t index)
     while (!app->status && tn_data_next(data, &batch)) /* to the end of the epoch */
         ;
     if (!app->status && count)
-        (void)outputs_join(app, count, parts, &out);
+        (void)tnn_module_join(app, count, parts, &out);
     for (uint32_t i = 0; i < count; i++)
         tn_array_release(parts[i]);
     free(parts);

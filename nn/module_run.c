@@ -9,14 +9,15 @@ void tnn_module_unbind(tn_module *m)
     for (size_t i = 0; i < m->executor_count; i++)
         tn_executor_destroy(m->executors[i].executor);
     m->executor_count = 0;
-    m->now = NULL;
+    m->now_count = 0;
 }
 
 /* ---- executors -------------------------------------------------------------------------------- */
 
-static bool shapes_equal(const tnn_bound *b, const tn_module *m, uint32_t given, const tnn_shape *in)
+static bool shapes_equal(const tnn_bound *b, const tn_module *m, size_t device, uint32_t given,
+                         const tnn_shape *in)
 {
-    if (b->bucket != m->bucket || b->given != given)
+    if (b->bucket != m->bucket || b->given != given || b->device != device)
         return false;
     for (uint32_t i = 0; i < given; i++)
         if (b->shapes[i].ndim != in[i].ndim ||
@@ -26,12 +27,11 @@ static bool shapes_equal(const tnn_bound *b, const tn_module *m, uint32_t given,
 }
 
 /* The module's mode is that of the parameter's own gradient, too: the optimizer reads it there. */
-static tn_status param_bind(tn_app *app, const tn_module *m, const tnn_param *p, tn_binding *b)
+static tn_status param_bind(tn_app *app, const tn_module *m, tnn_param *p, size_t device, tn_binding *b)
 {
-    b->array = p->array;
-    if (p->fixed || m->predict)
-        return TN_OK;
-    b->grad = tn_array_grad(p->array);
+    if (!(b->array = tnn_param_on(app, p, device)) || p->fixed || m->predict)
+        return app->status;
+    b->grad = tn_array_grad(b->array);
     b->mode = m->mode;
     return tnn_check(app, b->grad ? TN_OK : TN_E_INTERNAL, "module %s: parameter %s", m->name, p->full);
 }
@@ -52,22 +52,23 @@ static tn_status input_bind(tn_app *app, const tn_module *m, const tn_known *k, 
     return tnn_check(app, st, "module %s: input %s", m->name, k->name);
 }
 
-static tn_status bindings_fill(tn_app *app, const tn_module *m, const tn_inferred *found, tn_binding *b)
+static tn_status bindings_fill(tn_app *app, const tn_module *m, const tn_inferred *found, size_t device,
+                               tn_binding *b)
 {
     for (size_t i = 0; i < m->bucket->count && !app->status; i++) {
-        const tnn_param *p = tnn_module_param(m, m->bucket->names[i]);
+        tnn_param *p = tnn_module_param(m, m->bucket->names[i]);
         tn_known k;
 
         b[i].name = m->bucket->names[i];
         if (p)
-            (void)param_bind(app, m, p, &b[i]);
+            (void)param_bind(app, m, p, device, &b[i]);
         else if (!tnn_check(app, tn_inferred_at(found, TN_LIST_INPUTS, i, &k), "module %s", m->name))
             (void)input_bind(app, m, &k, &b[i]);
     }
     return app->status;
 }
 
-static tn_status executor_make(tn_app *app, tn_module *m, uint32_t given, const tnn_shape *in,
+static tn_status executor_make(tn_app *app, tn_module *m, size_t device, uint32_t given, const tnn_shape *in,
                                tn_executor **out)
 {
     tn_binding *b = tnn_alloc(app, m->bucket->count + 1, sizeof *b);
@@ -80,7 +81,7 @@ static tn_status executor_make(tn_app *app, tn_module *m, uint32_t given, const 
         known[i] = (tn_known){
             .name = m->inputs[i], .shape = in[i].dims, .ndim = in[i].ndim, .dtype = TN_DTYPE_UNKNOWN};
     if (!tnn_check(app, tn_symbol_infer(m->bucket->symbol, given, known, 0, &found), "module %s", m->name) &&
-        !bindings_fill(app, m, found, b)) {
+        !bindings_fill(app, m, found, device, b)) {
         const tn_bind_options o = {
             .struct_size = TN_SIZE(tn_bind_options), .count = (uint32_t)m->bucket->count, .bindings = b};
 
@@ -113,22 +114,28 @@ static tnn_bound *place_take(tn_module *m)
     return oldest;
 }
 
-static tnn_bound *executor_find(tn_app *app, tn_module *m, uint32_t given, const tnn_shape *in)
+static tnn_bound *executor_find(tn_app *app, tn_module *m, size_t device, uint32_t given, const tnn_shape *in)
 {
+    const tn_device *before;
     tn_executor *made = NULL;
     tnn_bound *b = NULL;
 
     for (size_t i = 0; i < m->executor_count && !b; i++)
-        if (shapes_equal(&m->executors[i], m, given, in))
+        if (shapes_equal(&m->executors[i], m, device, given, in))
             b = &m->executors[i];
-    if (!b && executor_make(app, m, given, in, &made)) {
+    before = tn_device_use(app->device_count > 1 ? app->devices[device] : NULL);
+    if (!b && executor_make(app, m, device, given, in, &made)) {
         tn_executor_destroy(made);
-        return NULL;
+        made = NULL;
     }
+    (void)tn_device_use(before);
+    if (!b && !made)
+        return NULL;
     if (!b) {
         b = place_take(m);
         b->executor = made;
         b->bucket = m->bucket;
+        b->device = device;
         b->given = given;
         memcpy(b->shapes, in, given * sizeof *in);
     }
@@ -152,29 +159,50 @@ static tn_status ready_check(tn_app *app, const tn_module *m, size_t count, tn_a
     return TN_OK;
 }
 
-void tn_module_forward(tn_module *m, int32_t train, size_t count, tn_array *const *arrays)
+/* Rows of `array` that device `k` of `parts` computes with; all of them where there is one. */
+static tn_array *part_of(tn_app *app, tn_array *array, size_t parts, size_t k)
 {
-    tn_app *app = tnn_module_app(m);
+    return parts > 1 ? tn_app_part(app, array, k) : array;
+}
+
+static tn_status part_forward(tn_app *app, tn_module *m, bool train, size_t count, tn_array *const *arrays,
+                              size_t parts)
+{
+    const size_t k = m->now_count;
     tn_named_array named[TNN_VALUES_MAX];
     tnn_shape in[TNN_VALUES_MAX];
 
-    if (!app || ready_check(app, m, count, arrays))
-        return;
     for (size_t i = 0; i < count; i++) {
-        if (tnn_shape_take(app, arrays[i], m->inputs[i], &in[i]))
-            return;
-        named[i] = (tn_named_array){m->inputs[i], arrays[i]};
+        named[i] = (tn_named_array){m->inputs[i], part_of(app, arrays[i], parts, k)};
+        if (!named[i].array || tnn_shape_take(app, named[i].array, m->inputs[i], &in[i]))
+            return app->status;
     }
-    if (!(m->now = executor_find(app, m, (uint32_t)count, in)))
+    if (!(m->now[k] = executor_find(app, m, k, (uint32_t)count, in)))
+        return app->status;
+    m->now_count++;
+    return tnn_check(app, tn_executor_forward(m->now[k]->executor, train, (uint32_t)count, named),
+                     "module %s", m->name);
+}
+
+/* In training each device takes a part of the batch. */
+void tn_module_forward(tn_module *m, int32_t train, size_t count, tn_array *const *arrays)
+{
+    tn_app *app = tnn_module_app(m);
+    tnn_shape first;
+    size_t parts;
+
+    if (!app || ready_check(app, m, count, arrays) || tnn_shape_take(app, arrays[0], m->inputs[0], &first))
         return;
-    m->samples = in[0].ndim > 0 ? in[0].dims[0] : 1;
-    (void)tnn_check(app, tn_executor_forward(m->now->executor, train, (uint32_t)count, named), "module %s",
-                    m->name);
+    m->samples = first.ndim > 0 ? first.dims[0] : 1;
+    parts = train ? app->device_count : 1;
+    m->now_count = 0;
+    while (!app->status && m->now_count < parts)
+        (void)part_forward(app, m, train, count, arrays, parts);
 }
 
 static tn_status run_check(tn_app *app, const tn_module *m, const char *what)
 {
-    return m->now
+    return m->now_count
                ? TN_OK
                : tnn_fail(app, TN_E_STATE, "module %s: tn_module_forward() comes before %s", m->name, what);
 }
@@ -182,9 +210,20 @@ static tn_status run_check(tn_app *app, const tn_module *m, const char *what)
 void tn_module_backward(tn_module *m, tn_array *const *head_grads)
 {
     tn_app *app = tnn_module_app(m);
+    const uint32_t outputs = app ? (uint32_t)tn_symbol_output_count(m->bucket->symbol) : 0;
+    tn_array **parts = NULL;
 
-    if (app && !run_check(app, m, "tn_module_backward()"))
-        (void)tnn_check(app, tn_executor_backward(m->now->executor, head_grads), "module %s", m->name);
+    if (!app || run_check(app, m, "tn_module_backward()") ||
+        !(parts = tnn_alloc(app, outputs + 1u, sizeof(*parts))))
+        return;
+    for (size_t k = 0; k < m->now_count && !app->status; k++) {
+        for (uint32_t o = 0; head_grads && o < outputs && !app->status; o++)
+            parts[o] = head_grads[o] ? part_of(app, head_grads[o], m->now_count, k) : NULL;
+        if (!app->status)
+            (void)tnn_check(app, tn_executor_backward(m->now[k]->executor, head_grads ? parts : NULL),
+                            "module %s", m->name);
+    }
+    free(parts);
 }
 
 void tn_module_update(tn_module *m)
@@ -205,18 +244,44 @@ size_t tn_module_output_count(const tn_module *m)
     return tnn_module_app(m) ? tn_symbol_output_count(m->bucket->symbol) : 0;
 }
 
+/* One array of each executor of the last forward: itself, or all of them joined, a temporary. */
+static tn_array *joined(tn_module *m, tn_array *(*of)(const tn_module *m, size_t part, size_t index),
+                        size_t index)
+{
+    tn_app *app = m->object.app;
+    tn_array *parts[TNN_DEVICES_MAX], *out = NULL;
+
+    for (size_t k = 0; k < m->now_count; k++)
+        if (!(parts[k] = of(m, k, index)))
+            return NULL;
+    if (m->now_count == 1)
+        return parts[0];
+    for (size_t k = 0; k < m->now_count; k++)
+        parts[k] = tnn_on(app, parts[k], 0);
+    if (app->status || tnn_module_join(app, (uint32_t)m->now_count, parts, &out))
+        return NULL;
+    return tn_app_own(app, out);
+}
+
+static tn_array *output_of(const tn_module *m, size_t part, size_t index)
+{
+    return tn_executor_output(m->now[part]->executor, (uint32_t)index);
+}
+
+static tn_array *input_grad_of(const tn_module *m, size_t part, size_t index)
+{
+    return tn_executor_array(m->now[part]->executor, TN_EXECUTOR_GRAD, m->inputs[index]);
+}
+
 tn_array *tn_module_output(tn_module *m, size_t index)
 {
-    return tnn_module_app(m) && m->now && index <= UINT32_MAX
-               ? tn_executor_output(m->now->executor, (uint32_t)index)
-               : NULL;
+    return tnn_module_app(m) && m->now_count && index <= UINT32_MAX ? joined(m, output_of, index) : NULL;
 }
 
 tn_array *tn_module_input_grad(tn_module *m, size_t index)
 {
-    return tnn_module_app(m) && m->now && index < m->data_count
-               ? tn_executor_array(m->now->executor, TN_EXECUTOR_GRAD, m->inputs[index])
-               : NULL;
+    return tnn_module_app(m) && m->now_count && index < m->data_count ? joined(m, input_grad_of, index)
+                                                                      : NULL;
 }
 
 /* A copy: meters read later, when the next forward has overwritten the output. */

@@ -183,7 +183,10 @@ static tn_status data_named(tn_app *app, tn_train *t)
         t->valid_name = tnn_format(app, "%.*s:test", length, t->o.data);
     if (app->status)
         return app->status;
-    t->data = tn_data_open(app, t->data_name, .batch = t->o.batch, .shuffle = t->shuffle, .seed = t->seed);
+    for (size_t k = 0; k < app->device_count; k++)
+        t->shares[k] = tn_data_open(app, t->data_name, .batch = t->o.batch, .shuffle = t->shuffle,
+                                    .seed = t->seed, .parts = (int64_t)app->device_count, .part = (int64_t)k);
+    t->data = t->shares[0];
     if (t->valid_name)
         t->valid = tn_data_open(app, t->valid_name, .batch = 256, .seed = t->seed);
     return app->status;
@@ -395,7 +398,7 @@ tn_array *tnn_train_part(const tn_train *t, tn_array *array, size_t device)
 
     if (app->device_count == 1)
         return array;
-    return t->shares[1] ? tnn_on(app, array, device) : tn_app_part(app, array, device);
+    return t->shares[0] ? tnn_on(app, array, device) : tn_app_part(app, array, device);
 }
 
 /* Forward and backward of a device's part of the batch; the loss. */
@@ -417,6 +420,9 @@ static tn_array *part_run(tn_app *app, tn_train *t, const tn_batch *b, size_t de
     return loss;
 }
 
+/* With shares each device counts as much as the first one, whose last batch may have a sample less than
+ * others; workers of a job know no more of each other. A batch that the first share does not have is left
+ * out. */
 tn_status tnn_train_step(tn_train *t, const tn_batch *b)
 {
     tn_app *app = t->object.app;
@@ -427,12 +433,14 @@ tn_status tnn_train_step(tn_train *t, const tn_batch *b)
     t->lr = tn_trainer_lr(t->trainer);
     loss = part_run(app, t, b, 0);
     for (size_t k = 1; k < app->device_count && !app->status; k++) {
-        if (t->shares[k] && tn_data_next(t->shares[k], &part))
-            n += part.n;
+        if (t->shares[k]) {
+            tn_data_seek(t->shares[k], b->epoch, b->index);
+            n += tn_data_next(t->shares[k], &part) ? part.n : 0;
+        }
         if (!app->status)
             (void)part_run(app, t, &part, k);
     }
-    tn_trainer_step(t->trainer, n);
+    tn_trainer_step(t->trainer, t->shares[0] ? b->n * (int64_t)app->device_count : n);
     if (loss)
         ahead_bound(t, loss);
     t->samples += n;
@@ -586,7 +594,10 @@ void tn_train_info_get(tn_train *t, int32_t read, tn_train_info *out)
         i.epoch = i.step ? (i.step - 1) / t->batches + 1 : 0;
         i.seconds = t->began > 0 ? now() - t->began : 0;
         i.epoch_seconds = t->began > 0 ? now() - t->epoch_began : 0;
-        i.train_count = tn_data_count(t->data);
+        for (size_t k = 0; k < t->object.app->device_count; k++)
+            i.train_count += t->shares[k] ? tn_data_count(t->shares[k]) : 0;
+        if (!t->shares[0])
+            i.train_count = tn_data_count(t->data);
         i.valid_count = tn_data_count(t->valid);
         i.param_elements = tn_net_param_elements(t->net);
         i.device = tn_app_device(t->object.app);

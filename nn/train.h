@@ -25,7 +25,7 @@ struct tn_train {
     char data_hash[65]; /* "": not computed yet */
     tn_net *net;
     tn_data *data, *valid;
-    tn_data *shares[TNN_DEVICES_MAX]; /* of further devices; [1] NULL: each batch is divided */
+    tn_data *shares[TNN_DEVICES_MAX]; /* of the data, one per device; NULL: each batch is divided */
     tn_trainer *trainer;
     struct tnn_fit *fit; /* NULL: softmax cross-entropy and accuracy of one output */
     tn_meter *loss, *accuracy, *valid_meters[2];

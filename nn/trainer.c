@@ -199,7 +199,7 @@ tn_trainer *tn_trainer_new_(tn_net *net, const tn_trainer_options *options)
     tnn_object_add(app, &t->object, trainer_destroy);
     t->net = net;
     tnn_options_copy(&t->o, sizeof t->o, options);
-    return options_set(app, t) ? NULL : t;
+    return options_set(app, t) || tnn_store_open(t) ? NULL : t;
 }
 
 /* ---- states ---- */

@@ -40,7 +40,9 @@ struct tn_trainer {
     uint64_t *versions; /* per slot: of the values that the store, and all devices, have */
 };
 
-/* Opens the store, if there is one to be: behind the slots, before their states. */
+/* Opens the store, if there is to be one. */
+tn_status tnn_store_open(tn_trainer *t);
+/* Its keys, behind the slots, before their states. */
 tn_status tnn_store_make(tn_trainer *t);
 void tnn_store_clear(tn_trainer *t);
 /* Of a store that updates: states and steps of a slot. */

@@ -1,6 +1,6 @@
 /*
- * A trainer over several devices: a parameter store sums the gradients. It updates the values itself, where it
- * has the optimizer, or the trainer does so on the first device; either way the values of all devices are
+ * A trainer over several devices: a parameter store sums the gradients. It updates the values itself, where
+ * it has the optimizer, or the trainer does so on the first device; either way the values of all devices are
  * the same behind a step.
  */
 #include "trainer.h"
@@ -121,15 +121,25 @@ static tn_status factors_set(tn_app *app, tn_trainer *t, size_t i)
                      p->full);
 }
 
-tn_status tnn_store_make(tn_trainer *t)
+tn_status tnn_store_open(tn_trainer *t)
 {
     tn_app *app = t->object.app;
     const char *type = type_of(app, &t->o);
 
-    if (!type)
+    if (!type || t->kv)
         return TN_OK;
-    if (tnn_check(app, tn_kv_create(app->ctx, type, &t->kv), "trainer") || compress(app, t) ||
-        updates_where(app, t) || !(t->items = tnn_alloc(app, t->slot_count, sizeof *t->items)) ||
+    if (tnn_check(app, tn_kv_create(app->ctx, type, &t->kv), "trainer") || compress(app, t))
+        return app->status;
+    return updates_where(app, t);
+}
+
+tn_status tnn_store_make(tn_trainer *t)
+{
+    tn_app *app = t->object.app;
+
+    if (tnn_store_open(t) || !t->kv)
+        return app->status;
+    if (!(t->items = tnn_alloc(app, t->slot_count, sizeof *t->items)) ||
         !(t->lists = tnn_alloc(app, 2 * t->slot_count * app->device_count, sizeof(*t->lists))) ||
         !(t->versions = tnn_alloc(app, t->slot_count, sizeof *t->versions)))
         return app->status;

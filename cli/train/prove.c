@@ -36,11 +36,12 @@ static bool look(const cli_proof *p, tn_net *net, const tn_batch *b, overfit *o)
 
 static void overfit_step(const cli_proof *p, tn_train *train, const tn_batch *b)
 {
-    tn_array *y;
+    for (size_t k = 0; k < tn_app_devices(p->app); k++) {
+        tn_array *x = tn_app_part(p->app, b->x, k), *y = tn_app_part(p->app, b->y, k);
 
-    tn_app_record(p->app);
-    y = tn_net_forward(tn_train_net(train), b->x);
-    tn_app_backward(p->app, tn_loss_softmax_ce(p->app, y, b->y));
+        tn_app_record(p->app);
+        tn_app_backward(p->app, tn_loss_softmax_ce(p->app, tn_net_forward(tn_train_net(train), x), y));
+    }
     tn_trainer_step(tn_train_trainer(train), b->n);
 }
 

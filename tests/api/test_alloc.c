@@ -237,6 +237,51 @@ static void functions(void **state)
     assert_ok(tn_close(w.ctx));
 }
 
+/* Two keys from their first value to a pull behind a step, the states in a file. */
+static tn_status store(void *arg)
+{
+    const with_context *with = arg;
+    tn_array *values[] = {with->a, with->a}, *out = NULL;
+    tn_kv_item items[] = {{.name = "v", .value_count = 1, .values = values},
+                          {.name = "w", .value_count = 1, .values = values}};
+    tn_err err = {0};
+    tn_kv *kv = NULL;
+    tn_status st;
+
+    if (!(st = tn_array_to(with->ctx, with->a, NULL, &out)) &&
+        !(st = tn_kv_create(with->ctx, "device", &kv)) && !(st = tn_kv_init(kv, 2, items)) &&
+        !(st = tn_kv_set_optimizer(kv, "sgd", LIST("momentum", "0.5"))) &&
+        !(st = tn_kv_set_compression(kv, LIST("type", "2bit")))) {
+        items[0].value_count = items[1].value_count = 2;
+        st = tn_kv_push(kv, 2, items);
+        items[0].value_count = 0;
+        items[0].out_count = 1;
+        items[0].outs = &out;
+        if (!st && !(st = tn_kv_pull(kv, 0, 1, items)) && !(st = tn_array_wait(out)))
+            st = tn_kv_save_states(kv, scratch_path("alloc.states"));
+    }
+    tni_error_get(&err);
+    tn_kv_destroy(kv);
+    tn_array_release(out);
+    (void)tn_wait_all(with->ctx);
+    if (st)
+        tni_error_set(&err);
+    return st;
+}
+
+static void stores(void **state)
+{
+    with_context w = {.ctx = test_open(LIST("engine.type=naive"))};
+
+    (void)state;
+    w.a = test_array(w.ctx, 1, (int64_t[]){4}, (float[]){0, 1, 2, 3});
+    assert_ok(store(&w));
+    assert_true(scratch_each_allocation_fails(store, &w) > 30);
+    tn_array_release(w.a);
+    (void)tn_wait_all(w.ctx);
+    assert_ok(tn_close(w.ctx));
+}
+
 static void objects(void **state)
 {
     (void)state;
@@ -253,9 +298,9 @@ static void objects(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(opening), cmocka_unit_test(checking),
-                                       cmocka_unit_test(tasks), cmocka_unit_test(objects),
-                                       cmocka_unit_test(functions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(opening),   cmocka_unit_test(checking),
+                                       cmocka_unit_test(tasks),     cmocka_unit_test(objects),
+                                       cmocka_unit_test(functions), cmocka_unit_test(stores)};
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

@@ -305,6 +305,125 @@ static void compressed(void **state)
     nn_close_failed(b.app, "type local does not compress", 1);
 }
 
+/* ---- whole trainings -------------------------------------------------------------------------------- */
+
+#define SHARE_STEPS 6
+#define LENET_ROOM (1 << 20)
+
+/* Stops behind SHARE_STEPS steps. */
+static int few_steps(void *arg, int32_t kind, tn_train *t)
+{
+    (void)arg;
+    return kind == TN_TRAIN_STEP && tn_trainer_steps(tn_train_trainer(t)) == SHARE_STEPS;
+}
+
+static size_t weights_of(tn_app *app, tn_net *net, float *out)
+{
+    size_t at = 0;
+
+    for (size_t p = 0; p < tn_net_param_count(net); p++)
+        at += nn_read(app, tn_net_param(net, tn_net_param_name(net, p)), out + at, LENET_ROOM - at);
+    return at;
+}
+
+/* Share after share on one device, sums and updates by operators called here. */
+static size_t by_hand(float *out)
+{
+    tn_app *app = nn_open("run.deterministic=threads", NULL);
+    tn_net *net = tn_net_zoo(app, "zoo:lenet");
+    tn_data *shares[2];
+    tn_batch batch;
+    tn_array *sums[16];
+    size_t count;
+
+    tn_net_init(net, .seed = 42, .shape = {32, 1, 8, 8});
+    tn_net_hybridize(net);
+    for (int k = 0; k < 2; k++)
+        shares[k] =
+            tn_data_open(app, "digits:train", .batch = 32, .shuffle = 1, .seed = 42, .parts = 2, .part = k);
+    for (int step = 0; step < SHARE_STEPS; step++)
+        for (int k = 0; k < 2 && tn_data_next(shares[k], &batch); k++) {
+            tn_app_record(app);
+            tn_app_backward(app, tn_loss_softmax_ce(app, tn_net_forward(net, batch.x), batch.y));
+            for (size_t p = 0; p < tn_net_param_count(net); p++) {
+                const char *name = tn_net_param_name(net, p);
+                tn_array *in[] = {tn_net_param(net, name), tn_net_param_grad(net, name)}, *w = in[0],
+                         *sum = NULL;
+                tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .in_count = 2, .in = in};
+
+                if (k == 0) {
+                    assert_int_equal(tn_array_to(tn_app_ctx(app), in[1], NULL, &sums[p]), TN_OK);
+                    continue;
+                }
+                call.op = "elemwise_add";
+                in[0] = sums[p];
+                assert_int_equal(tn_invoke_text(tn_app_ctx(app), &call, 1, &sum, NULL), TN_OK);
+                call.op = "sgd_update";
+                call.attrs = (const char *const[]){"lr", "0.1", "rescale_grad", "0.015625", NULL};
+                in[0] = w;
+                in[1] = sum;
+                assert_int_equal(tn_invoke_text(tn_app_ctx(app), &call, 1, &w, NULL), TN_OK);
+                tn_array_release(sum);
+                tn_array_release(sums[p]);
+            }
+        }
+    count = weights_of(app, net, out);
+    nn_close(app);
+    return count;
+}
+
+static void shares(void **state)
+{
+    static float hand[LENET_ROOM], out[LENET_ROOM];
+    static const char *const stores[] = {"kvstore.type=local", "kvstore.type=device"};
+    const size_t count = by_hand(hand);
+
+    (void)state;
+    for (int update = 0; update < 2; update++)
+        for (int s = 0; s < 2; s++) {
+            tn_app *app = nn_open("run.deterministic=threads", "device.default=cpu:0,cpu:1", stores[s],
+                                  update ? "kvstore.update=true" : "kvstore.update=false", NULL);
+            tn_train *t = tn_train_open(app, .model = "zoo:lenet", .data = "digits", .valid = "none",
+                                        .epochs = 1, .batch = 32, .seed = 42, .lr = 0.1, .momentum = -1,
+                                        .wd = -1, .warmup = -1, .schedule = "constant", .event = few_steps);
+
+            (void)tn_train_run(t);
+            assert_int_equal(weights_of(app, tn_train_net(t), out), count);
+            same(hand, out, count, stores[s]);
+            nn_close(app);
+        }
+}
+
+/* A net and a loss of the program: each batch is divided. */
+static tn_x doubled(const tn_x *out, const tn_x *labels)
+{
+    return tn_softmax_ce(out[0], labels[0]);
+}
+
+static void divided(void **state)
+{
+    (void)state;
+    for (int own = 0; own < 2; own++) {
+        static float first[LENET_ROOM], out[LENET_ROOM];
+        size_t count = 0;
+
+        for (int devices = 1; devices <= 2; devices++) {
+            tn_app *app = nn_open(devices == 1 ? "device.default=cpu:0" : "device.default=cpu:0,cpu:1", NULL);
+            tn_net *net = tn_net_zoo(app, "zoo:lenet");
+            tn_data *data = tn_data_open(app, "digits:train", .batch = 64, .seed = 42, .last = "discard");
+
+            tn_net_init(net, .seed = 42);
+            assert_false(tn_fit(net, data, .epochs = 1, .lr = 0.05, .seed = 42, .valid = "none",
+                                .event = few_steps, .loss = own ? doubled : NULL)); /* stopped */
+            count = weights_of(app, net, devices == 1 ? first : out);
+            nn_close(app);
+        }
+        for (size_t i = 0; i < count; i++)
+            if (fabsf(first[i] - out[i]) > 1e-4f)
+                fail_msg("weight %zu is %g on one device, %g on two", i, (double)first[i], (double)out[i]);
+    }
+}
+
 /* ---- wrong ------------------------------------------------------------------------------------------ */
 
 static void wrong(void **state)
@@ -354,7 +473,8 @@ int main(void)
         cmocka_unit_test(bad_parts),       cmocka_unit_test(ways),
         cmocka_unit_test(one_and_two),     cmocka_unit_test(by_formulas),
         cmocka_unit_test(on_fake_devices), cmocka_unit_test(resumed),
-        cmocka_unit_test(compressed),      cmocka_unit_test(wrong),
+        cmocka_unit_test(compressed),      cmocka_unit_test(shares),
+        cmocka_unit_test(divided),         cmocka_unit_test(wrong),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

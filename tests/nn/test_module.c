@@ -758,6 +758,7 @@ static void every_function_is_here(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+
         cmocka_unit_test(trained),          cmocka_unit_test(by_defaults),
         cmocka_unit_test(goes_on),          cmocka_unit_test(loaded_as_a_net),
         cmocka_unit_test(predicted),        cmocka_unit_test(factors),

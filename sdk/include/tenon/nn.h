@@ -733,11 +733,11 @@ typedef struct tn_trainer_options {
     double schedule_decay;   /* nadam; 0: 0.004 */
     double lamda;            /* dcasgd; 0: 0.04 */
     double lamda1, beta;     /* ftrl; 0: 0.01, 1 */
-    /* Where several devices (device.default) sum their gradients: "local", "device", … as in tenon/kv.h. NULL:
+    /* Where several devices (device.default) sum their gradients: "local", "device", as in tenon/kv.h. NULL:
      * option kvstore.type, if there are several devices or other processes */
     const char *kvstore;
-    int32_t update_on_kvstore; /* 1: the store updates · -1: the trainer does · 0: option kvstore.update, where
-                                  the store has the optimizer and .clip_norm is 0 */
+    int32_t update_on_kvstore; /* 1: the store updates · -1: the trainer does · 0: option kvstore.update,
+                                  where the store has the optimizer and .clip_norm is 0 */
     const char *compression;   /* of gradients: none, 1bit, 2bit; NULL: option kvstore.compress */
     double compression_threshold; /* 0: option kvstore.compress_threshold */
     double eta;              /* lars: how much of the weight's norm a step is; 0: 0.001 */
@@ -748,7 +748,8 @@ typedef struct tn_trainer_options {
 
 /** An optimizer for all parameters of `net`. @since 0.1 */
 TN_API tn_trainer *tn_trainer_new_(tn_net *net, const tn_trainer_options *options);
-/** One update, by the gradients of all devices together, divided by `batch`: the samples of all. @since 0.1 */
+/** One update, by the gradients of all devices together, divided by `batch`: the samples of all.
+ * @since 0.1 */
 TN_API void tn_trainer_step(tn_trainer *trainer, int64_t batch);
 /** The first half of a step: each gradient becomes its sum over all devices. The store must not update
  * (.update_on_kvstore = -1). @since 0.1 */

@@ -100,8 +100,9 @@ TN_API void tn_module_backward(tn_module *m, tn_array *const *head_grads);
 TN_API void tn_module_update(tn_module *m);
 /** Outputs of the symbol. @since 0.1 */
 TN_API size_t tn_module_output_count(const tn_module *m);
-/** Output `index` of the last forward; borrowed; the next forward of such a batch overwrites it. NULL: there
- * is none. @since 0.1 */
+/** Output `index` of the last forward; borrowed; the next forward of such a batch overwrites it. Of several
+ * devices (option device.default), each of which had a part of the batch in training: all parts in order, in
+ * a temporary. NULL: there is none. @since 0.1 */
 TN_API tn_array *tn_module_output(tn_module *m, size_t index);
 /** Gradient of input `index`; borrowed; NULL: there is none. @since 0.1 */
 TN_API tn_array *tn_module_input_grad(tn_module *m, size_t index);
