@@ -9,7 +9,7 @@
 
 #include "cli.h"
 
-#include "check.h"
+#include "plugins/rules.h"
 
 #define NAME_BYTES 32
 #define RULE_COLUMNS 79
@@ -107,32 +107,18 @@ static bool sentence_find(const char *text, tn_error_info *e)
 
 /* ---- rules of the kit ---- */
 
-/* What rule `index` asks, and its test (NULL: of several); false: no more. Rules of tests may repeat. */
-static bool rule_at(size_t index, chk_rule *rule, const chk_test **test)
-{
-    size_t tests = 0;
-
-    while (chk_tests[tests].name && tests < index)
-        tests++;
-    *test = chk_tests[tests].name ? &chk_tests[tests] : NULL;
-    *rule = *test ? (chk_rule){(*test)->rule, (*test)->what} : chk_rules[index - tests];
-    return rule->name != NULL;
-}
-
 /* The rule that stands in `text` as a word of its own: "K-modes", "FAIL  kernel/modes/x: K-modes: ...". */
 static bool rule_find(const char *text, char name[NAME_BYTES])
 {
     static const char parts[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/";
-    const chk_test *test;
-    chk_rule rule;
 
     while (*text) {
         const size_t length = strspn(text, parts);
 
-        for (size_t i = 0; length && rule_at(i, &rule, &test); i++)
-            if (strlen(rule.name) == length && !strncasecmp(rule.name, text, length) &&
-                strcmp(rule.name, "kit") != 0) {
-                (void)snprintf(name, NAME_BYTES, "%s", rule.name);
+        for (const cli_rule *r = cli_rules; length && r->name; r++)
+            if (strlen(r->name) == length && !strncasecmp(r->name, text, length) &&
+                strcmp(r->name, "kit") != 0) {
+                (void)snprintf(name, NAME_BYTES, "%s", r->name);
                 return true;
             }
         text += length ? length : 1;
@@ -142,44 +128,36 @@ static bool rule_find(const char *text, char name[NAME_BYTES])
 
 static void rule_print(const char *name)
 {
-    const chk_test *test;
-    chk_rule rule;
-
     (void)printf("%s, a rule of the conformance kit\n", name);
-    for (size_t i = 0; rule_at(i, &rule, &test); i++)
-        if (!strcmp(rule.name, name))
-            (void)printf("  %s%s%s%s%s\n", rule.what, test ? ": " : "", test ? test->group : "",
-                         test ? "/" : "", test ? test->name : "");
+    for (const cli_rule *r = cli_rules; r->name; r++)
+        if (!strcmp(r->name, name))
+            (void)printf("  %s%s%s%s%s\n", r->what, r->test ? ": " : "", r->test ? r->group : "",
+                         r->test ? "/" : "", r->test ? r->test : "");
     (void)printf("  what to do: `tenon plugins check FILE` says which case fails, and how to run it alone\n");
 }
 
 static json_t *rule_json(const char *name)
 {
     json_t *rows = json_array();
-    const chk_test *test;
-    chk_rule rule;
 
-    for (size_t i = 0; rule_at(i, &rule, &test); i++)
-        if (!strcmp(rule.name, name))
-            (void)json_array_append_new(rows, json_pack("{s:s,s:s?,s:s?}", "what", rule.what, "group",
-                                                        test ? test->group : NULL, "test",
-                                                        test ? test->name : NULL));
+    for (const cli_rule *r = cli_rules; r->name; r++)
+        if (!strcmp(r->name, name))
+            (void)json_array_append_new(
+                rows, json_pack("{s:s,s:s?,s:s?}", "what", r->what, "group", r->group, "test", r->test));
     return json_pack("{s:s,s:o}", "rule", name, "asks", rows);
 }
 
 static const char *name_next(const void *from, size_t index)
 {
     static char name[NAME_BYTES], other[NAME_BYTES];
-    const chk_test *test;
     tn_error_info e;
-    chk_rule rule;
     size_t errors = 0;
 
     (void)from;
     while (row_at(errors, &e))
         errors++;
     if (index / 2 >= errors)
-        return rule_at(index - 2 * errors, &rule, &test) ? rule.name : NULL;
+        return cli_rules[index - 2 * errors].name;
     (void)row_at(index / 2, &e);
     names_of(&e, name, other);
     return index % 2 && *other ? other : name;
@@ -214,17 +192,15 @@ static void row_print(const tn_error_info *e)
 static json_t *rules_all(void)
 {
     json_t *list = json_array();
-    const chk_test *test;
-    chk_rule rule;
 
-    for (size_t i = 0; rule_at(i, &rule, &test); i++) {
-        bool known = !strcmp(rule.name, "kit");
+    for (const cli_rule *r = cli_rules; r->name; r++) {
+        bool known = !strcmp(r->name, "kit");
         const json_t *name;
         size_t k;
 
-        json_array_foreach(list, k, name) known = known || !strcmp(json_string_value(name), rule.name);
+        json_array_foreach(list, k, name) known = known || !strcmp(json_string_value(name), r->name);
         if (!known)
-            (void)json_array_append_new(list, json_string(rule.name));
+            (void)json_array_append_new(list, json_string(r->name));
     }
     return list;
 }

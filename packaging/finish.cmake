@@ -31,7 +31,7 @@ foreach(package IN LISTS CPACK_TN_PACKAGES)
     endforeach()
     file(CHMOD_RECURSE ${doc} FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ
          DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-    file(GLOB binaries ${root}/bin/* ${root}/lib/*.so.*.* ${root}/lib/*/*.so.*.*)
+    file(GLOB binaries ${root}/bin/* ${root}/lib/*.so.*.* ${root}/lib/*/*.so.*.* ${root}/lib/tenon/*.so ${root}/lib/*/tenon/*.so)
     foreach(file IN LISTS binaries)
         if(NOT IS_SYMLINK ${file})
             file(RPATH_REMOVE FILE ${file})

@@ -1,7 +1,9 @@
 /*
- * tenon plugins check: the conformance kit over files. The kit forks, so this process opens no context of its
- * own: the path of a plugin given by name is found by a child.
+ * tenon plugins check: the conformance kit over files. The kit is a library that comes with the headers; it
+ * is found from where libtenon lies. It forks, so this process opens no context of its own: the path of a
+ * plugin given by name is found by a child.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -10,13 +12,16 @@
 #include <unistd.h>
 
 #include "plugins/plugins.h"
+#include "plugins/rules.h"
 
 #include "check.h"
 
 #define CLI_EXIT_MISSING 3
+#define KIT_FILE "tenon/libtenon-check.so"
 
 typedef struct checking {
     const cli_args *args;
+    const chk_library *kit;
     cli_terminal terminal; /* of stderr, for progress */
     const char *file;
     json_t *results; /* of the file, with --json or --junit */
@@ -28,6 +33,41 @@ typedef struct checking {
 
 static const char *const result_names[] = {
     [CHK_PASS] = "PASS", [CHK_FAIL] = "FAIL", [CHK_CRASH] = "CRASH", [CHK_SKIP] = "SKIP"};
+
+/* ---- the kit ---- */
+
+/* NULL: it is not there, or cannot be used, which was said. */
+static const chk_library *kit_open(void)
+{
+    char path[PATH_MAX + sizeof KIT_FILE];
+    const chk_library *kit;
+    Dl_info core;
+    void *handle;
+
+    if (!dladdr((const void *)(uintptr_t)&tn_version, &core) || !realpath(core.dli_fname, path)) {
+        cli_error("cannot find where libtenon lies, and with it %s", KIT_FILE);
+        return NULL;
+    }
+    (void)strcpy(strrchr(path, '/') + 1, KIT_FILE);
+    if (access(path, F_OK)) {
+        cli_error(
+            "the conformance kit is not installed: there is no %s; it comes with the headers for plugins "
+            "(libtenon-dev)",
+            path);
+        return NULL;
+    }
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    kit = handle ? dlsym(handle, "tn_check_library") : NULL;
+    if (!kit) {
+        cli_error("the conformance kit cannot be opened: %s", dlerror());
+        return NULL;
+    }
+    if (strcmp(kit->version, tn_version()) == 0)
+        return kit;
+    cli_error("the conformance kit %s is of version %s, libtenon of %s: install both from one release", path,
+              kit->version, tn_version());
+    return NULL;
+}
 
 /* ---- text ---- */
 
@@ -275,7 +315,7 @@ static int check_file(checking *k, const chk_options *options, json_t *files)
 
     k->file = options->file;
     k->results = files ? json_array() : NULL;
-    st = chk_run(options, &sum);
+    st = k->kit->run(options, &sum);
     if (st)
         cli_error("%s: %s", options->file, sum.message);
     else if (*sum.message)
@@ -309,12 +349,12 @@ static int tests_list(const cli_args *args)
 {
     json_t *list = args->value[OPT_JSON] ? json_array() : NULL;
 
-    for (const chk_test *t = chk_tests; t->name; t++)
+    for (const cli_rule *t = cli_rules; t->test; t++)
         if (list)
             (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "group", t->group, "test",
-                                                        t->name, "rule", t->rule, "what", t->what));
+                                                        t->test, "rule", t->name, "what", t->what));
         else
-            (void)printf("%-10s %s/%s: %s\n", t->rule, t->group, t->name, t->what);
+            (void)printf("%-10s %s/%s: %s\n", t->name, t->group, t->test, t->what);
     if (list)
         cli_json_line(json_pack("{s:o}", "tests", list));
     return 0;
@@ -374,5 +414,7 @@ int cmd_plugins_check(const cli_args *args)
     }
     options.seed = seed;
     options.jobs = jobs > UINT32_MAX ? UINT32_MAX : (uint32_t)jobs;
+    if (!(k.kit = kit_open()))
+        return CLI_EXIT_MISSING;
     return files_check(&k, &options);
 }

@@ -208,13 +208,6 @@ typedef struct chk_test {
 
 extern const chk_test chk_tests[]; /* tests.list; ended by a row without name */
 
-/* Rules that are no test's own: rules.list. */
-typedef struct chk_rule {
-    const char *name, *what;
-} chk_rule;
-
-extern const chk_rule chk_rules[]; /* ended by a row without name */
-
 /* ---- run.c: all cases of one file ------------------------------------------------------------ */
 
 typedef struct chk_case_result {
@@ -248,5 +241,15 @@ typedef struct chk_summary {
  * nothing of the kit · TN_E_DEVICE: the plugin cannot be opened · TN_E_IO, TN_E_NOMEM. The process must have
  * no other thread. */
 tn_status chk_run(const chk_options *options, chk_summary *out);
+
+/* ---- library.c: the kit as a library --------------------------------------------------------- */
+
+/* The one symbol of libtenon-check.so. A tool of another version finds other structs in it. */
+typedef struct chk_library {
+    const char *version; /* "0.1.0" */
+    tn_status (*run)(const chk_options *options, chk_summary *out);
+} chk_library;
+
+extern const chk_library tn_check_library;
 
 #endif

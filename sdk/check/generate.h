@@ -36,7 +36,7 @@ typedef struct generator {
 uint32_t chk_bases(generator *g, chk_base *out);
 /* problem.c */
 void chk_problem_finish(chk_problem *p);
-/* False: problems are wanted that the subject's kernel shares out to several threads, and this one is none. */
+/* False: problems are wanted that the subject's kernel shares out to several threads, and this is none. */
 bool chk_is_wanted(chk_lab *lab, const chk_problem *p);
 uint64_t chk_mix(uint64_t x);
 void chk_fill(void *data, int32_t dtype, int64_t count, double low, double high, uint64_t seed);

@@ -501,8 +501,8 @@ static void shapes_with(generator *g, const chk_attrs *attrs, const shape_row *r
     }
 }
 
-/* The smaller size is enough for a kernel that shares it out to several threads; so it is for one that does not
- * share out the larger one either. */
+/* The smaller size is enough for a kernel that shares it out to several threads; so it is for one that does
+ * not share out the larger one either. */
 static void large_problems(generator *g, const chk_attrs *attrs, uint32_t ranks_most, uint32_t mask)
 {
     for (uint32_t r = 0; r < ranks_most && !g->stop; r++)

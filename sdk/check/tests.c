@@ -1,5 +1,5 @@
 /*
- * The tables of tests and of rules, from tests.list and rules.list.
+ * The table of tests, from tests.list.
  */
 #include "internal.h"
 
@@ -15,11 +15,4 @@
 const chk_test chk_tests[] = {
 #include "tests.list"
     {.name = NULL},
-};
-
-#define CHK_RULE(name, what) {name, what},
-
-const chk_rule chk_rules[] = {
-#include "rules.list"
-    {NULL, NULL},
 };

@@ -1,8 +1,8 @@
 /*
- * Cases in two processes. They part before either has a context, a thread or the plugin, and then run the same
- * cases, one after the other. The second one does what the test tells it, leaves notes in memory that both have
- * at the same address, and writes a byte into a pipe when it is through with a case; the first one waits for
- * that and reads them. The second one ends with the first case that fails in it.
+ * Cases in two processes. They part before either has a context, a thread or the plugin, and then run the
+ * same cases, one after the other. The second one does what the test tells it, leaves notes in memory that
+ * both have at the same address, and writes a byte into a pipe when it is through with a case; the first one
+ * waits for that and reads them. The second one ends with the first case that fails in it.
  */
 #include <errno.h>
 #include <fcntl.h>

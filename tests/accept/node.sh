@@ -2,7 +2,7 @@
 # The smallest node: core, cpu.so and the tool alone, with the libraries that they need, in a folder that is its whole
 # world. It evaluates a trained LeNet and gets what the build tree gets. Sizes are printed. What grows with the number of
 # operators has a limit of its own for each file; all the rest, without libc (and the other files of its package) and
-# jansson, has one together (docs/decisions/0036-sizes-of-the-node.md).
+# jansson, has one together (docs/decisions/0036-sizes-of-the-node.md). The conformance kit comes with the headers.
 # usage: node.sh BUILD
 set -u
 . "$(dirname "$0")/common.bash"
@@ -53,6 +53,8 @@ for value in accuracy loss; do
     count=$((count + 1))
 done
 echo "eval $how: accuracy $(field accuracy "$work/there.json")"
+[ ! -e "$(dirname "$(find "$node/usr" -name libtenon.so.0)")/tenon/libtenon-check.so" ] || fail "the node has the conformance kit"
+count=$((count + 1))
 
 total=0 own=0 rest=0
 at_most() { # at_most BYTES LIMIT WHAT

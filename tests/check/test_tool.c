@@ -53,6 +53,11 @@ typedef struct line {
     const char *says;
 } line;
 
+/* A libtenon beside which the kit is what `made` leaves there. */
+#define OTHER_KIT(made, words)                                                                               \
+    "mkdir -p l/tenon && cp -L ${T%/bin/tenon}/lib/libtenon.so.0 l/ && " made                                \
+    " && LD_LIBRARY_PATH=$PWD/l $T plugins check " words
+
 static const line lines[] = {
     {"$T plugins check", 2, "which file?"},
     {"$T plugins check --list", 0, "load/one-export: exports tn_plugin_v1"},
@@ -78,6 +83,16 @@ static const line lines[] = {
      "near: kernel/values/square/defect"},
     {"$T plugins check $P/mempool.so --only pool/huge/round", 0, "PASS  pool/huge/round"},
     {"$T plugins check $P/mempool.so --seed x", 2, "--seed"},
+    {OTHER_KIT("rm -f l/tenon/*", "$P/mempool.so"), 3, "the conformance kit is not installed: there is no /"},
+    {OTHER_KIT("rm -f l/tenon/*", "$P/mempool.so"), 3,
+     "it comes with the headers for plugins (libtenon-dev)"},
+    {OTHER_KIT("rm -f l/tenon/*", "--list"), 0, "load/one-export: exports tn_plugin_v1"},
+    {OTHER_KIT("echo text >l/tenon/libtenon-check.so", "$P/mempool.so"), 3,
+     "the conformance kit cannot be opened: "},
+    {OTHER_KIT("cp $P/mempool.so l/tenon/libtenon-check.so", "$P/mempool.so"), 3, "tn_check_library"},
+    {OTHER_KIT("sed s/0.1.0/9.8.7/g ${T%/bin/tenon}/lib/tenon/libtenon-check.so >l/tenon/libtenon-check.so",
+               "$P/mempool.so"),
+     3, "is of version 9.8.7, libtenon of 0.1.0: install both from one release"},
     {"$T plugins check $P/mempool.so --only load -j x", 2, "--jobs x: a number from 0"},
     {"$T plugins check $P/mempool.so --only load -j 1000000", 0, " 0 failed"},
     {"$T plugins check $P/mempool.so --reproduce pool/stats/naive", 0, "PASS  pool/stats/naive"},

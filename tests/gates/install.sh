@@ -142,6 +142,7 @@ check "the shipped data" test -f "$prefix/share/tenon/data/digits/train-images-i
 if [ -x "$prefix/bin/tenon" ]; then
     check "the tool runs" "$prefix/bin/tenon" version
     check "the tool lists plugins" "$prefix/bin/tenon" plugins list
+    check "the conformance kit runs" "$prefix/bin/tenon" plugins check mempool --only load
 fi
 check "libtenon.so under 1.3 MB" small "$libdir/libtenon.so" 1300000
 for plugin in "$plugins"/*.so; do

@@ -133,6 +133,7 @@ check "libtenon-dev: pc" holds libtenon-dev 'lib/.*pkgconfig/tenon-plugin\.pc'
 check "libtenon-dev: templates" holds libtenon-dev 'share/tenon/template/operator/Makefile'
 check "libtenon-dev: the manual" holds libtenon-dev 'share/doc/tenon/docs/plugins\.md'
 check "libtenon-dev: its programs" holds libtenon-dev 'share/doc/tenon/examples/own_operator\.c'
+check "libtenon-dev: the conformance kit" holds libtenon-dev 'lib/.*tenon/libtenon-check\.so'
 check "libtenon-dev: needs its library" says libtenon-dev Depends "libtenon0 (= "
 check "tenon: tool" holds tenon bin/tenon
 check "tenon: page" holds tenon 'share/man/man1/tenon-train\.1\.gz'
@@ -154,6 +155,7 @@ check "the packages install" root_install
 libs=$(dirname "$(find "$root/usr/lib" -name libtenon.so.0)")
 check "the library is known to the linker" sh -c "[ $(id -u) != 0 ] || /sbin/ldconfig -r '$root' -p | grep -q libtenon.so.0"
 check "the tool runs" in_root version
+check "the conformance kit runs" in_root plugins check mempool --only load
 for plugin in $plugins; do check "$plugin is found" listed "$plugin"; done
 check "a net is trained" trains_in_root
 check "doctor finds that every plugin loads" sh -c \
@@ -165,6 +167,7 @@ tar -xzf "$work"/packages/tenon-*.tar.gz -C "$work/with blanks in it"
 top=$(echo "$work/with blanks in it"/tenon-*)
 check "the tarball holds the licence" test -s "$top/share/doc/tenon/LICENSE"
 check "the tarball trains where it lies" trains "$top/bin/tenon" "$work/run-tar"
+check "the conformance kit of the tarball runs" "$top/bin/tenon" plugins check mempool --only load
 check "the tarball tells not where it was built" no_paths "$top"
 check "uninstall" uninstall
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The libraries export exactly what their headers declare TN_API; a plugin exports tn_plugin_v1 and needs no tn_.
+"""The libraries export exactly what their headers declare TN_API, the conformance kit its one table; a plugin exports
+tn_plugin_v1 and needs no tn_.
 
 usage: symbols.py [ROOT] --build BUILD
 """
@@ -48,6 +49,10 @@ def main():
             want = declared(root, names)
             checked += len(want)
             findings += compare(library, want, symbols(path, "--defined-only"))
+    kit = os.path.join(build, "lib/tenon/libtenon-check.so")
+    if os.path.exists(kit):
+        checked += 1
+        findings += compare(os.path.basename(kit), {"tn_check_library"}, symbols(kit, "--defined-only"))
     for path in sorted(glob.glob(os.path.join(build, "lib/tenon/plugins-1/*.so"))):
         label = os.path.basename(path)
         checked += 1
