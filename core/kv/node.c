@@ -1,0 +1,316 @@
+/*
+ * What scheduler, servers and workers have in common: whom they know, what they send and what they let in.
+ *
+ * Small messages to one peer are gathered and leave as one batch when the machine has ended its call.
+ */
+#include <string.h>
+
+#include "kv/protocol.h"
+
+#ifdef TN_TEST_SWITCHES
+int tni_kv_bug;
+#endif
+
+tn_status tni_kv_node_init(tni_kv_node *n, const tni_kv_settings *s, const tni_kv_host *host, uint16_t id)
+{
+    tn_status st = tni_kv_view_init(&n->view, s->workers, s->servers);
+
+    if (st)
+        return st;
+    n->settings = s;
+    n->host = *host;
+    n->id = id;
+    n->peer_count = 1 + s->servers + s->workers;
+    n->peers = tni_calloc(n->peer_count, sizeof *n->peers);
+    n->dirty = tni_calloc(n->peer_count, sizeof *n->dirty);
+    if (!n->peers || !n->dirty) {
+        tni_kv_node_fini(n);
+        return TN_E_NOMEM;
+    }
+    for (uint32_t i = 0; i < n->peer_count; i++)
+        tni_str_init(&n->peers[i].batch, TNI_KV_BATCH_MAX + 1);
+    return TN_OK;
+}
+
+void tni_kv_node_fini(tni_kv_node *n)
+{
+    for (uint32_t i = 0; n->peers && i < n->peer_count; i++)
+        tni_str_fini(&n->peers[i].batch);
+    tni_free(n->peers);
+    tni_free(n->dirty);
+    n->peers = NULL;
+    n->dirty = NULL;
+    tni_kv_view_fini(&n->view);
+}
+
+static uint32_t peer_index(const tni_kv_node *n, uint16_t id)
+{
+    static const uint8_t behind[4] = {0, 1, 1, 0};
+    const uint32_t role = TNI_KV_ROLE(id), rank = TNI_KV_RANK(id);
+    const uint32_t counts[4] = {1, n->settings->servers, n->settings->workers, 0};
+
+    return rank < counts[role] ? rank + behind[role] + (role == TNI_KV_WORKER ? counts[1] : 0) : UINT32_MAX;
+}
+
+tni_kv_peer *tni_kv_node_peer(tni_kv_node *n, uint16_t id)
+{
+    const uint32_t index = peer_index(n, id);
+
+    return index == UINT32_MAX ? NULL : &n->peers[index];
+}
+
+static void message_send(tni_kv_node *n, uint16_t to, tni_kv_header *h, const void *payload, uint64_t bytes)
+{
+    uint8_t text[TNI_KV_HEADER_BYTES];
+
+    h->bytes = bytes;
+    if (bytes && (n->settings->checked || h->flags & TNI_KV_RETRY || h->type == TNI_KV_BATCH ||
+                  h->type <= TNI_KV_BEAT))
+        h->flags |= TNI_KV_CHECKED;
+    tni_kv_encode(h, payload, text);
+    n->sent++;
+    n->host.send(n->host.arg, to, text, payload, bytes, h->priority);
+}
+
+static void peer_flush(tni_kv_node *n, uint16_t to, tni_kv_peer *p)
+{
+    tni_kv_header h = {.type = TNI_KV_BATCH,
+                       .from = n->id,
+                       .to = to,
+                       .view = n->view.number,
+                       .incarnation = n->incarnation,
+                       .job = n->settings->job};
+
+    if (p->batch.length == 0)
+        return;
+    n->batches++;
+    message_send(n, to, &h, p->batch.text, p->batch.length);
+    p->batch.length = 0;
+}
+
+/* False: it does not fit, or there is no memory for it. */
+static bool batch_add(tni_kv_node *n, uint16_t to, const tni_kv_header *h, const void *payload)
+{
+    const uint64_t bytes = tni_kv_entry_bytes(h->bytes);
+    uint8_t entry[TNI_KV_ENTRY_BYTES + TNI_KV_SMALL_MAX];
+    tni_kv_peer *p = tni_kv_node_peer(n, to);
+
+    if (!p)
+        return false;
+    if (p->batch.length + bytes > TNI_KV_BATCH_MAX)
+        peer_flush(n, to, p);
+    tni_kv_entry_put(h, payload, entry);
+    if (tni_str_add_bytes(&p->batch, entry, bytes))
+        return false;
+    if (!p->dirty) {
+        p->dirty = true;
+        n->dirty[n->dirty_count++] = to;
+    }
+    return true;
+}
+
+void tni_kv_node_send(tni_kv_node *n, uint16_t to, tni_kv_header *h, const void *payload, uint64_t bytes)
+{
+    h->from = n->id;
+    h->to = to;
+    h->view = n->view.number;
+    h->incarnation = n->incarnation;
+    h->job = n->settings->job;
+    h->bytes = bytes;
+    if (bytes > TNI_KV_SMALL_MAX || h->type < TNI_KV_INIT || to == TNI_KV_UNKNOWN ||
+        !batch_add(n, to, h, payload))
+        message_send(n, to, h, payload, bytes);
+}
+
+void tni_kv_node_answer(tni_kv_node *n, const tni_kv_header *h, uint8_t state, uint16_t who, uint32_t count)
+{
+    tni_kv_header answer = {.type = TNI_KV_ACK,
+                            .what = state,
+                            .priority = h->priority,
+                            .round = h->round,
+                            .sequence = h->sequence,
+                            .key = h->key};
+    uint8_t body[8] = {0};
+
+    tni_kv_put(body, who, 2);
+    tni_kv_put(body + 4, count, 4);
+    tni_kv_node_send(n, h->from, &answer, body, count ? sizeof body : 0);
+}
+
+void tni_kv_node_answer_failed(tni_kv_node *n, const tni_kv_header *h, tn_status st)
+{
+    tni_kv_header answer = {
+        .type = TNI_KV_ACK, .what = TNI_KV_FAILED, .sequence = h->sequence, .key = h->key};
+    char text[TNI_KV_SMALL_MAX / 2];
+
+    tni_kv_put((uint8_t *)text, (uint32_t)st, 4);
+    (void)snprintf(text + 4, sizeof text - 4, "%s", tni_error_message());
+    tni_kv_node_send(n, h->from, &answer, text, 4 + strlen(text + 4));
+}
+
+void tni_kv_node_flush(tni_kv_node *n)
+{
+    for (uint32_t i = 0; i < n->dirty_count; i++) {
+        tni_kv_peer *p = tni_kv_node_peer(n, n->dirty[i]);
+
+        p->dirty = false;
+        peer_flush(n, n->dirty[i], p);
+    }
+    n->dirty_count = 0;
+}
+
+/* Tells who speaks with an old incarnation, so that it ends. */
+static void fenced_send(tni_kv_node *n, const tni_kv_header *h)
+{
+    tni_kv_header answer = {.type = TNI_KV_REFUSED, .what = TNI_KV_FENCED, .round = h->incarnation};
+
+    tni_kv_node_send(n, h->from, &answer, NULL, 0);
+}
+
+/* Rule 1. Scheduler's messages: of its newest incarnation, and what fences this process. */
+static bool admitted(tni_kv_node *n, const tni_kv_header *h)
+{
+    const bool any_data = h->type >= TNI_KV_INIT && h->type <= TNI_KV_SNAPSHOT;
+    const tni_kv_member *m;
+
+    if ((h->job != n->settings->job && !TNI_KV_BUG(NO_JOB)) || n->fenced)
+        return false;
+    if (h->type == TNI_KV_HELLO)
+        return n->id == TNI_KV_NODE(TNI_KV_SCHEDULER, 0);
+    if (h->to != n->id)
+        return false;
+    if (h->from == TNI_KV_NODE(TNI_KV_SCHEDULER, 0))
+        return n->id != h->from && h->incarnation >= n->view.scheduler;
+    m = tni_kv_view_member(&n->view, h->from);
+    if (!m || !h->incarnation)
+        return false;
+    if (TNI_KV_BUG(NO_FENCE))
+        return true;
+    if (m->incarnation != h->incarnation || m->state == TNI_KV_DEAD || m->state == TNI_KV_GONE) {
+        if (h->incarnation <= m->incarnation && n->id == TNI_KV_NODE(TNI_KV_SCHEDULER, 0))
+            fenced_send(n, h);
+        return false;
+    }
+    return !any_data || h->view >= n->view.epoch_view;
+}
+
+static bool entry_handle(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)
+{
+    return n->handle(n, h, payload) == TN_OK;
+}
+
+void tni_kv_node_receive(tni_kv_node *n, const uint8_t *header, const void *payload, uint64_t bytes,
+                         uint64_t now)
+{
+    tni_kv_header h, entry;
+    const uint8_t *at_payload;
+    tni_kv_peer *p;
+    uint64_t at = 0;
+
+    n->now = now;
+    n->received++;
+    if (tni_kv_decode(header, payload, bytes, &h) || !admitted(n, &h)) {
+        n->refused++;
+        return;
+    }
+    if ((p = tni_kv_node_peer(n, h.from)) != NULL)
+        p->heard_ns = now;
+    if (h.type != TNI_KV_BATCH) {
+        n->refused += !entry_handle(n, &h, payload);
+    } else {
+        while (at < h.bytes && !tni_kv_entry_get(&h, payload, &at, &entry, &at_payload)) {
+            if (entry.type < TNI_KV_INIT)
+                break;
+            n->refused += !entry_handle(n, &entry, at_payload);
+        }
+        n->refused += at < h.bytes;
+    }
+}
+
+bool tni_kv_node_view(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)
+{
+    tni_kv_reader r = {payload, h->bytes, false};
+    const uint32_t number = (uint32_t)tni_kv_read(&r, 4), scheduler = (uint32_t)tni_kv_read(&r, 4);
+    const tni_kv_member *m;
+
+    if (r.bad || scheduler < n->view.scheduler || number <= n->view.number ||
+        tni_kv_view_read(&n->view, payload, h->bytes))
+        return false;
+    m = tni_kv_view_member(&n->view, n->id);
+    if (m && n->incarnation && (m->incarnation != n->incarnation || m->state == TNI_KV_GONE))
+        n->fenced = true;
+    return true;
+}
+
+const char *tni_kv_node_name(uint16_t id, char out[24])
+{
+    static const char *const roles[4] = {"scheduler", "server", "worker", "node"};
+
+    if (TNI_KV_ROLE(id) == TNI_KV_SCHEDULER)
+        return roles[0];
+    (void)snprintf(out, 24, "%s %u", roles[TNI_KV_ROLE(id)], TNI_KV_RANK(id));
+    return out;
+}
+
+void tni_kv_hello_write(tni_str *out, uint32_t role, const tni_kv_start *start, uint64_t token)
+{
+    tni_kv_write(out, role, 1);
+    tni_kv_write(out, (uint32_t)start->rank, 4);
+    tni_kv_write(out, start->birth, 8);
+    tni_kv_write(out, token, 8);
+    tni_kv_write(out, start->steps[0], 8);
+    tni_kv_write(out, start->steps[1], 8);
+    (void)tni_str_add_bytes(out, start->address, start->address_bytes);
+}
+
+bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload,
+                         const tni_kv_start *start, uint64_t *token)
+{
+    tni_kv_reader r = {payload, h->bytes, false};
+    const uint16_t id = (uint16_t)tni_kv_read(&r, 2);
+    const uint32_t incarnation = (uint32_t)tni_kv_read(&r, 4);
+
+    if (n->incarnation || h->sequence != start->birth)
+        return false;
+    if (h->what == 0) {
+        *token = h->key;
+        return false;
+    }
+    if (r.bad || !incarnation || !tni_kv_view_member(&n->view, id) ||
+        tni_kv_view_read(&n->view, r.at, r.left))
+        return false;
+    n->id = id;
+    n->incarnation = incarnation;
+    return true;
+}
+
+bool tni_kv_node_refusal(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload, uint64_t birth)
+{
+    char name[24];
+
+    if (h->from != TNI_KV_NODE(TNI_KV_SCHEDULER, 0))
+        return false;
+    if (h->what == TNI_KV_FENCED && n->incarnation && h->round == n->incarnation) {
+        n->fenced = true;
+        (void)tni_error(TN_E_PEER, "%s was silent for too long: the job goes on without this process",
+                        tni_kv_node_name(n->id, name));
+        return true;
+    }
+    if (h->what != TNI_KV_FULL || n->incarnation || h->sequence != birth)
+        return false;
+    (void)tni_error(TN_E_PEER, "the scheduler refuses this process: %.*s",
+                    (int)(h->bytes < 200 ? h->bytes : 200), (const char *)payload);
+    return true;
+}
+
+tn_status tni_kv_node_failure(const tni_kv_node *n)
+{
+    const tni_kv_view *v = &n->view;
+    char name[24];
+
+    const tni_kv_member *m = tni_kv_view_member(v, v->failed);
+
+    return tni_error(TN_E_PEER, "%s %s for %u.%u s in view %u", tni_kv_node_name(v->failed, name),
+                     m && m->incarnation ? "died: silent" : "has not come", v->silent_ms / 1000,
+                     v->silent_ms / 100 % 10, v->number);
+}

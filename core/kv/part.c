@@ -1,0 +1,486 @@
+/*
+ * A part on its server: rounds (protocol.h, rules 4 to 7).
+ *
+ * Invariant of sync: gradients of ranks below `folded` are in `sum`, or not needed; those of higher ranks
+ * that have come wait in their slots. So the sum is made in one order, whatever order they came in. A part
+ * that is complete is applied at once, within the call that completed it.
+ */
+#include <string.h>
+
+#include "kv/server.h"
+
+static uint64_t bucket(const tni_kv_server *s, uint64_t key)
+{
+    return (key * 0x9e3779b97f4a7c15u) >> 32 & (s->table_size - 1);
+}
+
+tni_kv_store_part *tni_kv_part_find(const tni_kv_server *s, uint64_t key)
+{
+    tni_kv_store_part *p = s->table_size ? s->table[bucket(s, key)] : NULL;
+
+    while (p && p->key != key)
+        p = p->next;
+    return p;
+}
+
+static tn_status table_grow(tni_kv_server *s)
+{
+    const uint64_t size = s->table_size ? s->table_size * 2 : 64;
+    tni_kv_server grown = {.table_size = size};
+    tni_kv_store_part *p, *next;
+
+    if (s->part_count >= TNI_KV_SERVER_PARTS_MAX)
+        return tni_error(TN_E_NOMEM, "a server holds at most %u parts", TNI_KV_SERVER_PARTS_MAX);
+    if (s->part_count < s->table_size)
+        return TN_OK;
+    grown.table = tni_calloc(size, sizeof *grown.table);
+    if (!grown.table)
+        return TN_E_NOMEM;
+    for (uint64_t i = 0; i < s->table_size; i++)
+        for (p = s->table[i]; p; p = next) {
+            next = p->next;
+            p->next = grown.table[bucket(&grown, p->key)];
+            grown.table[bucket(&grown, p->key)] = p;
+        }
+    tni_free(s->table);
+    s->table = grown.table;
+    s->table_size = size;
+    return TN_OK;
+}
+
+tn_status tni_kv_part_create(tni_kv_server *s, uint64_t key, uint8_t dtype, uint64_t bytes,
+                             tni_kv_store_part **out)
+{
+    const uint64_t slots = (uint64_t)s->node.settings->workers * sizeof(tni_kv_slot);
+    tni_kv_store_part *p;
+
+    if (table_grow(s))
+        return TN_E_NOMEM;
+    p = tni_zalloc(sizeof *p + slots);
+    if (!p)
+        return TN_E_NOMEM;
+    p->value = tni_zalloc(bytes);
+    p->sum = p->value ? tni_alloc(bytes) : NULL;
+    if (!p->sum) {
+        tni_free(p->value);
+        tni_free(p);
+        return TN_E_NOMEM;
+    }
+    p->key = key;
+    p->dtype = dtype;
+    p->bytes = bytes;
+    p->next = s->table[bucket(s, key)];
+    s->table[bucket(s, key)] = p;
+    s->part_count++;
+    s->bytes += 2 * bytes;
+    *out = p;
+    return TN_OK;
+}
+
+/* `as` has the payload's size: what landing memory is counted by. */
+static void landing_free(tni_kv_server *s, tni_kv_slot *slot)
+{
+    if (!slot->landing)
+        return;
+    s->landing_bytes -= tni_kv_get(slot->landing, 8);
+    tni_free(slot->landing);
+    slot->landing = NULL;
+}
+
+void tni_kv_parts_clear(tni_kv_server *s)
+{
+    tni_kv_store_part *p, *next;
+
+    for (uint64_t i = 0; i < s->table_size; i++)
+        for (p = s->table[i]; p; p = next) {
+            next = p->next;
+            for (uint32_t w = 0; w < s->node.settings->workers; w++)
+                landing_free(s, &p->slots[w]);
+            tni_free(p->value);
+            tni_free(p->sum);
+            tni_free(p);
+        }
+    tni_free(s->table);
+    s->table = NULL;
+    s->table_size = s->part_count = s->bytes = 0;
+}
+
+/* ---- answers ---- */
+
+static uint32_t rank_of(const tni_kv_header *h)
+{
+    return TNI_KV_BUG(ID_WRAP) ? TNI_KV_RANK(h->from) & 0xffu : TNI_KV_RANK(h->from);
+}
+
+/* Round `version` + 1 cannot do without this worker. */
+static bool needed(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t rank)
+{
+    const tni_kv_member *m = &s->node.view.members[rank];
+
+    return TNI_KV_BUG(NO_LEAVE) ? m->state != TNI_KV_GONE : tni_kv_member_needed(m, p->version + 1);
+}
+
+static uint32_t worker_count(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t rank)
+{
+    return s->node.settings->async ? p->slots[rank].applied : p->version;
+}
+
+static void value_send(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_header *h)
+{
+    tni_kv_header answer = {.type = TNI_KV_VALUE,
+                            .dtype = p->dtype,
+                            .priority = h->priority,
+                            .round = worker_count(s, p, rank_of(h)),
+                            .sequence = h->sequence,
+                            .key = p->key,
+                            .flags = h->flags & TNI_KV_RETRY};
+
+    tni_kv_node_send(&s->node, h->from, &answer, p->value, p->bytes);
+}
+
+static void answer(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_header *h, uint8_t state,
+                   uint16_t who, uint32_t count)
+{
+    tni_kv_header of = *h;
+
+    of.round = worker_count(s, p, rank_of(h));
+    tni_kv_node_answer(&s->node, &of, state, who, count);
+}
+
+static bool was_void(const tni_kv_store_part *p, uint32_t round)
+{
+    return p->version - round < 64 && p->voids >> (p->version - round) & 1u;
+}
+
+/* Smallest count of applied rounds of workers that still push. */
+static uint32_t slowest(const tni_kv_server *s, const tni_kv_store_part *p, uint16_t *who)
+{
+    uint32_t least = UINT32_MAX;
+
+    for (uint32_t w = 0; w < s->node.settings->workers; w++)
+        if (s->node.view.members[w].state <= TNI_KV_DEAD && p->slots[w].applied < least) {
+            least = p->slots[w].applied;
+            *who = TNI_KV_NODE(TNI_KV_WORKER, w);
+        }
+    return least;
+}
+
+static bool due(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t round, uint16_t *who)
+{
+    const uint32_t staleness = s->node.settings->staleness;
+
+    if (TNI_KV_BUG(PULL_LATEST))
+        return true;
+    if (!s->node.settings->async)
+        return p->version >= round;
+    if (staleness == UINT32_MAX || round <= staleness)
+        return true;
+    return slowest(s, p, who) >= round - staleness;
+}
+
+/* Which needed workers have not pushed: how many, and the first. */
+static uint32_t missing(const tni_kv_server *s, const tni_kv_store_part *p, uint16_t *who)
+{
+    uint32_t count = 0;
+
+    for (uint32_t w = s->node.settings->workers; w-- > 0;)
+        if (!p->slots[w].here && needed(s, p, w)) {
+            *who = TNI_KV_NODE(TNI_KV_WORKER, w);
+            count++;
+        }
+    return count;
+}
+
+static void wait_begin(tni_kv_store_part *p, const tni_kv_header *h, bool want)
+{
+    tni_kv_slot *slot = &p->slots[rank_of(h)];
+
+    if (slot->sequence > h->sequence)
+        return; /* one that was late on its way */
+    p->waiting += !slot->sequence;
+    slot->sequence = h->sequence;
+    slot->round = h->round;
+    slot->want = want;
+    slot->priority = h->priority;
+}
+
+/* Answers whoever waited for the rounds that are complete now. */
+static void waiting_answer(tni_kv_server *s, tni_kv_store_part *p)
+{
+    for (uint32_t w = 0; p->waiting && w < s->node.settings->workers; w++) {
+        tni_kv_slot *slot = &p->slots[w];
+        const tni_kv_header h = {.from = TNI_KV_NODE(TNI_KV_WORKER, w),
+                                 .sequence = slot->sequence,
+                                 .priority = slot->priority,
+                                 .key = p->key,
+                                 .round = slot->round};
+        uint16_t who = 0;
+
+        if (!slot->sequence || !due(s, p, slot->round, &who))
+            continue;
+        slot->sequence = 0;
+        p->waiting--;
+        if (!s->node.settings->async && was_void(p, slot->round))
+            answer(s, p, &h, TNI_KV_VOID, p->breaker, 1);
+        else if (slot->want)
+            value_send(s, p, &h);
+        else
+            answer(s, p, &h, TNI_KV_APPLIED, 0, 0);
+    }
+}
+
+/* ---- rounds ---- */
+
+static tn_status fold(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h, const void *payload)
+{
+    tn_status st = s->update.add(s->update.arg, h, p->added == 0, p->sum, payload, p->bytes);
+
+    if (p->added++ == 0)
+        p->head = *h;
+    return st;
+}
+
+static void round_clear(tni_kv_server *s, tni_kv_store_part *p)
+{
+    for (uint32_t w = 0; w < s->node.settings->workers; w++) {
+        landing_free(s, &p->slots[w]);
+        p->slots[w].here = false;
+    }
+    p->here = p->folded = p->added = 0;
+}
+
+static void round_end(tni_kv_server *s, tni_kv_store_part *p, bool is_void)
+{
+    round_clear(s, p);
+    p->version++;
+    p->voids = p->voids << 1 | is_void;
+    waiting_answer(s, p);
+}
+
+static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
+{
+    if (!s->node.settings->async)
+        p->head.round = p->version + 1;
+    p->head.key = p->key;
+    p->head.dtype = p->dtype;
+    return s->update.apply(s->update.arg, &p->head, p->value, p->sum, p->bytes, p->added, members);
+}
+
+/* Adds what is next in order of ranks, and ends the round if nobody is missing. */
+static tn_status round_step(tni_kv_server *s, tni_kv_store_part *p)
+{
+    const uint32_t workers = s->node.settings->workers;
+    tn_status st = TN_OK;
+
+    for (; !st && p->folded < workers; p->folded++) {
+        tni_kv_slot *slot = &p->slots[p->folded];
+        tni_kv_header h = {.from = TNI_KV_NODE(TNI_KV_WORKER, p->folded), .key = p->key, .dtype = p->dtype};
+
+        if (slot->landing) {
+            h.what = ((const uint8_t *)slot->landing)[8];
+            h.bytes = tni_kv_get(slot->landing, 8);
+            st = fold(s, p, &h, (const uint8_t *)slot->landing + 16);
+            landing_free(s, slot);
+        } else if (!slot->here && needed(s, p, p->folded)) {
+            break;
+        }
+    }
+    if (!st && p->here > 0 && (p->folded == workers || (TNI_KV_BUG(COUNT_MESSAGES) && p->here >= workers))) {
+        st = p->added ? apply(s, p, workers) : TN_OK;
+        if (!st)
+            round_end(s, p, false);
+    }
+    return st;
+}
+
+static void busy_answer(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h)
+{
+    uint16_t who = 0;
+    const uint32_t count = missing(s, p, &who);
+
+    answer(s, p, h, TNI_KV_BUSY, who, count);
+}
+
+/* A gradient of the round under way, the first of this worker. */
+static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
+                            const uint8_t *payload)
+{
+    const uint32_t rank = rank_of(h);
+    tni_kv_slot *slot = &p->slots[rank];
+    tn_status st = TN_OK;
+
+    if (TNI_KV_BUG(OVERWRITE) && p->here == 0)
+        memcpy(p->value, payload, p->bytes);
+    if (rank == p->folded || (TNI_KV_BUG(COUNT_MESSAGES) && slot->here)) {
+        st = fold(s, p, h, payload);
+    } else {
+        if (s->landing_bytes + h->bytes <= s->node.settings->landing_bytes)
+            slot->landing = tni_alloc(h->bytes + 16);
+        if (!slot->landing) {
+            busy_answer(s, p, h);
+            return TN_OK;
+        }
+        tni_kv_put(slot->landing, h->bytes, 8);
+        ((uint8_t *)slot->landing)[8] = h->what;
+        memcpy((uint8_t *)slot->landing + 16, payload, h->bytes);
+        s->landing_bytes += h->bytes;
+    }
+    slot->here = true;
+    p->here++;
+    wait_begin(p, h, h->flags & TNI_KV_WANT);
+    return st ? st : round_step(s, p);
+}
+
+/* Says how far a push of this worker is. */
+static void held_answer(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h)
+{
+    uint16_t who = 0;
+    const uint32_t count = missing(s, p, &who);
+
+    wait_begin(p, h, h->flags & TNI_KV_WANT);
+    answer(s, p, h, TNI_KV_HELD, who, count);
+}
+
+static tn_status sync_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
+                           const uint8_t *payload)
+{
+    tni_kv_slot *slot = &p->slots[rank_of(h)];
+    const bool last = h->round == p->version + 1 && h->round <= s->node.view.end_round;
+    const uint32_t version = p->version;
+    tn_status st;
+
+    if (h->round <= p->version) {
+        if (was_void(p, h->round))
+            answer(s, p, h, TNI_KV_VOID, p->breaker, 1);
+        else if (h->flags & TNI_KV_WANT)
+            value_send(s, p, h);
+        else
+            answer(s, p, h, TNI_KV_APPLIED, 0, 0);
+        return TN_OK;
+    }
+    if (!last)
+        return tni_error(TN_E_STATE, "push of round %u to a part of %u rounds", h->round, p->version);
+    if (h->flags & TNI_KV_BROKEN) {
+        p->breaker = h->from;
+        if (TNI_KV_BUG(HALF_ROUND) && p->added)
+            (void)apply(s, p, s->node.settings->workers);
+        round_end(s, p, true);
+        answer(s, p, h, TNI_KV_APPLIED, 0, 0);
+        return TN_OK;
+    }
+    if (slot->here && !(TNI_KV_BUG(COUNT_MESSAGES) && !(h->flags & TNI_KV_PROBE))) {
+        held_answer(s, p, h);
+        return TN_OK;
+    }
+    if (h->flags & TNI_KV_PROBE) {
+        answer(s, p, h, TNI_KV_ABSENT, 0, 0);
+        return TN_OK;
+    }
+    st = round_take(s, p, h, payload);
+    if (!st && p->version == version && slot->here)
+        held_answer(s, p, h);
+    return st;
+}
+
+static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
+                            const uint8_t *payload)
+{
+    tni_kv_slot *slot = &p->slots[rank_of(h)];
+    uint16_t who = 0;
+    tn_status st = TN_OK;
+
+    if (h->round > slot->applied) {
+        if (h->flags & TNI_KV_PROBE) {
+            answer(s, p, h, TNI_KV_ABSENT, 0, 0);
+            return TN_OK;
+        }
+        if (!(h->flags & TNI_KV_BROKEN)) {
+            p->added = 0;
+            st = fold(s, p, h, payload);
+            if (!st)
+                st = apply(s, p, s->node.settings->workers);
+            p->added = 0;
+        }
+        if (st)
+            return st;
+        slot->applied = h->round;
+        p->version++;
+        waiting_answer(s, p);
+    }
+    if (!(h->flags & TNI_KV_WANT)) {
+        answer(s, p, h, TNI_KV_APPLIED, 0, 0);
+    } else if (due(s, p, h->round, &who)) {
+        value_send(s, p, h);
+    } else {
+        wait_begin(p, h, true);
+        answer(s, p, h, TNI_KV_HELD, who, 1);
+    }
+    return TN_OK;
+}
+
+tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
+                           const uint8_t *payload)
+{
+    const bool empty = h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN);
+    uint64_t expected;
+
+    if (TNI_KV_BUG(ACK_EARLY) && !empty) {
+        answer(s, p, h, TNI_KV_APPLIED, 0, 0);
+    }
+    expected = empty ? 0 : s->update.payload_bytes(s->update.arg, p->dtype, h->what, p->bytes);
+    if (h->bytes != expected || (!empty && h->dtype != p->dtype))
+        return tni_error(TN_E_FORMAT, "push of %llu bytes to a part that takes %llu",
+                         (unsigned long long)h->bytes, (unsigned long long)expected);
+    if (s->node.view.members[rank_of(h)].state == TNI_KV_LEFT || h->round == 0)
+        return tni_error(TN_E_STATE, "push of a worker that has left");
+    return s->node.settings->async ? async_push(s, p, h, payload) : sync_push(s, p, h, payload);
+}
+
+tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h)
+{
+    tni_kv_slot *slot = &p->slots[rank_of(h)];
+    uint16_t who = 0;
+    uint32_t count = 1;
+
+    if (s->node.settings->async && !(h->flags & TNI_KV_ANY) && h->round > slot->applied) {
+        slot->applied = h->round; /* pushed before; a server that went back knows only now */
+        waiting_answer(s, p);
+    }
+
+    if (h->flags & TNI_KV_ANY || due(s, p, h->round, &who)) {
+        if (!(h->flags & TNI_KV_ANY) && !s->node.settings->async && was_void(p, h->round))
+            answer(s, p, h, TNI_KV_VOID, p->breaker, 1);
+        else
+            value_send(s, p, h);
+        return TN_OK;
+    }
+    if (!s->node.settings->async)
+        count = missing(s, p, &who);
+    wait_begin(p, h, true);
+    answer(s, p, h, TNI_KV_HELD, who, count);
+    return TN_OK;
+}
+
+/* No round follows: what came for one is dropped, and nobody waits for it. */
+static void rounds_over(tni_kv_server *s, tni_kv_store_part *p)
+{
+    round_clear(s, p);
+    for (uint32_t w = 0; w < s->node.settings->workers; w++)
+        if (p->slots[w].sequence && p->slots[w].round > p->version) {
+            p->slots[w].sequence = 0;
+            p->waiting--;
+        }
+}
+
+void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p)
+{
+    tn_status st = TN_OK;
+
+    if (!s->node.settings->async && p->version >= s->node.view.end_round)
+        rounds_over(s, p);
+    else if (!s->node.settings->async)
+        st = round_step(s, p);
+    if (st)
+        tni_kv_server_stop(s, st);
+    waiting_answer(s, p);
+}

@@ -1,0 +1,330 @@
+/*
+ * The parameter store over several processes, without any transport, thread or clock: three machines that
+ * turn (state, message, now) into messages.
+ *
+ * A host owns a machine, calls its functions one at a time, hands it what arrives (`receive`), calls `tick`
+ * at the time that `tick` and `receive` name, and sends what the machine hands to `tni_kv_host.send`.
+ * Messages may be lost, doubled, damaged, delayed and reordered as they like. `tests/kv/sim` and transports
+ * are hosts.
+ *
+ * Nodes. Number = role << 14 | rank. The scheduler gives each process that says HELLO a rank, which stays,
+ * and an incarnation, which only grows. The job's number (`job`) is known to all processes from their
+ * launcher.
+ *   1. A message of another job, to another node, or of an incarnation that the view does not name has no
+ *      effect.
+ *   2. The scheduler alone changes the view. It writes each view to its journal before anybody hears of it.
+ *      Nodes name their view in every beat, and get the view again as long as that is an old one.
+ *   3. Whoever is silent for `dead_ns` is dead: by policy the job fails, waits for a process with the same
+ *      rank, or goes on without it. A process that says HELLO for a rank takes it at once; the one before it
+ *      is fenced and is told so when it speaks.
+ *
+ * Parts. An array is cut into parts (plan.h). For each part a worker has one request under way. It repeats
+ * it, with the same bytes and the same sequence, until it is answered, and begins the next one then. So
+ * (worker, key, round) names a push, and a server needs to know of each worker only the last round that it
+ * applied.
+ *   4. Round r of a part is complete when each worker that has a round r has pushed it. Servers count
+ *      workers, not messages. `sync` sums in order of ranks: rank i is added when all below i are in, and
+ *      waits in memory until then (at most `landing_bytes`, beyond which the server says BUSY). Then `apply`
+ *      runs, once.
+ *   5. HELD: the push has arrived. Only APPLIED, or the value, completes it. The worker asks again what is
+ *      held, so a server that lost it gets it again.
+ *   6. `async`: round r of worker w is applied when it arrives, if r is above the last applied round of w. A
+ *      pull waits until the slowest worker is within `staleness` rounds.
+ *   7. A broken step: the worker says of each key whose round it never sent that it will not come (BROKEN).
+ *      The round is void for all parts of the key, as no part can be complete without that worker. All
+ *      workers get the same error, break what they have not pushed either, and refuse pushes until `resume`.
+ *   8. Fences (command, snapshot, barrier, end, bye) begin when all requests before them are complete, and
+ *      those behind them begin after. So a snapshot of rank 0 at the end of step s is the same cut on all
+ *      servers.
+ *   9. A server that comes back holds the steps that it wrote. The scheduler takes the last one that all
+ *      servers hold (0: none, empty stores) and begins a new epoch: all servers load it, messages of older
+ *      views have no effect, and workers get TN_E_STATE with the step from which to go on. `async`: the
+ *      others stay.
+ *  10. Each request has a deadline. Its error names key, part, round, and who is silent or missing.
+ */
+#ifndef TN_KV_PROTOCOL_H
+#define TN_KV_PROTOCOL_H
+
+#include "kv/plan.h"
+#include "kv/wire.h"
+
+#define TNI_KV_SCHEDULER 0u
+#define TNI_KV_SERVER 1u
+#define TNI_KV_WORKER 2u
+#define TNI_KV_RANKS_MAX 16383u
+#define TNI_KV_NODE(role, rank) ((uint16_t)((role) << 14 | (rank)))
+#define TNI_KV_ROLE(node) ((uint32_t)(node) >> 14)
+#define TNI_KV_RANK(node) ((uint32_t)(node)&0x3fffu)
+#define TNI_KV_ADDRESS_MAX 256u /* bytes of what a transport's `listen` gave */
+#define TNI_KV_NEVER UINT64_MAX
+
+typedef enum tni_kv_loss { TNI_KV_LOSS_FAIL, TNI_KV_LOSS_WAIT, TNI_KV_LOSS_SHRINK } tni_kv_loss;
+typedef enum tni_kv_uneven { TNI_KV_PAD, TNI_KV_DROP, TNI_KV_JOIN } tni_kv_uneven;
+
+/* What the options kvstore.* say; alike in all processes of a job. Times in ns. */
+typedef struct tni_kv_settings {
+    uint64_t job;
+    uint32_t workers, servers;
+    uint64_t beat_ns, suspect_ns, dead_ns;             /* dead 0: nobody is */
+    uint64_t timeout_ns, control_timeout_ns, retry_ns; /* retry 0: by what answers take */
+    uint64_t bound, part_bytes, credit_bytes, landing_bytes;
+    uint32_t staleness;  /* async; UINT32_MAX: no bound */
+    bool async, checked; /* checked: a checksum of each payload, else of those sent again */
+    tni_kv_uneven uneven;
+    tni_kv_loss worker_loss, server_loss; /* servers: fail or wait */
+    uint64_t worker_wait_ns, server_wait_ns;
+    uint32_t workers_min; /* shrink: fewer fail the job */
+} tni_kv_settings;
+
+/* What a machine asks of its process. */
+typedef struct tni_kv_host {
+    void *arg;
+    /* Never blocks. `payload` lives for the call; a push's until its request is done. To TNI_KV_UNKNOWN: to
+     * the process whose birth is the message's sequence. */
+    void (*send)(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
+                 uint64_t bytes, uint32_t priority);
+    const tni_log *log; /* NULL: none */
+} tni_kv_host;
+
+typedef enum tni_kv_member_state {
+    TNI_KV_MISSING, /* has not come yet */
+    TNI_KV_ALIVE,
+    TNI_KV_DEAD,  /* is waited for */
+    TNI_KV_ENDED, /* a worker without further data */
+    TNI_KV_GONE,  /* dead, the job goes on without it */
+    TNI_KV_LEFT
+} tni_kv_member_state;
+
+typedef struct tni_kv_member {
+    uint64_t birth; /* of its process */
+    uint32_t incarnation, last_round;
+    uint8_t state;
+    uint16_t address_bytes;
+    uint8_t *address;
+} tni_kv_member;
+
+#define TNI_KV_STARTED 1u /* everybody has come */
+#define TNI_KV_JOB_FAILED 2u
+#define TNI_KV_ALL_ENDED 4u
+#define TNI_KV_JOB_DONE 8u    /* all workers have left */
+#define TNI_KV_RECOVERING 16u /* a server came back; its epoch begins when all servers said what they hold */
+
+#define TNI_KV_CLOSED 32u /* a server was lost after a worker had left: there are no values any more */
+
+typedef struct tni_kv_view {
+    uint32_t number, scheduler, epoch_view, flags; /* scheduler: its incarnation */
+    uint32_t end_round;                            /* no round behind it counts; UINT32_MAX: no end */
+    uint32_t released;                             /* barriers */
+    uint32_t incarnations;                         /* given so far */
+    uint32_t silent_ms;                            /* JOB_FAILED: of `failed` */
+    uint16_t failed;
+    uint64_t cut; /* step of the epoch */
+    uint32_t workers, servers;
+    tni_kv_member *members; /* workers, then servers */
+} tni_kv_view;
+
+tn_status tni_kv_view_init(tni_kv_view *v, uint32_t workers, uint32_t servers);
+void tni_kv_view_fini(tni_kv_view *v);
+tni_kv_member *tni_kv_view_member(const tni_kv_view *v, uint16_t node); /* NULL: the view has none */
+uint16_t tni_kv_view_node(const tni_kv_view *v, uint32_t index);        /* of members[index] */
+void tni_kv_view_write(const tni_kv_view *v, tni_str *out);
+/* TN_E_FORMAT: no view of that many nodes; `v` stays as it was. */
+tn_status tni_kv_view_read(tni_kv_view *v, const uint8_t *text, uint64_t bytes);
+/* True if round `round` of a part needs this worker. */
+static inline bool tni_kv_member_needed(const tni_kv_member *m, uint32_t round)
+{
+    return m->state <= TNI_KV_ENDED && round <= m->last_round;
+}
+
+/* How a process comes. */
+typedef struct tni_kv_start {
+    int32_t rank;      /* -1: the scheduler chooses */
+    uint64_t birth;    /* a random number of this process, not 0 */
+    uint64_t steps[2]; /* server: snapshots that there are; 0: none */
+    const void *address;
+    uint32_t address_bytes;
+} tni_kv_start;
+
+/* ---- node.c: what all machines have ---- */
+
+typedef struct tni_kv_peer {
+    tni_str batch;
+    uint64_t heard_ns;
+    bool dirty;
+} tni_kv_peer;
+
+typedef struct tni_kv_node {
+    const tni_kv_settings *settings;
+    tni_kv_host host;
+    tni_kv_view view;
+    uint16_t id;
+    uint32_t incarnation;
+    bool fenced;        /* another process has this one's rank */
+    tni_kv_peer *peers; /* scheduler, servers, workers */
+    uint32_t peer_count, dirty_count;
+    uint16_t *dirty;
+    uint64_t now;
+    uint64_t sent, received, refused, batches; /* messages */
+    tn_status (*handle)(struct tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload);
+} tni_kv_node;
+
+tn_status tni_kv_node_init(tni_kv_node *n, const tni_kv_settings *s, const tni_kv_host *host, uint16_t id);
+void tni_kv_node_fini(tni_kv_node *n);
+tni_kv_peer *tni_kv_node_peer(tni_kv_node *n, uint16_t id); /* NULL: there is no such node */
+/* Fills in who sends; small messages wait for `tni_kv_node_flush`. */
+void tni_kv_node_send(tni_kv_node *n, uint16_t to, tni_kv_header *h, const void *payload, uint64_t bytes);
+void tni_kv_node_flush(tni_kv_node *n);
+/* Checks a message and hands it, or each entry of it, to `handle`. What is not good has no effect and is
+ * counted. */
+void tni_kv_node_receive(tni_kv_node *n, const uint8_t *header, const void *payload, uint64_t bytes,
+                         uint64_t now);
+/* Takes a newer view in; true if it is one. */
+bool tni_kv_node_view(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload);
+/* A server's or worker's way into the job. `welcome`: true once it has a rank; else `token` says how to ask
+ * on. */
+void tni_kv_hello_write(tni_str *out, uint32_t role, const tni_kv_start *start, uint64_t token);
+bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload,
+                         const tni_kv_start *start, uint64_t *token);
+/* True: this process is out, and the thread's error says why. */
+bool tni_kv_node_refusal(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload, uint64_t birth);
+tn_status tni_kv_node_failure(const tni_kv_node *n); /* TN_E_PEER: why the job failed */
+#define TNI_KV_HELLO_NS 500000000u                   /* between two questions for a rank */
+static inline uint64_t tni_kv_beat_ns(const tni_kv_settings *s)
+{
+    return s->beat_ns ? s->beat_ns : 60000000000u;
+}
+const char *tni_kv_node_name(uint16_t id, char out[24]); /* "worker 2" */
+/* An answer to `h`: its key, round and sequence stand; HELD, VOID: `who` is missing, `count` are, or broke
+ * it. */
+void tni_kv_node_answer(tni_kv_node *n, const tni_kv_header *h, uint8_t state, uint16_t who, uint32_t count);
+/* FAILED, with the status and the thread's error. */
+void tni_kv_node_answer_failed(tni_kv_node *n, const tni_kv_header *h, tn_status st);
+
+/* ---- scheduler ---- */
+
+typedef struct tni_kv_scheduler tni_kv_scheduler;
+typedef struct tni_kv_journal {
+    void *arg;
+    /* Appends and syncs. A failure: the view is not announced, and is tried again. */
+    tn_status (*append)(void *arg, const void *record, uint64_t bytes);
+} tni_kv_journal;
+
+/* `journal_text`: what an earlier process wrote, NULL for none. TN_E_FORMAT: it is no journal of this job. */
+tn_status tni_kv_scheduler_create(const tni_kv_settings *s, const tni_kv_host *host, const tni_kv_journal *j,
+                                  const void *journal_text, uint64_t journal_bytes, uint64_t now,
+                                  tni_kv_scheduler **out);
+void tni_kv_scheduler_destroy(tni_kv_scheduler *s);
+uint64_t tni_kv_scheduler_receive(tni_kv_scheduler *s, const uint8_t *header, const void *payload,
+                                  uint64_t bytes, uint64_t now);
+uint64_t tni_kv_scheduler_tick(tni_kv_scheduler *s, uint64_t now); /* when to call it again, at the latest */
+bool tni_kv_scheduler_finished(const tni_kv_scheduler *s);
+const tni_kv_view *tni_kv_scheduler_view(const tni_kv_scheduler *s);
+
+/* journal.c: a record is length, checksum, bytes. What a crash left half written at the end is passed over.
+ * */
+tn_status tni_kv_journal_record(const void *bytes, uint64_t count, tni_str *out);
+bool tni_kv_journal_next(tni_kv_reader *r, const uint8_t **record, uint64_t *bytes);
+uint64_t tni_kv_journal_whole(const void *text, uint64_t bytes); /* what to keep before appending to it */
+
+/* ---- server ---- */
+
+typedef struct tni_kv_server tni_kv_server;
+
+/* How gradients become values. A status other than TN_OK goes to the workers of the round. */
+typedef struct tni_kv_update {
+    void *arg;
+    /* Bytes that a payload of `what` has for a part of `bytes`; 0: there is no such code. */
+    uint64_t (*payload_bytes)(void *arg, uint8_t dtype, uint8_t what, uint64_t bytes);
+    /* sum = payload if `first`, else sum + payload; `bytes`: of the part */
+    tn_status (*add)(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
+                     uint64_t bytes);
+    /* Moves `value` by the sum of `count` of `members` workers. */
+    tn_status (*apply)(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
+                       uint32_t count, uint32_t members);
+    tn_status (*command)(void *arg, const char *text, uint64_t bytes);
+    /* States of the optimizer, all parts in one text; may be NULL. */
+    tn_status (*save)(void *arg, tni_str *out);
+    tn_status (*load)(void *arg, const void *text, uint64_t bytes); /* 0 bytes: the state at the start */
+} tni_kv_update;
+
+/* Where snapshots go. The newest two that are complete are kept. */
+typedef struct tni_kv_snapshots {
+    void *arg;
+    tn_status (*write)(void *arg, uint64_t step, const void *text,
+                       uint64_t bytes); /* TN_PENDING: `saved` follows */
+    tn_status (*read)(void *arg, uint64_t step, const void **text,
+                      uint64_t *bytes); /* borrowed until the next */
+} tni_kv_snapshots;
+
+tn_status tni_kv_server_create(const tni_kv_settings *s, const tni_kv_host *host, const tni_kv_start *start,
+                               const tni_kv_update *update, const tni_kv_snapshots *snapshots,
+                               tni_kv_server **out);
+void tni_kv_server_destroy(tni_kv_server *s);
+uint64_t tni_kv_server_receive(tni_kv_server *s, const uint8_t *header, const void *payload, uint64_t bytes,
+                               uint64_t now);
+uint64_t tni_kv_server_tick(tni_kv_server *s, uint64_t now);
+void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t now);
+tn_status tni_kv_server_status(const tni_kv_server *s); /* TN_E_…: it stopped, the thread's error says why */
+bool tni_kv_server_finished(const tni_kv_server *s);
+uint64_t tni_kv_server_bytes(const tni_kv_server *s); /* of values, sums and landings */
+/* For tests and tools: part `key`; NULL: not here. `applied` of worker `rank`: last applied round. */
+const void *tni_kv_server_value(const tni_kv_server *s, uint64_t key, uint32_t *version);
+uint32_t tni_kv_server_applied(const tni_kv_server *s, uint64_t key, uint32_t rank);
+uint16_t tni_kv_server_id(const tni_kv_server *s);
+
+/* ---- worker ---- */
+
+typedef struct tni_kv_worker tni_kv_worker;
+
+/* A request is complete. `st` other than TN_OK: the thread's error says why. It may begin further requests.
+ * */
+typedef void (*tni_kv_done)(void *arg, uint64_t cookie, tn_status st);
+
+tn_status tni_kv_worker_create(const tni_kv_settings *s, const tni_kv_host *host, const tni_kv_start *start,
+                               tni_kv_done done, tni_kv_worker **out);
+void tni_kv_worker_destroy(tni_kv_worker *w); /* requests end without `done` */
+uint64_t tni_kv_worker_receive(tni_kv_worker *w, const uint8_t *header, const void *payload, uint64_t bytes,
+                               uint64_t now);
+uint64_t tni_kv_worker_tick(tni_kv_worker *w, uint64_t now); /* sends what waits */
+tn_status tni_kv_worker_status(const tni_kv_worker *w); /* TN_E_…: it is out, the thread's error says why */
+bool tni_kv_worker_ready(const tni_kv_worker *w);       /* has a rank, and everybody has come */
+uint32_t tni_kv_worker_rank(const tni_kv_worker *w);
+const tni_kv_view *tni_kv_worker_view(const tni_kv_worker *w);
+
+typedef enum tni_kv_kind {
+    TNI_KV_DO_INIT,     /* in: value */
+    TNI_KV_DO_PUSH,     /* in: gradient */
+    TNI_KV_DO_PULL,     /* out: value */
+    TNI_KV_DO_PUSHPULL, /* both */
+    TNI_KV_DO_COMMAND,  /* in: text of `bytes` */
+    TNI_KV_DO_SNAPSHOT, /* step */
+    TNI_KV_DO_BARRIER,
+    TNI_KV_DO_END, /* step: the last one; complete when all workers have ended */
+    TNI_KV_DO_BYE,
+    TNI_KV_DO_BREAK /* a push that never comes; by tni_kv_worker_break */
+} tni_kv_kind;
+
+/* `in` stays as it is, and `out` belongs to the machine, until `done`. */
+typedef struct tni_kv_request {
+    tni_kv_kind kind;
+    uint32_t key, priority; /* priority 0 to 255: higher ones go first */
+    const void *in;
+    void *out;
+    uint64_t bytes, step, cookie;
+    uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2 */
+    bool any;                  /* pull: what there is, also after a broken step */
+} tni_kv_request;
+
+tn_status tni_kv_worker_key(tni_kv_worker *w, uint32_t key, uint8_t dtype, uint64_t elements,
+                            uint64_t element_bytes);
+/* TN_E_KEY: no such key · TN_E_STATE: the round is not known (pull or init first), the step is broken, or
+ * the job has ended · TN_E_NOMEM. Nothing was queued then. */
+tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint64_t now);
+/* This worker's step `round` fails: each key with fewer rounds is broken up to it. */
+tn_status tni_kv_worker_break(tni_kv_worker *w, uint32_t round, uint64_t now);
+void tni_kv_worker_resume(tni_kv_worker *w);                        /* pushes are taken again */
+uint32_t tni_kv_worker_round(const tni_kv_worker *w, uint32_t key); /* pushed or broken so far */
+/* The step from which to go on after TN_E_STATE "rolled back"; counts epochs. */
+uint64_t tni_kv_worker_cut(const tni_kv_worker *w, uint32_t *epochs);
+
+#endif

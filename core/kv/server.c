@@ -1,0 +1,380 @@
+/* A server: registers, holds parts, answers workers. What happens to a part is in part.c. */
+#include <string.h>
+
+#include "kv/server.h"
+
+#define SCHEDULER TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
+
+void tni_kv_server_stop(tni_kv_server *s, tn_status st)
+{
+    if (s->status)
+        return;
+    s->status = st;
+    tni_error_get(&s->error);
+}
+
+static void hello_send(tni_kv_server *s)
+{
+    tni_kv_header h = {.type = TNI_KV_HELLO};
+    tni_str text;
+
+    tni_str_init(&text, TN_TEXT_MAX);
+    tni_kv_hello_write(&text, TNI_KV_SERVER, &s->start, s->token);
+    if (!text.status)
+        tni_kv_node_send(&s->node, SCHEDULER, &h, text.text, text.length);
+    tni_str_fini(&text);
+    s->hello_ns = s->node.now + TNI_KV_HELLO_NS;
+}
+
+static void beat_send(tni_kv_server *s)
+{
+    tni_kv_header h = {.type = TNI_KV_BEAT};
+    uint8_t body[16];
+
+    tni_kv_put(body, s->steps[0], 8);
+    tni_kv_put(body + 8, s->steps[1], 8);
+    tni_kv_node_send(&s->node, SCHEDULER, &h, body, sizeof body);
+    s->beat_ns = s->node.now + tni_kv_beat_ns(s->node.settings);
+}
+
+/* A server whose scheduler is not there, or whose job is over without a word, does not stay for ever. */
+static bool deserted(tni_kv_server *s)
+{
+    const uint64_t limit =
+        s->node.incarnation ? s->node.settings->timeout_ns : s->node.settings->control_timeout_ns;
+    const uint64_t heard = tni_kv_node_peer(&s->node, SCHEDULER)->heard_ns;
+
+    if (!s->begun_ns)
+        s->begun_ns = s->node.now + 1;
+    if (s->node.now < limit + (heard > s->begun_ns ? heard : s->begun_ns))
+        return false;
+    tni_kv_server_stop(s,
+                       tni_error(TN_E_TIMEOUT, "no word from the scheduler for %.1f s", (double)limit / 1e9));
+    return true;
+}
+
+/* Step 0: empty. */
+static tn_status load(tni_kv_server *s, uint64_t step)
+{
+    const void *text = NULL;
+    uint64_t bytes = 0;
+    tn_status st = TN_OK;
+
+    tni_kv_parts_clear(s);
+    memset(s->commands, 0, s->node.settings->workers * sizeof *s->commands);
+    s->saving = 0;
+    if (step)
+        st = s->snapshots.read ? s->snapshots.read(s->snapshots.arg, step, &text, &bytes)
+                               : tni_error(TN_E_STATE, "this server keeps no snapshots");
+    if (!st && step)
+        st = tni_kv_snapshot_read(s, text, bytes);
+    else if (!st && s->update.load)
+        st = s->update.load(s->update.arg, NULL, 0);
+    s->steps[1] = s->steps[0] == step ? s->steps[1] : 0; /* what was written after it is of no use */
+    s->steps[0] = step;
+    return st;
+}
+
+/* Rule 9, and who is needed in rounds. */
+static void view_changed(tni_kv_server *s)
+{
+    const tni_kv_view *v = &s->node.view;
+    tn_status st = TN_OK;
+
+    if (s->node.fenced)
+        st = tni_error(TN_E_PEER, "another process has taken the place of this server");
+    else if (v->flags & TNI_KV_JOB_FAILED)
+        st = tni_kv_node_failure(&s->node);
+    else if (v->epoch_view > s->loaded_epoch)
+        st = load(s, v->cut);
+    if (st) {
+        tni_kv_server_stop(s, st);
+        return;
+    }
+    s->loaded_epoch = v->epoch_view;
+    for (uint64_t i = 0; i < s->table_size; i++)
+        for (tni_kv_store_part *p = s->table[i]; p; p = p->next)
+            tni_kv_part_view(s, p);
+    beat_send(s);
+}
+
+static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload)
+{
+    tn_status st;
+
+    if (!tni_kv_node_welcome(&s->node, h, payload, &s->start, &s->token)) {
+        if (s->token && !s->node.incarnation)
+            hello_send(s);
+        return TN_OK;
+    }
+    s->loaded_epoch = s->node.view.epoch_view;
+    st = s->node.settings->async && s->start.steps[0] ? load(s, s->start.steps[0]) : TN_OK;
+    if (st)
+        tni_kv_server_stop(s, st);
+    beat_send(s);
+    return st;
+}
+
+static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload)
+{
+    tni_kv_store_part *p = tni_kv_part_find(s, h->key);
+    tni_kv_header of = *h;
+    tn_status st = TN_OK;
+
+    if (p && (p->bytes != h->bytes || p->dtype != h->dtype))
+        st = tni_error(TN_E_SHAPE, "key %llu has %llu bytes here, but %llu there",
+                       (unsigned long long)(h->key >> 16), (unsigned long long)p->bytes,
+                       (unsigned long long)h->bytes);
+    if (!p && !st) {
+        st = tni_kv_part_create(s, h->key, h->dtype, h->bytes, &p);
+        if (!st)
+            memcpy(p->value, payload, h->bytes);
+    }
+    if (st) {
+        tni_kv_node_answer_failed(&s->node, h, st);
+        return st;
+    }
+    of.round = tni_kv_server_applied(s, h->key, TNI_KV_RANK(h->from));
+    tni_kv_node_answer(&s->node, &of, TNI_KV_APPLIED, 0, 0);
+    return TN_OK;
+}
+
+/* Exactly once: sequences of a worker only grow, over its incarnations too. */
+static void command_handle(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload)
+{
+    uint64_t *last = &s->commands[TNI_KV_RANK(h->from)];
+    tn_status st = TN_OK;
+
+    if (h->sequence > *last) {
+        st = s->update.command ? s->update.command(s->update.arg, (const char *)payload, h->bytes)
+                               : tni_error(TN_E_UNSUPPORTED, "this server takes no commands");
+        *last = h->sequence;
+    }
+    if (st)
+        tni_kv_node_answer_failed(&s->node, h, st);
+    else
+        tni_kv_node_answer(&s->node, h, TNI_KV_APPLIED, 0, 0);
+}
+
+void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t now)
+{
+    s->node.now = now;
+    if (step != s->saving)
+        return; /* of an epoch that is over */
+    s->saving = 0;
+    if (st) {
+        tni_kv_node_answer_failed(&s->node, &s->save_asked, st);
+    } else {
+        s->steps[1] = s->steps[0];
+        s->steps[0] = step;
+        tni_kv_node_answer(&s->node, &s->save_asked, TNI_KV_APPLIED, 0, 0);
+    }
+    tni_kv_node_flush(&s->node);
+}
+
+static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
+{
+    tni_str text;
+    tn_status st;
+
+    if (h->key && (h->key == s->steps[0] || h->key == s->steps[1])) {
+        tni_kv_node_answer(&s->node, h, TNI_KV_APPLIED, 0, 0);
+        return;
+    }
+    s->save_asked = *h;
+    if (s->saving == h->key)
+        return;
+    tni_str_init(&text, (size_t)1 << 40);
+    st = s->snapshots.write && h->key ? tni_kv_snapshot_write(s, &text)
+                                      : tni_error(TN_E_UNSUPPORTED, "this server writes no snapshots");
+    if (!st) {
+        s->saving = h->key;
+        st = s->snapshots.write(s->snapshots.arg, h->key, text.text, text.length);
+    }
+    tni_str_fini(&text);
+    if (st == TN_PENDING)
+        return;
+    if (s->saving)
+        tni_kv_server_saved(s, h->key, st, s->node.now);
+    else
+        tni_kv_node_answer_failed(&s->node, h, st);
+}
+
+static tn_status data_handle(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload)
+{
+    tni_kv_store_part *p;
+    tn_status st;
+
+    if (TNI_KV_ROLE(h->from) != TNI_KV_WORKER || s->node.view.flags & TNI_KV_RECOVERING)
+        return tni_error(TN_E_STATE, "message of type %u at a bad time", h->type);
+    if (s->node.view.flags & TNI_KV_CLOSED) {
+        st = tni_error(TN_E_PEER, "a worker has left and a server was lost then: its values are gone");
+        tni_kv_node_answer_failed(&s->node, h, st);
+        return st;
+    }
+    s->landing_bytes += TNI_KV_BUG(DEDUP_GROWS) ? 64 : 0;
+    switch (h->type) {
+    case TNI_KV_INIT:
+        return init_handle(s, h, payload);
+    case TNI_KV_COMMAND:
+        command_handle(s, h, payload);
+        return TN_OK;
+    case TNI_KV_SNAPSHOT:
+        snapshot_handle(s, h);
+        return TN_OK;
+    case TNI_KV_PUSH:
+    case TNI_KV_PULL:
+        break;
+    default:
+        return tni_error(TN_E_FORMAT, "a server takes no message of type %u", h->type);
+    }
+    p = tni_kv_part_find(s, h->key);
+    if (!p) {
+        tni_kv_node_answer(&s->node, h, TNI_KV_ABSENT, 0, 0);
+        return TN_OK;
+    }
+    st = h->type == TNI_KV_PULL ? tni_kv_part_pull(s, p, h) : tni_kv_part_push(s, p, h, payload);
+    if (st && st != TN_E_FORMAT && st != TN_E_STATE)
+        tni_kv_server_stop(s, st); /* a round half summed is no round */
+    return st;
+}
+
+static tn_status server_handle(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)
+{
+    tni_kv_server *s = (tni_kv_server *)n;
+
+    switch (h->type) {
+    case TNI_KV_WELCOME:
+        return welcome(s, h, payload);
+    case TNI_KV_VIEW:
+        if (tni_kv_node_view(n, h, payload))
+            view_changed(s);
+        return TN_OK;
+    case TNI_KV_BEAT:
+        return TN_OK;
+    case TNI_KV_REFUSED:
+        if (tni_kv_node_refusal(n, h, payload, s->start.birth))
+            tni_kv_server_stop(s, TN_E_PEER);
+        return TN_OK;
+    case TNI_KV_ACK:
+        s->finished = s->finished || h->from == SCHEDULER;
+        return TN_OK;
+    default:
+        return data_handle(s, h, payload);
+    }
+}
+
+static uint64_t next_tick(const tni_kv_server *s)
+{
+    if (s->status || s->finished)
+        return TNI_KV_NEVER;
+    if (!s->node.incarnation)
+        return s->hello_ns;
+    return s->node.view.flags & TNI_KV_JOB_DONE && s->bye_ns < s->beat_ns ? s->bye_ns : s->beat_ns;
+}
+
+uint64_t tni_kv_server_receive(tni_kv_server *s, const uint8_t *header, const void *payload, uint64_t bytes,
+                               uint64_t now)
+{
+    if (!s->status) {
+        tni_kv_node_receive(&s->node, header, payload, bytes, now);
+        tni_kv_node_flush(&s->node);
+    }
+    return next_tick(s);
+}
+
+uint64_t tni_kv_server_tick(tni_kv_server *s, uint64_t now)
+{
+    tni_kv_header bye = {.type = TNI_KV_BYE, .sequence = 1};
+
+    s->node.now = now;
+    if (s->status || s->finished || deserted(s))
+        return TNI_KV_NEVER;
+    if (!s->node.incarnation && now >= s->hello_ns)
+        hello_send(s);
+    if (s->node.incarnation && now >= s->beat_ns)
+        beat_send(s);
+    if (s->node.view.flags & TNI_KV_JOB_DONE && now >= s->bye_ns) {
+        tni_kv_node_send(&s->node, SCHEDULER, &bye, NULL, 0);
+        s->bye_ns = now + TNI_KV_HELLO_NS;
+    }
+    tni_kv_node_flush(&s->node);
+    return next_tick(s);
+}
+
+tn_status tni_kv_server_create(const tni_kv_settings *settings, const tni_kv_host *host,
+                               const tni_kv_start *start, const tni_kv_update *update,
+                               const tni_kv_snapshots *snapshots, tni_kv_server **out)
+{
+    tni_kv_server *s = tni_zalloc(sizeof *s);
+    tn_status st;
+
+    if (!s)
+        return TN_E_NOMEM;
+    st = tni_kv_node_init(&s->node, settings, host, TNI_KV_UNKNOWN);
+    if (!st) {
+        s->node.handle = server_handle;
+        s->start = *start;
+        s->steps[0] = start->steps[0];
+        s->steps[1] = start->steps[1];
+        s->update = *update;
+        if (snapshots)
+            s->snapshots = *snapshots;
+        s->commands = tni_calloc(settings->workers, sizeof *s->commands);
+        st = s->commands ? TN_OK : TN_E_NOMEM;
+    }
+    if (st) {
+        tni_kv_server_destroy(s);
+        return st;
+    }
+    *out = s;
+    return TN_OK;
+}
+
+void tni_kv_server_destroy(tni_kv_server *s)
+{
+    if (!s)
+        return;
+    tni_kv_parts_clear(s);
+    tni_kv_node_fini(&s->node);
+    tni_free(s->commands);
+    tni_free(s);
+}
+
+tn_status tni_kv_server_status(const tni_kv_server *s)
+{
+    if (s->status)
+        tni_error_set(&s->error);
+    return s->status;
+}
+
+bool tni_kv_server_finished(const tni_kv_server *s)
+{
+    return s->finished;
+}
+
+uint64_t tni_kv_server_bytes(const tni_kv_server *s)
+{
+    return s->bytes + s->landing_bytes;
+}
+
+const void *tni_kv_server_value(const tni_kv_server *s, uint64_t key, uint32_t *version)
+{
+    const tni_kv_store_part *p = tni_kv_part_find(s, key);
+
+    if (p)
+        *version = p->version;
+    return p ? p->value : NULL;
+}
+
+uint32_t tni_kv_server_applied(const tni_kv_server *s, uint64_t key, uint32_t rank)
+{
+    const tni_kv_store_part *p = tni_kv_part_find(s, key);
+
+    return !p ? 0 : s->node.settings->async ? p->slots[rank].applied : p->version;
+}
+
+uint16_t tni_kv_server_id(const tni_kv_server *s)
+{
+    return s->node.incarnation ? s->node.id : TNI_KV_UNKNOWN;
+}

@@ -1,0 +1,60 @@
+/* Of the server alone: its parts, and what they do (part.c), for its messages (server.c) and snapshots. */
+#ifndef TN_KV_SERVER_H
+#define TN_KV_SERVER_H
+
+#include "kv/protocol.h"
+
+#define TNI_KV_SERVER_PARTS_MAX (1u << 22)
+
+typedef struct tni_kv_slot { /* of a worker, for one part */
+    void *landing;           /* a gradient that waits for those of lower ranks */
+    uint64_t sequence;       /* of the request that waits; 0: none */
+    uint32_t round, applied; /* round that it waits for; async: last applied */
+    bool want, here;         /* want: waits for the value; here: its gradient of this round has come */
+    uint8_t priority;
+} tni_kv_slot;
+
+typedef struct tni_kv_store_part {
+    struct tni_kv_store_part *next;          /* in the table's chain */
+    uint64_t key, bytes, voids;              /* voids: bit i: round version - i was void */
+    uint32_t version, here, folded, waiting; /* complete rounds; gradients here; ranks below are in `sum` */
+    uint32_t added;                          /* gradients in `sum` */
+    uint16_t breaker;
+    uint8_t dtype;
+    void *value, *sum;
+    tni_kv_header head; /* of the round's first push: what `apply` sees */
+    tni_kv_slot slots[];
+} tni_kv_store_part;
+
+struct tni_kv_server {
+    tni_kv_node node;
+    tni_kv_start start;
+    tni_kv_update update;
+    tni_kv_snapshots snapshots;
+    tni_kv_store_part **table; /* by hash of the key */
+    uint64_t part_count, table_size;
+    uint64_t bytes, landing_bytes;
+    uint64_t token, begun_ns, hello_ns, beat_ns, bye_ns;
+    uint64_t steps[2], saving; /* snapshots there are, newest first; the one being written */
+    tni_kv_header save_asked;  /* whom to tell */
+    uint64_t *commands;        /* last sequence of each worker */
+    uint32_t loaded_epoch;
+    bool finished;
+    tn_status status;
+    tn_err error;
+};
+
+tni_kv_store_part *tni_kv_part_find(const tni_kv_server *s, uint64_t key);
+tn_status tni_kv_part_create(tni_kv_server *s, uint64_t key, uint8_t dtype, uint64_t bytes,
+                             tni_kv_store_part **out);
+void tni_kv_parts_clear(tni_kv_server *s);
+tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
+                           const uint8_t *payload);
+tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h);
+void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p); /* the view changed: who is needed */
+void tni_kv_server_stop(tni_kv_server *s, tn_status st);
+
+tn_status tni_kv_snapshot_write(const tni_kv_server *s, tni_str *out);
+tn_status tni_kv_snapshot_read(tni_kv_server *s, const void *text, uint64_t bytes);
+
+#endif

@@ -1,0 +1,289 @@
+/* A worker: registers, knows its keys, hears the scheduler. Its requests are in request.c. */
+#include <string.h>
+
+#include "kv/worker.h"
+
+#define SCHEDULER TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
+
+bool tni_kv_ready(const tni_kv_worker *w)
+{
+    return w->node.incarnation && w->node.view.flags & TNI_KV_STARTED && !w->over;
+}
+
+bool tni_kv_worker_ready(const tni_kv_worker *w)
+{
+    return tni_kv_ready(w);
+}
+
+/* The job is over for this process, with the thread's error. */
+static void stop(tni_kv_worker *w, tn_status st)
+{
+    if (w->over)
+        return;
+    w->over = true;
+    w->status = st;
+    tni_error_get(&w->error);
+    tni_kv_ops_fail(w, st);
+}
+
+static void hello_send(tni_kv_worker *w)
+{
+    tni_kv_header h = {.type = TNI_KV_HELLO};
+    tni_str text;
+
+    tni_str_init(&text, TN_TEXT_MAX);
+    tni_kv_hello_write(&text, TNI_KV_WORKER, &w->start, w->token);
+    if (!text.status)
+        tni_kv_node_send(&w->node, SCHEDULER, &h, text.text, text.length);
+    tni_str_fini(&text);
+    w->hello_ns = w->node.now + TNI_KV_HELLO_NS;
+}
+
+/* Nobody waits for ever for a scheduler that is not there. */
+static void hello_tick(tni_kv_worker *w)
+{
+    if (!w->begun_ns)
+        w->begun_ns = w->node.now + 1;
+    if (w->node.now >= w->begun_ns + w->node.settings->control_timeout_ns && !TNI_KV_BUG(NO_DEADLINE))
+        stop(w, tni_error(TN_E_TIMEOUT, "no answer from the scheduler for %.1f s",
+                          (double)(w->node.now - w->begun_ns) / 1e9));
+    else if (w->node.now >= w->hello_ns)
+        hello_send(w);
+}
+
+static void beat_send(tni_kv_worker *w)
+{
+    tni_kv_header h = {.type = TNI_KV_BEAT};
+
+    tni_kv_node_send(&w->node, SCHEDULER, &h, NULL, 0);
+    w->beat_ns = w->node.now + tni_kv_beat_ns(w->node.settings);
+}
+
+static void roll_back(tni_kv_worker *w)
+{
+    w->epoch = w->node.view.epoch_view;
+    w->epochs++;
+    w->broken = false;
+    for (uint32_t i = 0; i < w->key_count; i++)
+        if (w->keys[i])
+            w->keys[i]->known = false;
+    (void)tni_error(TN_E_STATE, "a server came back: the store is rolled back to step %llu",
+                    (unsigned long long)w->node.view.cut);
+    tni_kv_ops_fail(w, TN_E_STATE);
+}
+
+static void view_changed(tni_kv_worker *w)
+{
+    const tni_kv_view *v = &w->node.view;
+
+    if (w->node.fenced) {
+        stop(w, tni_error(TN_E_PEER, "another process has taken the place of this worker"));
+    } else if (v->flags & TNI_KV_JOB_FAILED) {
+        stop(w, tni_kv_node_failure(&w->node));
+    } else {
+        if (v->epoch_view > w->epoch)
+            roll_back(w);
+        if (v->end_round < w->end_round)
+            tni_kv_ops_end(w);
+        w->end_round = v->end_round;
+        tni_kv_ops_start(w);
+    }
+}
+
+static tn_status worker_handle(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)
+{
+    tni_kv_worker *w = (tni_kv_worker *)n;
+
+    switch (h->type) {
+    case TNI_KV_WELCOME:
+        if (tni_kv_node_welcome(n, h, payload, &w->start, &w->token)) {
+            w->epoch = n->view.epoch_view;
+            view_changed(w);
+            beat_send(w);
+        } else if (w->token && !n->incarnation) {
+            hello_send(w);
+        }
+        return TN_OK;
+    case TNI_KV_VIEW:
+        if (tni_kv_node_view(n, h, payload))
+            view_changed(w);
+        return TN_OK;
+    case TNI_KV_BEAT:
+        return TN_OK;
+    case TNI_KV_REFUSED:
+        if (tni_kv_node_refusal(n, h, payload, w->start.birth))
+            stop(w, TN_E_PEER);
+        return TN_OK;
+    case TNI_KV_ACK:
+    case TNI_KV_VALUE:
+        if (TNI_KV_ROLE(h->from) == TNI_KV_WORKER)
+            break;
+        tni_kv_ops_answer(w, h, payload);
+        return TN_OK;
+    default:
+        break;
+    }
+    return tni_error(TN_E_FORMAT, "a worker takes no message of type %u from there", h->type);
+}
+
+static uint64_t next_tick(const tni_kv_worker *w)
+{
+    uint64_t next = w->node.incarnation ? w->beat_ns : w->hello_ns;
+
+    if (w->over)
+        return TNI_KV_NEVER;
+    next = w->retry_ns < next ? w->retry_ns : next;
+    return w->deadline_ns < next ? w->deadline_ns : next;
+}
+
+uint64_t tni_kv_worker_receive(tni_kv_worker *w, const uint8_t *header, const void *payload, uint64_t bytes,
+                               uint64_t now)
+{
+    if (!w->over) {
+        tni_kv_node_receive(&w->node, header, payload, bytes, now);
+        tni_kv_node_flush(&w->node);
+    }
+    return next_tick(w);
+}
+
+uint64_t tni_kv_worker_tick(tni_kv_worker *w, uint64_t now)
+{
+    w->node.now = now;
+    if (w->over)
+        return TNI_KV_NEVER;
+    if (!w->node.incarnation)
+        hello_tick(w);
+    if (w->node.incarnation && now >= w->beat_ns)
+        beat_send(w);
+    tni_kv_ops_tick(w);
+    tni_kv_node_flush(&w->node);
+    return next_tick(w);
+}
+
+static tn_status lot_init(tni_kv_lot *l, uint32_t parts)
+{
+    l->control = true;
+    l->known = true;
+    l->plan = (tni_kv_plan){.parts = parts, .servers = parts};
+    l->pieces = tni_calloc(parts, sizeof *l->pieces);
+    return l->pieces ? TN_OK : TN_E_NOMEM;
+}
+
+tn_status tni_kv_worker_create(const tni_kv_settings *s, const tni_kv_host *host, const tni_kv_start *start,
+                               tni_kv_done done, tni_kv_worker **out)
+{
+    tni_kv_worker *w = tni_zalloc(sizeof *w);
+    tn_status st;
+
+    if (!w)
+        return TN_E_NOMEM;
+    st = tni_kv_node_init(&w->node, s, host, TNI_KV_UNKNOWN);
+    if (!st) {
+        w->node.handle = worker_handle;
+        w->start = *start;
+        w->done = done;
+        w->retry_ns = w->deadline_ns = TNI_KV_NEVER;
+        w->end_round = UINT32_MAX;
+        tni_vec_init(&w->flights, sizeof(tni_kv_queued), SIZE_MAX / sizeof(tni_kv_queued));
+        w->lanes = tni_calloc(s->servers, sizeof *w->lanes);
+        st = w->lanes ? lot_init(&w->servers, s->servers) : TN_E_NOMEM;
+        if (!st)
+            st = lot_init(&w->scheduler, 1);
+    }
+    if (st) {
+        tni_kv_worker_destroy(w);
+        return st;
+    }
+    for (uint32_t i = 0; i < s->servers; i++)
+        tni_vec_init(&w->lanes[i].heap, sizeof(tni_kv_queued), SIZE_MAX / sizeof(tni_kv_queued));
+    *out = w;
+    return TN_OK;
+}
+
+void tni_kv_worker_destroy(tni_kv_worker *w)
+{
+    if (!w)
+        return;
+    tni_kv_ops_free(w);
+    for (uint32_t i = 0; i < w->key_count; i++)
+        if (w->keys[i]) {
+            tni_free(w->keys[i]->pieces);
+            tni_free(w->keys[i]);
+        }
+    tni_free(w->keys);
+    for (uint32_t i = 0; w->lanes && i < w->node.settings->servers; i++)
+        tni_vec_fini(&w->lanes[i].heap);
+    tni_free(w->lanes);
+    tni_free(w->servers.pieces);
+    tni_free(w->scheduler.pieces);
+    tni_vec_fini(&w->flights);
+    tni_kv_node_fini(&w->node);
+    tni_free(w);
+}
+
+tn_status tni_kv_worker_key(tni_kv_worker *w, uint32_t key, uint8_t dtype, uint64_t elements,
+                            uint64_t element_bytes)
+{
+    const tni_kv_settings *s = w->node.settings;
+    const tni_kv_plan_options o = {s->servers, s->bound, s->part_bytes};
+    tni_kv_plan plan;
+    tni_kv_lot *l, **keys;
+    tn_status st = tni_kv_plan_make(&o, key, elements, element_bytes, &plan);
+
+    if (st)
+        return st;
+    if (key < w->key_count && w->keys[key])
+        return tni_error(TN_E_KEY, "key %u is there already", key);
+    if (key >= w->key_count) {
+        keys = tni_realloc(w->keys, ((uint64_t)key + 1) * sizeof *keys);
+        if (!keys)
+            return TN_E_NOMEM;
+        memset(keys + w->key_count, 0, (key + 1 - w->key_count) * sizeof *keys);
+        w->keys = keys;
+        w->key_count = key + 1;
+    }
+    l = tni_zalloc(sizeof *l);
+    if (!l || lot_init(l, plan.parts)) {
+        tni_free(l);
+        return TN_E_NOMEM;
+    }
+    l->plan = plan;
+    l->dtype = dtype;
+    l->control = l->known = false;
+    w->keys[key] = l;
+    return TN_OK;
+}
+
+void tni_kv_worker_resume(tni_kv_worker *w)
+{
+    w->broken = false;
+}
+
+uint32_t tni_kv_worker_rank(const tni_kv_worker *w)
+{
+    return TNI_KV_RANK(w->node.id);
+}
+
+const tni_kv_view *tni_kv_worker_view(const tni_kv_worker *w)
+{
+    return &w->node.view;
+}
+
+uint32_t tni_kv_worker_round(const tni_kv_worker *w, uint32_t key)
+{
+    return key < w->key_count && w->keys[key] ? w->keys[key]->round : 0;
+}
+
+uint64_t tni_kv_worker_cut(const tni_kv_worker *w, uint32_t *epochs)
+{
+    if (epochs)
+        *epochs = w->epochs;
+    return w->node.view.cut;
+}
+
+tn_status tni_kv_worker_status(const tni_kv_worker *w)
+{
+    if (w->over)
+        tni_error_set(&w->error);
+    return w->over ? w->status : TN_OK;
+}

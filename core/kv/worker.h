@@ -1,0 +1,75 @@
+/* Of the worker alone: requests (request.c) and life (worker.c). */
+#ifndef TN_KV_WORKER_H
+#define TN_KV_WORKER_H
+
+#include "kv/protocol.h"
+
+typedef struct tni_kv_op {             /* a request */
+    struct tni_kv_op *next, *previous; /* all, in order */
+    struct tni_kv_op *after;           /* of the same key */
+    struct tni_kv_lot *lot;
+    tni_kv_request r;
+    uint64_t deadline_ns, begun_ns;
+    uint32_t round;
+    bool started, silent; /* silent: nobody is told of its end */
+} tni_kv_op;
+
+typedef enum tni_kv_flight { TNI_KV_IDLE, TNI_KV_QUEUED, TNI_KV_SENT, TNI_KV_WAITS } tni_kv_flight;
+
+typedef struct tni_kv_piece { /* a part's share of the request under way */
+    uint64_t sequence, sent_ns, retry_ns, cost;
+    uint32_t tries, missing, flight; /* flight: place in `flights` */
+    uint16_t who;                    /* is missing */
+    uint8_t state;
+} tni_kv_piece;
+
+/* A key, or all servers, or the scheduler: what has one request under way. */
+typedef struct tni_kv_lot {
+    tni_kv_plan plan;
+    tni_kv_op *first, *last;
+    tni_kv_piece *pieces;
+    uint32_t round, left, got; /* pushed so far; pieces to come; least round in their answers */
+    uint8_t dtype;
+    bool known, control;
+} tni_kv_lot;
+
+typedef struct tni_kv_queued {
+    tni_kv_lot *lot;
+    uint64_t order, sequence;
+    uint32_t piece, priority;
+} tni_kv_queued;
+
+typedef struct tni_kv_lane {       /* to a server */
+    tni_vec heap;                  /* tni_kv_queued: highest priority, then lowest order, first */
+    uint64_t in_flight, answer_ns; /* bytes; what an answer takes */
+} tni_kv_lane;
+
+struct tni_kv_worker {
+    tni_kv_node node;
+    tni_kv_start start;
+    tni_kv_done done;
+    tni_kv_lot **keys; /* by number */
+    uint32_t key_count, op_count;
+    tni_kv_lot servers, scheduler;
+    tni_kv_lane *lanes;
+    tni_kv_op *first, *last;
+    tni_vec flights; /* pieces that are SENT or WAIT: tni_kv_queued */
+    uint64_t counter, order, token;
+    uint64_t begun_ns, hello_ns, beat_ns, retry_ns, deadline_ns; /* when the next is due */
+    uint32_t fences, barriers, epoch, epochs, end_round;
+    bool broken, over; /* over: `status` holds */
+    tn_status status;
+    tn_err error;
+};
+
+#define TNI_KV_OPS_MAX (1u << 20)
+
+bool tni_kv_ready(const tni_kv_worker *w);
+void tni_kv_ops_start(tni_kv_worker *w);              /* what may begin now */
+void tni_kv_ops_fail(tni_kv_worker *w, tn_status st); /* all of them, with the thread's error */
+void tni_kv_ops_end(tni_kv_worker *w);                /* those of rounds that will not be */
+void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *payload);
+void tni_kv_ops_tick(tni_kv_worker *w);
+void tni_kv_ops_free(tni_kv_worker *w);
+
+#endif

@@ -1,0 +1,408 @@
+/*
+ * What a worker's program does: initial values, a barrier, steps that push and pull each key, snapshots by
+ * rank 0, the end of its data, the final values. A process that comes later, or is rolled back, goes on from
+ * what the servers say.
+ */
+#include <string.h>
+
+#include "kv/sim/internal.h"
+
+static bool exact(const sim *s)
+{
+    return s->mode == SIM_SYNC;
+}
+
+static void ask(sim *s, sim_proc *p, uint32_t slot, tni_kv_request *r)
+{
+    sim_app *a = p->app;
+    tn_status st;
+
+    r->cookie = slot;
+    r->priority = slot < s->o.keys ? 100 - slot : 255;
+    a->waiting++;
+    a->asked_ns[slot] = s->now;
+    st = tni_kv_worker_request(p->worker, r, s->now);
+    if (!st) {
+        a->asked_round[slot] = slot < s->o.keys ? tni_kv_worker_round(p->worker, slot) : 0;
+        return;
+    }
+    sim_app_done(p, slot, st);
+}
+
+static uint64_t hash_of(const float *value, uint32_t count)
+{
+    return tni_hash_bytes(1, value, count * sizeof *value) | 1u;
+}
+
+/* I2 and I3, of a value that came for a round. */
+static void value_check(sim *s, sim_proc *p, uint32_t key, uint32_t round)
+{
+    const float *value = p->app->value[key];
+    uint64_t *seen, hash = hash_of(value, s->elements[key]);
+
+    if (round > SIM_ROUNDS_MAX || s->mode == SIM_ASYNC)
+        return;
+    seen = &s->seen[key][round];
+    if (*seen && *seen != hash)
+        sim_violation(s, "I2: worker %u sees another value of key %u in round %u than others", p->rank, key,
+                      round);
+    *seen = hash;
+    if (!exact(s))
+        return;
+    sim_reference(s, key, round);
+    if (memcmp(value, s->reference[key], s->elements[key] * sizeof *value) != 0)
+        sim_violation(s, "I3: key %u after round %u is not that of a sequential run (worker %u)", key, round,
+                      p->rank);
+}
+
+/* I1 and I5: what was acknowledged is there, and who is far behind is waited for. */
+static void applied_check(sim *s, sim_proc *p, uint32_t key, uint32_t round, bool pulled)
+{
+    const tni_kv_plan_options o = {s->settings.servers, s->settings.bound, s->settings.part_bytes};
+    tni_kv_plan plan;
+
+    if (s->killed || s->mode == SIM_SHRINK ||
+        tni_kv_plan_make(&o, key, s->elements[key], sizeof(float), &plan))
+        return;
+    for (uint32_t i = 0; i < plan.parts; i++) {
+        const tni_kv_part part = tni_kv_plan_part(&plan, i);
+        const sim_proc *server = sim_server(s, part.server);
+
+        if (!server || server->gone)
+            continue;
+        if (tni_kv_server_applied(server->server, part.key, p->rank) < round)
+            sim_violation(s, "I1: key %u part %u round %u of worker %u was acknowledged, but is not applied",
+                          key, i, round, p->rank);
+        for (uint32_t w = 0; pulled && s->mode == SIM_ASYNC && w < s->settings.workers; w++)
+            if (round > s->settings.staleness && round - s->settings.staleness <= s->last_round[w] &&
+                tni_kv_server_applied(server->server, part.key, w) < round - s->settings.staleness)
+                sim_violation(s, "I5: worker %u reads key %u at clock %u, worker %u is at %u", p->rank, key,
+                              round, w, tni_kv_server_applied(server->server, part.key, w));
+    }
+}
+
+static void pushed(sim *s, sim_proc *p, uint32_t key);
+
+static void failed(sim *s, sim_proc *p, tn_status st)
+{
+    sim_app *a = p->app;
+    uint32_t epochs;
+
+    (void)tni_kv_worker_cut(p->worker, &epochs);
+    sim_say(s, "worker %u: status %d: %s", p->rank, st, tni_error_message());
+    if (st == TN_E_PEER || (st == TN_E_TIMEOUT && s->mode == SIM_HANG)) {
+        if (a->status)
+            return;
+        a->status = st;
+        tni_error_get(&a->error);
+    } else if (st == TN_E_STATE && epochs != a->epochs) {
+        a->stage = SIM_BEGIN;
+    } else if (st == TN_E_STATE && s->broke) {
+        a->broken = true;
+        for (uint32_t k = 0; k < s->o.keys; k++)
+            s->voided[k] = s->voided[k] || !a->pushed[k];
+    } else if (st == TN_E_CANCELLED) {
+        a->last = tni_kv_worker_view(p->worker)->end_round;
+    } else {
+        sim_violation(s, "%s: worker %u: %s", st == TN_E_TIMEOUT ? "I8" : "I1", p->rank, tni_error_message());
+    }
+}
+
+void sim_app_done(void *arg, uint64_t cookie, tn_status st)
+{
+    sim_proc *p = arg;
+    sim *s = p->world;
+    sim_app *a = p->app;
+    const uint32_t slot = (uint32_t)cookie;
+    const uint64_t took = s->now - a->asked_ns[slot];
+
+    if (!a->asked_ns[slot]) {
+        sim_violation(s, "I4: worker %u: request %u ended twice", p->rank, slot);
+        return;
+    }
+    a->asked_ns[slot] = 0;
+    a->waiting--;
+    if (took > s->settings.timeout_ns + 2 * SIM_S && p->resume_ns + 2 * SIM_S < s->now)
+        sim_violation(s, "I4: worker %u: request %u took %.1f s", p->rank, slot, (double)took / 1e9);
+    if (st) {
+        failed(s, p, st);
+        return;
+    }
+    for (uint32_t w = 0; a->stage == SIM_BARRIER && w < s->settings.workers; w++)
+        if (!s->came[w] && s->mode != SIM_SHRINK)
+            sim_violation(s, "I2: worker %u is behind the barrier, but worker %u has not come", p->rank, w);
+    if (slot >= s->o.keys)
+        return;
+    if (a->stage == SIM_STEP) {
+        applied_check(s, p, slot, a->asked_round[slot], !a->pulls[slot]);
+        if (a->pulls[slot]) {
+            pushed(s, p, slot);
+            return;
+        }
+        if (!TNI_KV_BUG(LIVE_BUFFER)) /* it tells before the value is there */
+            value_check(s, p, slot, a->asked_round[slot]);
+        memset(a->gradient[slot], 0x5a, sizeof a->gradient[slot]); /* the program uses its buffer again */
+    } else if (a->stage == SIM_FINAL) {
+        value_check(s, p, slot, tni_kv_worker_view(p->worker)->end_round);
+    }
+}
+
+static void init_ask(sim *s, sim_proc *p)
+{
+    sim_app *a = p->app;
+
+    (void)tni_kv_worker_cut(p->worker, &a->epochs);
+    a->stage = SIM_INIT;
+    a->broken = false;
+    for (uint32_t k = 0; k < s->o.keys; k++) {
+        tni_kv_request r = {.kind = TNI_KV_DO_INIT, .key = k, .in = a->value[k]};
+
+        for (uint32_t i = 0; i < s->elements[k]; i++)
+            a->value[k][i] = sim_first_value(k, i);
+        ask(s, p, k, &r);
+    }
+}
+
+static void push_ask(sim *s, sim_proc *p, uint32_t key)
+{
+    sim_app *a = p->app;
+    tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .key = key, .in = a->gradient[key], .out = a->value[key]};
+
+    for (uint32_t i = 0; i < s->elements[key]; i++)
+        a->gradient[key][i] = sim_gradient(s, p->rank, key, a->step, i);
+    a->pushed[key] = true;
+    a->pulls[key] = s->apart;
+    if (s->apart)
+        r.kind = TNI_KV_DO_PUSH;
+    ask(s, p, key, &r);
+}
+
+/* A push without a value is complete: the pull follows. */
+static void pushed(sim *s, sim_proc *p, uint32_t key)
+{
+    sim_app *a = p->app;
+    tni_kv_request r = {.kind = TNI_KV_DO_PULL, .key = key, .out = a->value[key]};
+
+    a->pulls[key] = false;
+    memset(a->gradient[key], 0x5a, sizeof a->gradient[key]); /* the program uses its buffer again */
+    if (!a->broken)
+        ask(s, p, key, &r);
+}
+
+static void step_ask(sim *s, sim_proc *p)
+{
+    sim_app *a = p->app;
+    const bool breaks =
+        s->faults & SIM_BREAK && !s->broke && p->rank == s->break_worker && a->step == s->break_step;
+    const uint32_t keys = breaks ? (uint32_t)sim_below(s, s->o.keys) : s->o.keys;
+
+    memset(a->pushed, 0, sizeof a->pushed);
+    for (uint32_t k = 0; k < s->o.keys; k++)
+        a->pushed[k] = tni_kv_worker_round(p->worker, k) >= a->step;
+    for (uint32_t k = 0; k < keys && !a->broken && a->stage == SIM_STEP; k++) {
+        tni_kv_request r = {.kind = TNI_KV_DO_PULL, .key = k, .out = a->value[k]};
+
+        if (tni_kv_worker_round(p->worker, k) < a->step)
+            push_ask(s, p, k);
+        else
+            ask(s, p, k, &r);
+    }
+    if (!breaks)
+        return;
+    sim_say(s, "worker %u breaks step %u after %u keys", p->rank, a->step, keys);
+    s->broke = true;
+    a->broken = true;
+    for (uint32_t k = 0; k < s->o.keys; k++)
+        s->voided[k] = s->voided[k] || !a->pushed[k];
+    if (tni_kv_worker_break(p->worker, a->step, s->now))
+        sim_violation(s, "break fails: %s", tni_error_message());
+}
+
+static void control_ask(sim *s, sim_proc *p, tni_kv_kind kind, uint64_t step, sim_stage stage)
+{
+    tni_kv_request r = {.kind = kind, .step = step};
+
+    p->app->stage = stage;
+    ask(s, p, s->o.keys, &r);
+}
+
+static void pull_ask(sim *s, sim_proc *p, sim_stage stage)
+{
+    p->app->stage = stage;
+    for (uint32_t k = 0; k < s->o.keys; k++) {
+        tni_kv_request r = {.kind = TNI_KV_DO_PULL, .key = k, .out = p->app->value[k], .any = true};
+
+        ask(s, p, k, &r);
+    }
+}
+
+/* The next step that some key has not had. */
+static void next_step(sim *s, sim_proc *p)
+{
+    sim_app *a = p->app;
+    uint32_t least = UINT32_MAX;
+
+    for (uint32_t k = 0; k < s->o.keys; k++)
+        if (tni_kv_worker_round(p->worker, k) < least)
+            least = tni_kv_worker_round(p->worker, k);
+    a->step = least + 1;
+    a->last = s->last_round[p->rank] < a->last ? s->last_round[p->rank] : a->last;
+    if (a->step > a->last) {
+        control_ask(s, p, TNI_KV_DO_END, least < a->last ? least : a->last, SIM_END);
+        return;
+    }
+    a->stage = SIM_STEP;
+    step_ask(s, p);
+}
+
+/* What follows on a stage whose requests have all ended. */
+static void advance(sim *s, sim_proc *p)
+{
+    sim_app *a = p->app;
+    const tni_kv_view *v = tni_kv_worker_view(p->worker);
+
+    if (a->broken && a->stage == SIM_STEP) {
+        a->broken = false;
+        pull_ask(s, p, SIM_REPAIR);
+        return;
+    }
+    switch (a->stage) {
+    case SIM_BEGIN:
+        a->last = UINT32_MAX;
+        init_ask(s, p);
+        break;
+    case SIM_INIT:
+        s->came[p->rank] = true;
+        if (v->released == 0)
+            control_ask(s, p, TNI_KV_DO_BARRIER, 0, SIM_BARRIER);
+        else
+            next_step(s, p);
+        break;
+    case SIM_STEP:
+        if (p->rank == 0 && s->save_every && a->step % s->save_every == 0 && a->step <= a->last)
+            control_ask(s, p, TNI_KV_DO_SNAPSHOT, a->step, SIM_SAVE);
+        else
+            next_step(s, p);
+        break;
+    case SIM_REPAIR:
+        tni_kv_worker_resume(p->worker);
+        next_step(s, p);
+        break;
+    case SIM_END:
+        pull_ask(s, p, SIM_FINAL);
+        break;
+    case SIM_FINAL: /* nobody leaves before all have their values */
+        control_ask(s, p, TNI_KV_DO_BARRIER, 0, SIM_LAST);
+        break;
+    case SIM_LAST:
+        control_ask(s, p, TNI_KV_DO_BYE, 0, SIM_BYE);
+        break;
+    case SIM_BYE:
+        sim_say(s, "worker %u has left", p->rank);
+        a->stage = SIM_OVER;
+        break;
+    default:
+        next_step(s, p);
+    }
+}
+
+void sim_app_step(sim *s, sim_proc *p)
+{
+    sim_app *a = p->app;
+    const tn_status st = tni_kv_worker_status(p->worker);
+
+    if (st && !a->status)
+        failed(s, p, st);
+    for (int i = 0; i < 8 && a->stage != SIM_OVER && !a->status && a->waiting == 0; i++) {
+        if (a->stage == SIM_BEGIN && !tni_kv_worker_ready(p->worker))
+            break;
+        advance(s, p);
+    }
+    if (a->status && a->stage != SIM_OVER) {
+        a->stage = SIM_OVER;
+        sim_replace(s, p);
+    }
+}
+
+void sim_app_check(sim *s, sim_proc *p)
+{
+    const sim_app *a = p->app;
+
+    for (uint32_t k = 0; k <= s->o.keys; k++)
+        if (a->asked_ns[k] && s->now - a->asked_ns[k] > s->settings.timeout_ns + 3 * SIM_S &&
+            p->resume_ns + 3 * SIM_S < s->now)
+            sim_violation(s, "I4: worker %u waits for %.1f s", p->rank,
+                          (double)(s->now - a->asked_ns[k]) / 1e9);
+    for (uint32_t i = 0; i < s->settings.servers; i++) {
+        const sim_proc *server = sim_server(s, i);
+        const uint64_t all =
+            2ull * SIM_KEYS_MAX * SIM_ELEMENTS_MAX * sizeof(float) + s->settings.landing_bytes;
+
+        if (server && tni_kv_server_bytes(server->server) > all)
+            sim_violation(s, "I6: server %u holds %llu bytes", i,
+                          (unsigned long long)tni_kv_server_bytes(server->server));
+    }
+}
+
+/* Sums of whole numbers are exact in any order: each value is the first one and what its shadow says. */
+static void conserved(sim *s, const sim_proc *server)
+{
+    const tni_kv_plan_options o = {s->settings.servers, s->settings.bound, s->settings.part_bytes};
+
+    for (uint32_t k = 0; k < s->o.keys; k++) {
+        tni_kv_plan plan;
+
+        if (tni_kv_plan_make(&o, k, s->elements[k], sizeof(float), &plan))
+            return;
+        for (uint32_t i = 0; i < plan.parts; i++) {
+            const tni_kv_part part = tni_kv_plan_part(&plan, i);
+            uint32_t version;
+            const float *value =
+                part.server == server->rank ? tni_kv_server_value(server->server, part.key, &version) : NULL;
+
+            for (uint32_t e = 0; value && e < part.bytes / sizeof(float); e++) {
+                const uint32_t at = e + (uint32_t)(part.offset / sizeof(float));
+                float sum = sim_first_value(k, at);
+
+                for (uint32_t w = 0; w < s->settings.workers; w++)
+                    for (uint32_t r = 1; r <= SIM_ROUNDS_MAX; r++)
+                        if (sim_shadow_of(s, k, i, w)->applied[r])
+                            sum += sim_gradient(s, w, k, r, at);
+                if (sum != value[e])
+                    sim_violation(s, "I1: key %u part %u is %g, what was applied makes %g", k, i,
+                                  (double)value[e], (double)sum);
+            }
+            for (uint32_t w = 0; value && !s->killed && w < s->settings.workers; w++)
+                for (uint32_t r = 1; r <= s->last_round[w]; r++)
+                    if (sim_shadow_of(s, k, i, w)->applied[r] != 1)
+                        sim_violation(s, "I1: key %u part %u round %u of worker %u was applied %u times", k,
+                                      i, r, w, sim_shadow_of(s, k, i, w)->applied[r]);
+        }
+    }
+}
+
+/* The error of a job that failed names who died, in time. */
+static void named(sim *s, const sim_proc *p)
+{
+    char name[24];
+
+    if (p->app->status != TN_E_PEER && (s->mode == SIM_FAIL || p->app->status != TN_E_TIMEOUT))
+        sim_violation(s, "I4: worker %u was not told that a process died", p->rank);
+    else if (!s->loss && !s->damage && s->settings.credit_bytes > 1000 &&
+             !strstr(p->app->error.message, tni_kv_node_name(s->victim, name)))
+        sim_violation(s, "I4: worker %u: the error does not name %s: %s", p->rank, name,
+                      p->app->error.message);
+}
+
+void sim_app_final(sim *s)
+{
+    for (uint32_t i = 0; i < s->proc_count; i++) {
+        const sim_proc *p = &s->procs[i];
+
+        if (p->alive && p->app && s->victim_ns && (s->mode == SIM_FAIL || s->mode == SIM_HANG) &&
+            p->app->status)
+            named(s, p);
+        if (p->alive && p->server && s->mode == SIM_ASYNC && p == sim_server(s, p->rank))
+            conserved(s, p);
+    }
+}

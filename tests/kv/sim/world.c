@@ -1,0 +1,606 @@
+/* Clock, network, disks and processes of a simulated job. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kv/sim/internal.h"
+
+static const char *const roles[] = {"scheduler", "server", "worker"};
+
+uint64_t sim_random(sim *s)
+{
+    uint64_t z = s->random += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+uint64_t sim_below(sim *s, uint64_t n)
+{
+    return n ? sim_random(s) % n : 0;
+}
+
+bool sim_chance(sim *s, uint32_t per_mille)
+{
+    return per_mille && sim_random(s) % 1000 < per_mille;
+}
+
+void sim_say(const sim *s, const char *format, ...)
+{
+    va_list args;
+
+    if (!s->o.verbose)
+        return;
+    printf("%10.3f ", (double)s->now / 1e9);
+    va_start(args, format);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n");
+}
+
+void sim_violation(sim *s, const char *format, ...)
+{
+    va_list args;
+
+    if (s->violated)
+        return;
+    s->violated = true;
+    va_start(args, format);
+    (void)vsnprintf(s->result->violation, sizeof s->result->violation, format, args);
+    va_end(args);
+    sim_say(s, "VIOLATION %s", s->result->violation);
+}
+
+/* ---- events ---- */
+
+static bool earlier(const sim_event *a, const sim_event *b)
+{
+    return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+#define EVENT_ROOM 512u /* of those that are used again */
+
+sim_event *sim_event_add(sim *s, sim_kind kind, uint64_t at, uint64_t bytes)
+{
+    sim_event *e = bytes <= EVENT_ROOM ? s->free_events : NULL;
+    size_t i;
+
+    if (s->heap_count == s->heap_room) {
+        const size_t room = s->heap_room ? 2 * s->heap_room : 256;
+        sim_event **grown = realloc(s->heap, room * sizeof *grown);
+
+        if (!grown)
+            return NULL;
+        s->heap = grown;
+        s->heap_room = room;
+    }
+    if (e)
+        s->free_events = e->next;
+    else if ((e = malloc(sizeof *e + (bytes > EVENT_ROOM ? bytes : EVENT_ROOM))) != NULL)
+        e->room = bytes > EVENT_ROOM ? bytes : EVENT_ROOM;
+    else
+        return NULL;
+    e->next = NULL;
+    e->kind = kind;
+    e->at = at;
+    e->order = s->order++;
+    e->bytes = bytes;
+    for (i = s->heap_count++; i > 0 && earlier(e, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        s->heap[i] = s->heap[(i - 1) / 2];
+    s->heap[i] = e;
+    return e;
+}
+
+static sim_event *event_next(sim *s)
+{
+    sim_event *top, *last;
+    size_t i = 0;
+
+    if (!s->heap_count)
+        return NULL;
+    top = s->heap[0];
+    last = s->heap[--s->heap_count];
+    for (size_t down; (down = 2 * i + 1) < s->heap_count; i = down) {
+        down += down + 1 < s->heap_count && earlier(s->heap[down + 1], s->heap[down]);
+        if (!earlier(s->heap[down], last))
+            break;
+        s->heap[i] = s->heap[down];
+    }
+    s->heap[i] = last;
+    return top;
+}
+
+static void event_free(sim *s, sim_event *e)
+{
+    if (e->room == EVENT_ROOM) {
+        e->next = s->free_events;
+        s->free_events = e;
+    } else {
+        free(e);
+    }
+}
+
+/* ---- network ---- */
+
+static uint64_t delay_of(sim *s, const sim_proc *from, const sim_proc *to)
+{
+    uint64_t ns = s->delay_ns / 4 + sim_below(s, s->delay_ns);
+
+    if (s->now < s->faults_end_ns && sim_chance(s, s->reorder))
+        ns += sim_below(s, 20 * s->delay_ns);
+    return ns + from->slow_ns + to->slow_ns;
+}
+
+static void packet_to(sim *s, const sim_proc *from, const sim_proc *to, const uint8_t *header,
+                      const void *payload, uint64_t bytes)
+{
+    const bool faults = s->now < s->faults_end_ns;
+    uint32_t copies = 1;
+    sim_event *e;
+
+    if (faults && (sim_chance(s, s->loss) || (s->cut && from->side != to->side)))
+        copies = 0;
+    else if (faults && sim_chance(s, s->doubled))
+        copies = 2;
+    for (; copies > 0; copies--) {
+        e = sim_event_add(s, SIM_DELIVER, s->now + delay_of(s, from, to), bytes);
+        if (!e)
+            return;
+        e->proc = to->index;
+        e->arg = to->birth;
+        memcpy(e->header, header, TNI_KV_HEADER_BYTES);
+        if (bytes)
+            memcpy(e->payload, payload, bytes);
+        if (faults && sim_chance(s, s->damage)) {
+            const uint64_t at = sim_below(s, bytes + TNI_KV_HEADER_BYTES);
+
+            *(at < TNI_KV_HEADER_BYTES ? &e->header[at] : &e->payload[at - TNI_KV_HEADER_BYTES]) ^=
+                (uint8_t)(1 + sim_below(s, 255));
+        }
+    }
+}
+
+static uint16_t id_of(const sim_proc *p)
+{
+    return p->role == TNI_KV_SCHEDULER ? 0 : TNI_KV_NODE(p->role, p->rank);
+}
+
+/* To each process that had this number: one that was replaced hears too. */
+static void sim_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
+                     uint64_t bytes, uint32_t priority)
+{
+    sim_proc *from = arg;
+    sim *s = from->world;
+    const uint64_t birth = tni_kv_get(header + 32, 8);
+    const uint32_t role = TNI_KV_ROLE(to), rank = TNI_KV_RANK(to);
+    uint32_t base =
+        role == TNI_KV_SCHEDULER ? 0 : 1 + rank + (role == TNI_KV_WORKER ? s->settings.servers : 0);
+
+    (void)priority;
+    s->result->messages++;
+    s->result->batches += header[3] == TNI_KV_BATCH;
+    if (to != TNI_KV_UNKNOWN && base < s->base_count && s->procs[base].alive)
+        packet_to(s, from, &s->procs[base], header, payload, bytes);
+    for (uint32_t i = to == TNI_KV_UNKNOWN ? 0 : s->base_count; i < s->proc_count; i++) {
+        const sim_proc *p = &s->procs[i];
+
+        if (p->alive && (to == TNI_KV_UNKNOWN ? p->birth == birth : id_of(p) == to))
+            packet_to(s, from, p, header, payload, bytes);
+    }
+}
+
+/* A message of another job, made from one of this. */
+static void stale_send(sim *s, sim_proc *p, const sim_event *e)
+{
+    sim_event *other = sim_event_add(s, SIM_DELIVER, s->now + delay_of(s, p, p), e->bytes);
+    uint8_t *payload;
+
+    if (!other)
+        return;
+    payload = other->payload;
+    other->proc = e->proc;
+    other->arg = e->arg;
+    memcpy(other->header, e->header, TNI_KV_HEADER_BYTES);
+    memcpy(payload, e->payload, e->bytes);
+    tni_kv_put(other->header + 8, s->settings.job ^ 0xff, 8);
+    for (uint64_t i = TNI_KV_ENTRY_BYTES; i < e->bytes; i++)
+        payload[i] ^= 1;
+    tni_kv_put(other->header + 56, tni_crc32(0, payload, e->bytes), 4);
+    tni_kv_put(other->header + 60, tni_crc32(0, other->header, 60), 4);
+}
+
+/* ---- disks ---- */
+
+static tn_status journal_append(void *arg, const void *record, uint64_t bytes)
+{
+    sim_proc *p = arg;
+    tni_str *journal = &p->world->disks[0].journal;
+
+    if (p->world->now < p->world->faults_end_ns && p->world->o.seed % 7 == 3 && sim_chance(p->world, 100))
+        return tni_error(TN_E_IO, "the disk is full");
+    return tni_str_add_bytes(journal, record, bytes);
+}
+
+/* The third blob is the one being written: a kill loses it. */
+static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint64_t bytes)
+{
+    sim_proc *p = arg;
+    sim *s = p->world;
+    sim_blob *b = &s->disks[1 + p->rank].blobs[2];
+    sim_event *e;
+
+    if (p != sim_server(s, p->rank))
+        return tni_error(TN_E_IO, "this disk is another process's");
+    free(b->text);
+    *b = (sim_blob){step, bytes, malloc(bytes)};
+    e = sim_event_add(s, SIM_SAVED, s->now + SIM_MS * (1 + sim_below(s, 30)), 0);
+    if (!b->text || !e)
+        return TN_E_NOMEM;
+    memcpy(b->text, text, bytes);
+    e->proc = p->index;
+    e->arg = step;
+    return TN_PENDING;
+}
+
+static tn_status snapshot_read(void *arg, uint64_t step, const void **text, uint64_t *bytes)
+{
+    sim_proc *p = arg;
+    sim_disk *d = &p->world->disks[1 + p->rank];
+
+    for (int i = 0; i < 2; i++)
+        if (d->blobs[i].step == step && d->blobs[i].text) {
+            *text = d->blobs[i].text;
+            *bytes = d->blobs[i].bytes;
+            return TN_OK;
+        }
+    return tni_error(TN_E_IO, "no snapshot of step %llu", (unsigned long long)step);
+}
+
+static void snapshot_saved(sim *s, sim_proc *p, uint64_t step)
+{
+    sim_disk *d = &s->disks[1 + p->rank];
+
+    if (!p->alive || !p->server || d->blobs[2].step != step || p != sim_server(s, p->rank))
+        return;
+    if (d->blobs[0].step == step) { /* again, after going back */
+        free(d->blobs[0].text);
+    } else {
+        free(d->blobs[1].text);
+        d->blobs[1] = d->blobs[0];
+    }
+    d->blobs[0] = d->blobs[2];
+    d->blobs[2] = (sim_blob){0};
+    tni_kv_server_saved(p->server, step, TN_OK, s->now);
+}
+
+/* ---- processes ---- */
+
+sim_proc *sim_server(const sim *s, uint32_t rank)
+{
+    for (uint32_t i = s->proc_count; i-- > 0;)
+        if (s->procs[i].role == TNI_KV_SERVER && s->procs[i].rank == rank && s->procs[i].alive)
+            return &s->procs[i];
+    return NULL;
+}
+
+void sim_wake(sim *s, sim_proc *p, uint64_t at)
+{
+    sim_event *e;
+
+    if (at == TNI_KV_NEVER || at >= p->tick_ns)
+        return;
+    if (at < s->now)
+        at = s->now + SIM_MS; /* of an error that is switched on */
+    e = sim_event_add(s, SIM_TICK, at, 0);
+    if (!e)
+        return;
+    e->proc = p->index;
+    e->arg = p->birth;
+    p->tick_ns = at;
+}
+
+static uint64_t machine_tick(sim *s, sim_proc *p)
+{
+    if (p->scheduler)
+        return tni_kv_scheduler_tick(p->scheduler, s->now);
+    if (p->server)
+        return tni_kv_server_tick(p->server, s->now);
+    return tni_kv_worker_tick(p->worker, s->now);
+}
+
+/* The bytes that a crash left half written are cut first, as protocol.h asks. */
+static tn_status scheduler_start(sim *s, sim_proc *p, const tni_kv_host *host)
+{
+    const tni_kv_journal j = {p, journal_append};
+    tni_str *text = &s->disks[0].journal;
+
+    text->length = tni_kv_journal_whole(text->text, text->length);
+    return tni_kv_scheduler_create(&s->settings, host, &j, text->text, text->length, s->now, &p->scheduler);
+}
+
+static tn_status server_start(sim *s, sim_proc *p, const tni_kv_host *host, tni_kv_start *start)
+{
+    const tni_kv_snapshots snapshots = {p, snapshot_write, snapshot_read};
+    tni_kv_update update = sim_update;
+
+    update.arg = p;
+    start->steps[0] = s->disks[1 + p->rank].blobs[0].step;
+    start->steps[1] = s->disks[1 + p->rank].blobs[1].step;
+    return tni_kv_server_create(&s->settings, host, start, &update, &snapshots, &p->server);
+}
+
+static tn_status worker_start(sim *s, sim_proc *p, const tni_kv_host *host, const tni_kv_start *start)
+{
+    tn_status st;
+
+    p->app = tni_zalloc(sizeof *p->app);
+    st = p->app ? tni_kv_worker_create(&s->settings, host, start, sim_app_done, &p->worker) : TN_E_NOMEM;
+    for (uint32_t k = 0; !st && k < s->o.keys; k++)
+        st = tni_kv_worker_key(p->worker, k, 0, s->elements[k], sizeof(float));
+    return st;
+}
+
+tn_status sim_proc_start(sim *s, uint32_t role, uint32_t rank, sim_proc **out)
+{
+    sim_proc *p = &s->procs[s->proc_count];
+    const tni_kv_host host = {p, sim_send, NULL};
+    tni_kv_start start = {.rank = (int32_t)rank, .birth = sim_random(s) | 1u};
+    tn_status st;
+
+    if (s->proc_count == s->proc_room)
+        return tni_error(TN_E_NOMEM, "no room for another process");
+    *p = (sim_proc){.world = s,
+                    .role = role,
+                    .rank = rank,
+                    .index = s->proc_count,
+                    .birth = start.birth,
+                    .tick_ns = TNI_KV_NEVER,
+                    .alive = true};
+    s->proc_count++;
+    if (role == TNI_KV_SCHEDULER)
+        st = scheduler_start(s, p, &host);
+    else
+        st = role == TNI_KV_SERVER ? server_start(s, p, &host, &start) : worker_start(s, p, &host, &start);
+    sim_say(s, "start %s %u (process %u)", roles[role], rank, p->index);
+    sim_wake(s, p, s->now + (s->proc_count <= s->base_count ? sim_below(s, 20 * SIM_MS) : 0));
+    if (out)
+        *out = p;
+    return st;
+}
+
+static void proc_free(sim_proc *p)
+{
+    tni_kv_scheduler_destroy(p->scheduler);
+    tni_kv_server_destroy(p->server);
+    tni_kv_worker_destroy(p->worker);
+    tni_free(p->app);
+    p->scheduler = NULL;
+    p->server = NULL;
+    p->worker = NULL;
+    p->app = NULL;
+}
+
+void sim_proc_kill(sim *s, sim_proc *p)
+{
+    if (!p->alive)
+        return;
+    sim_say(s, "kill %s %u (process %u)", roles[p->role], p->rank, p->index);
+    p->alive = false;
+    if (p->role == TNI_KV_SERVER && p == &s->procs[p->index]) { /* what was not on the disk is gone */
+        free(s->disks[1 + p->rank].blobs[2].text);
+        s->disks[1 + p->rank].blobs[2] = (sim_blob){0};
+    }
+    proc_free(p);
+}
+
+/* What a process does when it has ended by itself: fenced ones are started anew, as a launcher would. */
+static void proc_look(sim *s, sim_proc *p)
+{
+    bool over = false;
+
+    if (p->server && tni_kv_server_status(p->server)) {
+        sim_say(s, "server %u stops: %s", p->rank, tni_error_message());
+        over = true;
+    }
+    over = over || (p->server && tni_kv_server_finished(p->server)) ||
+           (p->scheduler && tni_kv_scheduler_finished(p->scheduler));
+    if (over)
+        p->gone = true;
+    if (p->server && tni_kv_server_status(p->server))
+        sim_replace(s, p);
+}
+
+static void deliver(sim *s, sim_event *e)
+{
+    sim_proc *p = &s->procs[e->proc];
+    uint64_t next;
+
+    if (!p->alive || p->birth != e->arg || p->gone)
+        return;
+    if (s->faults & SIM_STALE && s->now < s->faults_end_ns && sim_chance(s, 20))
+        stale_send(s, p, e);
+    if (s->o.verbose && e->header[3] != TNI_KV_BEAT)
+        sim_say(s, "%s %u gets type %u from %04x round %u key %llx seq %llx what %u", roles[p->role], p->rank,
+                e->header[3], (unsigned)tni_kv_get(e->header + 16, 2),
+                (unsigned)tni_kv_get(e->header + 28, 4), (unsigned long long)tni_kv_get(e->header + 40, 8),
+                (unsigned long long)tni_kv_get(e->header + 32, 8), e->header[6]);
+    if (p->scheduler)
+        next = tni_kv_scheduler_receive(p->scheduler, e->header, e->payload, e->bytes, s->now);
+    else if (p->server)
+        next = tni_kv_server_receive(p->server, e->header, e->payload, e->bytes, s->now);
+    else
+        next = tni_kv_worker_receive(p->worker, e->header, e->payload, e->bytes, s->now);
+    sim_wake(s, p, next);
+    proc_look(s, p);
+    if (p->worker) {
+        sim_app_step(s, p);
+        if (p->worker)
+            sim_wake(s, p, machine_tick(s, p));
+    }
+}
+
+static void tick(sim *s, const sim_event *e)
+{
+    sim_proc *p = &s->procs[e->proc];
+
+    if (!p->alive || p->birth != e->arg || p->gone || e->at != p->tick_ns)
+        return;
+    p->tick_ns = TNI_KV_NEVER;
+    sim_wake(s, p, machine_tick(s, p));
+    proc_look(s, p);
+    if (!p->worker)
+        return;
+    sim_app_step(s, p);
+    if (p->worker) {
+        sim_app_check(s, p);
+        sim_wake(s, p, machine_tick(s, p));
+    }
+}
+
+/* True: it was for a paused process, and comes again when that goes on. */
+static bool postponed(sim *s, sim_event *e)
+{
+    const sim_proc *p = &s->procs[e->proc];
+    sim_event *later;
+
+    if (e->kind == SIM_FAULT || e->kind == SIM_RESTART || !p->alive || p->resume_ns <= s->now)
+        return false;
+    later = sim_event_add(s, e->kind, p->resume_ns, e->bytes);
+    if (!later)
+        return false;
+    later->proc = e->proc;
+    later->arg = e->arg;
+    if (e->kind == SIM_TICK)
+        s->procs[e->proc].tick_ns = p->resume_ns;
+    memcpy(later->header, e->header, sizeof e->header);
+    memcpy(later->payload, e->payload, e->bytes);
+    return true;
+}
+
+bool sim_scheduler_gone(const sim *s)
+{
+    bool gone = false;
+
+    for (uint32_t i = 0; i < s->proc_count; i++)
+        if (s->procs[i].role == TNI_KV_SCHEDULER)
+            gone = s->procs[i].gone;
+    return gone;
+}
+
+static bool all_over(const sim *s)
+{
+    const bool gone = sim_scheduler_gone(s);
+
+    for (uint32_t i = 0; i < s->proc_count; i++)
+        if (s->procs[i].alive && !s->procs[i].gone && (s->procs[i].app || (s->mode != SIM_HANG && !gone)) &&
+            !(s->procs[i].app && s->procs[i].app->stage == SIM_OVER))
+            return false;
+    return true;
+}
+
+static void stages_say(sim *s)
+{
+    char text[256] = "";
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < s->proc_count && at < sizeof text - 32; i++)
+        if (s->procs[i].alive && s->procs[i].app)
+            at += (size_t)snprintf(text + at, sizeof text - at, ", worker %u stage %d step %u",
+                                   s->procs[i].rank, (int)s->procs[i].app->stage, s->procs[i].app->step);
+    sim_violation(s, "I8: the job has not ended %.0f s after the last fault%s",
+                  (double)(s->now - s->faults_end_ns) / 1e9, text);
+}
+
+static void loop(sim *s)
+{
+    sim_event *e;
+
+    while (!s->violated && (e = event_next(s)) != NULL) {
+        s->now = e->at;
+        s->result->events++;
+        if (!postponed(s, e)) {
+            if (e->kind == SIM_DELIVER)
+                deliver(s, e);
+            else if (e->kind == SIM_TICK)
+                tick(s, e);
+            else if (e->kind == SIM_SAVED)
+                snapshot_saved(s, &s->procs[e->proc], e->arg);
+            else
+                sim_fault(s, e);
+        }
+        event_free(s, e);
+        if (s->now > s->deadline_ns) {
+            stages_say(s);
+            break;
+        }
+        if ((s->result->events & 15) == 0 && all_over(s))
+            break;
+    }
+    if (!s->violated && !all_over(s))
+        sim_violation(s, "I8: nothing moves any more");
+}
+
+static void free_all(sim *s)
+{
+    sim_event *e;
+
+    for (uint32_t i = 0; s->procs && i < s->proc_count; i++)
+        proc_free(&s->procs[i]);
+    while ((e = event_next(s)) != NULL)
+        free(e);
+    while ((e = s->free_events) != NULL) {
+        s->free_events = e->next;
+        free(e);
+    }
+    free(s->heap);
+    for (uint32_t i = 0; s->disks && i <= s->settings.servers; i++) {
+        for (int b = 0; b < 3; b++)
+            free(s->disks[i].blobs[b].text);
+        tni_str_fini(&s->disks[i].journal);
+    }
+    free(s->disks);
+    free(s->procs);
+    free(s->shadows);
+}
+
+bool sim_run(const sim_options *o, sim_result *out)
+{
+    sim *s = calloc(1, sizeof *s);
+    tni_mem_stats before, after;
+    tn_status st = TN_OK;
+
+    *out = (sim_result){0};
+    if (!s)
+        return false;
+    tni_mem_stats_get(&before);
+    s->o = *o;
+    s->result = out;
+    sim_faults_plan(s);
+    s->base_count = 1 + s->settings.servers + s->settings.workers;
+    s->proc_room = s->base_count + SIM_PROCS_EXTRA;
+    s->procs = calloc(s->proc_room, sizeof *s->procs);
+    s->disks = calloc(1 + s->settings.servers, sizeof *s->disks);
+    s->shadows = calloc((size_t)SIM_KEYS_MAX * SIM_PARTS_MAX * s->settings.workers, sizeof *s->shadows);
+    if (s->procs && s->disks && s->shadows) {
+        for (uint32_t i = 0; i <= s->settings.servers; i++)
+            tni_str_init(&s->disks[i].journal, TN_TEXT_MAX);
+        st = sim_proc_start(s, TNI_KV_SCHEDULER, 0, NULL);
+        for (uint32_t i = 0; !st && i < s->settings.servers; i++)
+            st = sim_proc_start(s, TNI_KV_SERVER, i, NULL);
+        for (uint32_t i = 0; !st && i < s->settings.workers; i++)
+            st = sim_proc_start(s, TNI_KV_WORKER, i, NULL);
+        if (st)
+            sim_violation(s, "a process does not start: %s", tni_error_message());
+        loop(s);
+        if (!s->violated)
+            sim_app_final(s);
+    }
+    out->time_ns = s->now;
+    free_all(s);
+    free(s);
+    tni_mem_stats_get(&after);
+    if (after.live_bytes != before.live_bytes && !out->violation[0])
+        (void)snprintf(out->violation, sizeof out->violation, "I6: %llu bytes are not freed",
+                       (unsigned long long)(after.live_bytes - before.live_bytes));
+    return !out->violation[0];
+}

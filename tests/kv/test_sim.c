@@ -1,0 +1,53 @@
+/*
+ * The parameter store under faults: `test_sim` runs TENON_RUNS seeds from TENON_SEED on; `test_sim --seed N
+ * [--verbose]` runs one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kv/sim/sim.h"
+#include "support/runs.h"
+
+static bool one(uint64_t seed, bool verbose, sim_result *r)
+{
+    const sim_options o = {.seed = seed, .faults = SIM_ALL_FAULTS, .mode = -1, .verbose = verbose};
+
+    if (sim_run(&o, r))
+        return true;
+    printf("seed %llu: %s\n  replay: test_sim --seed %llu --verbose\n", (unsigned long long)seed,
+           r->violation, (unsigned long long)seed);
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    const char *first = getenv("TENON_SEED");
+    uint64_t seed = first ? strtoull(first, NULL, 10) : 1, runs = test_runs(test_short() ? 150 : 400);
+    uint64_t bad = 0, messages = 0, faults = 0, begun = tni_clock_ns();
+    uint32_t rejoins = 0;
+    bool verbose = false;
+    double minutes;
+
+    for (int i = 1; i < argc; i++) {
+        verbose = verbose || strcmp(argv[i], "--verbose") == 0;
+        if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
+            seed = strtoull(argv[++i], NULL, 10);
+            runs = 1;
+        }
+    }
+    for (uint64_t i = 0; i < runs; i++) {
+        sim_result r;
+
+        bad += !one(seed + i, verbose, &r);
+        messages += r.messages;
+        faults += r.faults;
+        rejoins += r.rejoins;
+    }
+    minutes = (double)(tni_clock_ns() - begun) / 60e9;
+    printf("count %llu\n%llu seeds, %llu violations, %llu messages, %llu faults, %u replaced, %.0f seeds a "
+           "minute\n",
+           (unsigned long long)runs, (unsigned long long)runs, (unsigned long long)bad,
+           (unsigned long long)messages, (unsigned long long)faults, rejoins, (double)runs / minutes);
+    return bad != 0;
+}
