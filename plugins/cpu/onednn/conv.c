@@ -105,9 +105,7 @@ static const struct {
  * of blocks ahead. Measured as above: blocks / last 1.3 to 1.5 at 147 values (7 x 7 x 3) and above. */
 #define LAST_VALUES_MIN 128
 
-/* A weight that lies in a form of the library's own is brought there by slow code: only where that is done
- * once. */
-static bool weight_stays(const tn_node *node)
+bool tndnn_weight_stays(const tn_node *node)
 {
     const bool inference = !(node->flags & (TN_NODE_TRAIN | TN_NODE_RECORDED));
 
@@ -127,7 +125,7 @@ static bool winograd_pays(const tndnn_maker *m, const geometry *g)
     for (size_t i = 0; i < sizeof winograd_from / sizeof *winograd_from; i++)
         large = large || (y[0] * y[2] * y[3] >= winograd_from[i].pixels &&
                           w[0] >= winograd_from[i].channels && w[1] >= winograd_from[i].channels);
-    return (large || m->ways->all) && weight_stays(m->node);
+    return (large || m->ways->all) && tndnn_weight_stays(m->node);
 }
 
 /* Blocks of 16 that are filled by three quarters. */
@@ -170,7 +168,7 @@ static bool last_pays(const tndnn_maker *m, geometry *g)
     const tn_tensor *data = m->node->in[0];
     tndnn_md have;
 
-    if (g->last || g->weight.ndims > g->data.ndims || !weight_stays(m->node) ||
+    if (g->last || g->weight.ndims > g->data.ndims || !tndnn_weight_stays(m->node) ||
         !fills_blocks(g->output.dims[1]))
         return false;
     last_describe(&g->data_as, &g->data);

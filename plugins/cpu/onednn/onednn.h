@@ -163,6 +163,8 @@ void tndnn_tuned_leave(tndnn_plugin *plugin, tn_plan *plan, uint32_t way);
 
 /* ---- layout.c ------------------------------------------------------------------------------------------ */
 
+extern const char tndnn_owner[]; /* of layouts */
+void tndnn_layout_make(tndnn_layout *made, const tndnn_md *md);
 int64_t tndnn_md_count(const tndnn_md *md, int first); /* elements over dimensions `first` and above */
 void tndnn_md_rows(tndnn_md *md, int ndims, const dnnl_dims_t dims); /* row-major */
 /* Dimensions (N, C, space) of a tensor, or of a weight (O, I, space); channels may stand last. */
@@ -189,6 +191,12 @@ tn_status tndnn_late_add(tndnn_maker *m, uint32_t out, const tndnn_md *want, con
 tn_status tndnn_keep_in(tndnn_maker *m, uint32_t in, const tndnn_md *dense, tndnn_md *md);
 tn_status tndnn_ask_in(tndnn_maker *m, uint32_t in, const tndnn_md *md);
 tn_status tndnn_ask_out(tndnn_maker *m, uint32_t out, const tndnn_md *md);
+
+/* ---- conv.c -------------------------------------------------------------------------------------------- */
+
+/* A weight that lies in a form of the library's own, or of ours, is brought there by slow code: true where
+ * that is done once. */
+bool tndnn_weight_stays(const tn_node *node);
 
 /* ---- what follows a layer (conv.c) --------------------------------------------------------------------- */
 
