@@ -14,7 +14,6 @@
 #define TOLERANCE 3e-5
 #define THREADS 2
 #define ONEDNN "cpu-onednn/onednn"
-#define WINOGRAD "cpu-onednn/winograd" /* of our own */
 
 typedef struct layout_case {
     const char *op, *attrs;

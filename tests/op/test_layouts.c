@@ -286,11 +286,11 @@ static uint32_t ways_run(const layout_case *c, uint32_t flags)
     failures += measured_run(c, flags, &first, &then);
     assert_int_equal(then.count, 0);
     assert_int_equal(then.bytes, 0);
-    for (unsigned way = 0; way < 6; way++) {
+    for (unsigned way = 0; way < 7; way++) {
         stored = first;
-        stored.blob[BLOB_WAY] = (unsigned char)(way < 5 ? way : 255);
+        stored.blob[BLOB_WAY] = (unsigned char)(way < 6 ? way : 255);
         failures += measured_run(c, flags, &stored, &then);
-        assert_true(way < 4 || then.count > 0); /* there are four */
+        assert_true(way < 5 || then.count > 0); /* there are four, and code of our own for AVX2 */
     }
     return failures;
 }

@@ -2,7 +2,7 @@
  * Convolution and _fused_conv of 3 x 3 pixels in Winograd's form, where an estimate says that it is ahead of
  * the library's direct code (winograd_avx2.c computes it). Data and output have channels in blocks of 8, as
  * the library's own kernels have them on such processors, and the weight a layout of its own: the host brings
- * it there once. Bits do not depend on the number of threads.
+ * it there once. Bits of this form do not depend on the number of threads.
  */
 #include <math.h>
 
@@ -15,21 +15,36 @@
 #define NS_PER_FLOAT 0.3   /* of transformed data and of products */
 #define NS_PER_WEIGHT 0.2  /* float of the weight: it is read once */
 #define NS_PER_MORE 0.3    /* of the 20 floats that the weight has more with side 4 than with side 2 */
-#define AHEAD 0.85         /* of the library's time, or that serves */
+#define AHEAD 0.95         /* of the library's time, or that serves */
 
 typedef struct order { /* bytes of the weight's layout */
     char name[8];
     int64_t side, filters, channels;
 } order;
 
-typedef struct state {
+typedef struct kept {
     tndnn_wino w;
     tndnn_layout data, output;
     tn_layout weight;
     order order;
     uint32_t bias, addend; /* inputs; 0: there is none */
     float low, high;
-} state;
+} kept;
+
+/* A plan that `run` runs; `*out`: what it keeps. */
+static tn_status plan_make(tndnn_plugin *plugin, tn_plan *plan,
+                           tn_status (*run)(const tn_plan *, const tn_exec *, const void *), kept **out,
+                           tn_err *err)
+{
+    tndnn_state *s = plan->state = tndnn_alloc(plugin, sizeof *s);
+
+    if (s) {
+        s->plugin = plugin;
+        s->instead = run;
+        s->kept = *out = tndnn_alloc(plugin, sizeof **out);
+    }
+    return s && s->kept ? TN_OK : tn_fail(err, TN_E_NOMEM, "no memory for a kernel's plan");
+}
 
 /* ---- the weight's layout ------------------------------------------------------------------------------- */
 
@@ -45,27 +60,44 @@ static void weight_layout(const tndnn_wino *w, order *bytes, tn_layout *layout)
     };
 }
 
-static tn_status weight_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+/* False: not the layout of such a weight. */
+static bool weight_layout_read(const tn_layout *l, const tn_tensor *weight, order *to)
 {
-    const tn_layout *to = node->out[0]->layout;
-    const double floats = (double)tn_tensor_count(node->in[0]);
+    const int64_t *shape = weight->shape;
 
-    (void)plugin;
-    if (node->in[0]->layout || !to || strcmp(to->owner, tndnn_owner) != 0 || to->byte_count != sizeof(order))
-        return tn_fail(err, TN_E_UNSUPPORTED, "not from rows to Winograd's form");
-    tncpu_plan_tasks(node, plan, 100 + 4 * floats, tndnn_wino_panels(node->in[0]->shape[0]));
-    plan->out_layout[0] = to;
+    if (!l || strcmp(l->owner, tndnn_owner) != 0 || l->byte_count != sizeof *to)
+        return false;
+    memcpy(to, l->bytes, sizeof *to);
+    return weight->ndim == 4 && shape[0] == to->filters && shape[1] == to->channels && shape[2] == 3 &&
+           shape[3] == 3;
+}
+
+static tn_status weight_run(const tn_plan *plan, const tn_exec *x, const void *of)
+{
+    const order *to = &((const kept *)of)->order;
+
+    tndnn_wino_weight(to->side, to->filters, to->channels, x->in[0]->data, x->out[0]->data,
+                      tncpu_run_threads(plan, x));
     return TN_OK;
 }
 
-static tn_status weight_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+tn_status tndnn_wino_reorder(tndnn_plugin *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    order to;
+    const tn_layout *to = node->out[0]->layout;
+    const double floats = (double)tn_tensor_count(node->in[0]);
+    kept *k = NULL;
+    order of;
+    tn_status st;
 
-    (void)err;
-    memcpy(&to, x->out[0]->layout->bytes, sizeof to);
-    tndnn_wino_weight(to.side, to.filters, to.channels, x->in[0]->data, x->out[0]->data,
-                      tncpu_run_threads(plan, x));
+    if (node->in[0]->layout || !weight_layout_read(to, node->in[0], &of))
+        return tn_fail(err, TN_E_UNSUPPORTED, "not from rows to Winograd's form");
+    if ((st = plan_make(plugin, plan, weight_run, &k, err))) {
+        tndnn_plan_reset(node, plan);
+        return st;
+    }
+    k->order = of;
+    tncpu_plan_tasks(node, plan, 100 + 4 * floats, tndnn_wino_panels(k->order.filters));
+    plan->out_layout[0] = to;
     return TN_OK;
 }
 
@@ -95,7 +127,7 @@ static double direct_ns(const tndnn_wino *w)
     return 9 * (double)w->channels * (double)w->filters * (2 * NS_PER_FLOP * pixels + NS_PER_WEIGHT);
 }
 
-/* Cuts into tiles of the side that is worth its memory; nanoseconds, or 0 where the library is faster. */
+/* Cuts into tiles of the side that is worth its memory; nanoseconds. */
 static double side_choose(tndnn_wino *w)
 {
     double small, large;
@@ -108,7 +140,7 @@ static double side_choose(tndnn_wino *w)
         tiles_cut(w, 2);
         large = small;
     }
-    return large < AHEAD * direct_ns(w) ? large : 0;
+    return large;
 }
 
 /* Data and products of a block stay in the second-level cache where the channels are few; where they are
@@ -157,23 +189,24 @@ static bool serves(const tn_node *node)
            node->out[0]->shape[1] % TNDNN_WINO_BLOCK == 0;
 }
 
-/* ---- the kernels --------------------------------------------------------------------------------------- */
+/* ---- plans --------------------------------------------------------------------------------------------- */
 
-static tn_status layouts_ask(const tn_node *node, tn_plan *plan, state *s, tn_err *err)
+static tn_status layouts_ask(const tn_node *node, tn_plan *plan, kept *k, tn_err *err)
 {
     tndnn_md data, output;
 
-    if (!tndnn_md_blocks_8(&data, node->in[0]->shape) || !tndnn_md_blocks_8(&output, node->out[0]->shape))
+    if (!__builtin_cpu_supports("fma") || !tndnn_md_blocks_8(&data, node->in[0]->shape) ||
+        !tndnn_md_blocks_8(&output, node->out[0]->shape))
         return tn_fail(err, TN_E_UNSUPPORTED, "Winograd's form is for AVX2 without AVX-512");
-    tndnn_layout_make(&s->data, &data);
-    tndnn_layout_make(&s->output, &output);
-    weight_layout(&s->w, &s->order, &s->weight);
-    plan->in_layout[0] = &s->data.layout;
-    plan->in_layout[1] = &s->weight;
-    plan->out_layout[0] = &s->output.layout;
-    if (s->addend) {
-        plan->in_layout[s->addend] = &s->output.layout;
-        plan->inplace[0] = (int32_t)s->addend;
+    tndnn_layout_make(&k->data, &data);
+    tndnn_layout_make(&k->output, &output);
+    weight_layout(&k->w, &k->order, &k->weight);
+    plan->in_layout[0] = &k->data.layout;
+    plan->in_layout[1] = &k->weight;
+    plan->out_layout[0] = &k->output.layout;
+    if (k->addend) {
+        plan->in_layout[k->addend] = &k->output.layout;
+        plan->inplace[0] = (int32_t)k->addend;
     }
     return TN_OK;
 }
@@ -185,98 +218,60 @@ static void plan_size(const tn_node *node, tn_plan *plan, tndnn_wino *w, double 
     w->block = block_of(w);
     w->groups = tncpu_ceil_div(w->tiles, w->block);
     tncpu_plan_tasks(node, plan, ns, tncpu_max(w->groups, chunks));
+    plan->threads = (uint32_t)tncpu_team((int)plan->threads);
     w->groups = tncpu_min(w->groups, plan->threads);
     plan->workspace_bytes = (uint64_t)(w->groups * tndnn_wino_data_floats(w) +
                                        (int64_t)plan->threads * tndnn_wino_product_floats(w)) *
                             sizeof(float);
 }
 
-static tn_status wino_prepare(void *plugin, const tn_node *node, tn_plan *plan, state with, tn_err *err)
+static tn_status wino_run(const tn_plan *plan, const tn_exec *x, const void *of)
 {
-    const bool biased = !tn_attrs_int(node->attrs, TN_Convolution_no_bias);
-    double ns;
-    state *s;
-    tn_status st;
-
-    if (!serves(node))
-        return tn_fail(err, TN_E_UNSUPPORTED,
-                       "Winograd's form is for constant weights of 3 x 3 pixels and steps of one");
-    geometry_read(node, &with.w);
-    if ((ns = side_choose(&with.w)) <= 0)
-        return tn_fail(err, TN_E_UNSUPPORTED, "Winograd's form is no faster here");
-    with.bias = biased ? 2 : 0;
-    if (!(s = plan->state = tndnn_alloc(plugin, sizeof *s)))
-        return tn_fail(err, TN_E_NOMEM, "no memory for a kernel's plan");
-    *s = with;
-    plan_size(node, plan, &s->w, ns);
-    if ((st = layouts_ask(node, plan, s, err)))
-        tndnn_plan_reset(node, plan);
-    return st;
-}
-
-static tn_status conv_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return wino_prepare(plugin, node, plan, (state){.low = -INFINITY, .high = INFINITY}, err);
-}
-
-static tn_status fused_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const tn_value *a = node->attrs;
-    state s = {.low = -INFINITY, .high = INFINITY};
-
-    s.addend = tn_attrs_int(a, TN_fused_conv_with_sum) ? node->in_count - 1 : 0;
-    switch (tn_attrs_int(a, TN_fused_conv_act_type)) {
-    case TN_fused_conv_act_type_None:
-        break;
-    case TN_fused_conv_act_type_relu:
-        s.low = 0;
-        break;
-    case TN_fused_conv_act_type_clip:
-        s.low = (float)tn_attrs_float(a, TN_fused_conv_a_min);
-        s.high = (float)tn_attrs_float(a, TN_fused_conv_a_max);
-        break;
-    default:
-        return tn_fail(err, TN_E_UNSUPPORTED, "Winograd's form is followed by relu and clip alone");
-    }
-    return wino_prepare(plugin, node, plan, s, err);
-}
-
-static tn_status wino_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const state *s = plan->state;
+    const kept *k = of;
     const tndnn_wino_call call = {
         .data = x->in[0]->data,
         .weight = x->in[1]->data,
-        .bias = s->bias ? x->in[s->bias]->data : NULL,
-        .addend = s->addend ? x->in[s->addend]->data : NULL,
+        .bias = k->bias ? x->in[k->bias]->data : NULL,
+        .addend = k->addend ? x->in[k->addend]->data : NULL,
         .output = x->out[0]->data,
-        .low = s->low,
-        .high = s->high,
+        .low = k->low,
+        .high = k->high,
     };
 
-    (void)err;
-    tndnn_wino_run(&s->w, &call, x->workspace, tncpu_run_threads(plan, x));
+    tndnn_wino_run(&k->w, &call, x->workspace, tncpu_run_threads(plan, x));
     return TN_OK;
 }
 
-static void wino_release(tn_plan *plan)
+/* What limits the output; false: another function follows. */
+static bool limits_read(const tndnn_following *f, float *low, float *high)
 {
-    tndnn_free(plan->state);
-    plan->state = NULL;
+    const bool clip = f->function == TN_fused_conv_act_type_clip;
+
+    *low = clip ? (float)f->low : f->function == TN_fused_conv_act_type_relu ? 0 : -INFINITY;
+    *high = clip ? (float)f->high : INFINITY;
+    return clip || f->function == TN_fused_conv_act_type_relu || f->function == TN_fused_conv_act_type_None;
 }
 
-static const char *const types[] = {"*:f32", NULL};
+tn_status tndnn_wino_prepare(tndnn_plugin *plugin, const tn_node *node, tn_plan *plan,
+                             const tndnn_following *f, bool all, tn_err *err)
+{
+    kept made = {.addend = f->with_sum ? node->in_count - 1 : 0}, *k = NULL;
+    double ns;
+    tn_status st;
 
-#define KERNEL(op_, prepare_, run_, release_)                                                                \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 136, .op = op_, .name = "winograd",     \
-        .device = "cpu", .isa = "x86-64-v3", .op_version_min = 1, .op_version_max = 1,                       \
-        .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_LAYOUTS, .types = types, .prepare = prepare_,           \
-        .run = run_, .release = release_                                                                     \
+    if (!serves(node) || !limits_read(f, &made.low, &made.high))
+        return tn_fail(err, TN_E_UNSUPPORTED, "Winograd's form is for other layers");
+    geometry_read(node, &made.w);
+    ns = side_choose(&made.w);
+    if (!all && ns > AHEAD * direct_ns(&made.w))
+        return tn_fail(err, TN_E_UNSUPPORTED, "Winograd's form is no faster here");
+    made.bias = tn_attrs_int(node->attrs, TN_Convolution_no_bias) ? 0 : 2;
+    if (!(st = plan_make(plugin, plan, wino_run, &k, err))) {
+        *k = made;
+        plan_size(node, plan, &k->w, ns);
+        st = layouts_ask(node, plan, k, err);
     }
-
-static const tn_kernel convolution = KERNEL("Convolution", conv_prepare, wino_run, wino_release);
-static const tn_kernel fused_conv = KERNEL("_fused_conv", fused_prepare, wino_run, wino_release);
-static const tn_kernel reorder = KERNEL("_reorder", weight_prepare, weight_run, NULL);
-
-const tn_kernel *const tndnn_family_winograd[] = {&convolution, &fused_conv, &reorder, NULL};
+    if (st)
+        tndnn_plan_reset(node, plan);
+    return st;
+}
