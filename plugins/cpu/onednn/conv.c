@@ -105,9 +105,7 @@ static const struct {
  * of blocks ahead. Measured as above: blocks / last 1.3 to 1.5 at 147 values (7 x 7 x 3) and above. */
 #define LAST_VALUES_MIN 128
 
-/* A weight that lies in a form of the library's own is brought there by slow code: only where that is done
- * once. */
-static bool weight_stays(const tn_node *node)
+bool tndnn_weight_stays(const tn_node *node)
 {
     const bool inference = !(node->flags & (TN_NODE_TRAIN | TN_NODE_RECORDED));
 
@@ -127,7 +125,7 @@ static bool winograd_pays(const tndnn_maker *m, const geometry *g)
     for (size_t i = 0; i < sizeof winograd_from / sizeof *winograd_from; i++)
         large = large || (y[0] * y[2] * y[3] >= winograd_from[i].pixels &&
                           w[0] >= winograd_from[i].channels && w[1] >= winograd_from[i].channels);
-    return (large || m->ways->all) && weight_stays(m->node);
+    return (large || m->ways->all) && tndnn_weight_stays(m->node);
 }
 
 /* Blocks of 16 that are filled by three quarters. */
@@ -170,7 +168,7 @@ static bool last_pays(const tndnn_maker *m, geometry *g)
     const tn_tensor *data = m->node->in[0];
     tndnn_md have;
 
-    if (g->last || g->weight.ndims > g->data.ndims || !weight_stays(m->node) ||
+    if (g->last || g->weight.ndims > g->data.ndims || !tndnn_weight_stays(m->node) ||
         !fills_blocks(g->output.dims[1]))
         return false;
     last_describe(&g->data_as, &g->data);
@@ -374,16 +372,22 @@ static tn_status conv_build(tndnn_maker *m)
     return forward_build(m, &f);
 }
 
-static tn_status fused_build(tndnn_maker *m)
+static tndnn_following following_read(const tn_node *node)
 {
-    const tn_value *a = m->node->attrs;
-    const tndnn_following following = {
+    const tn_value *a = node->attrs;
+
+    return (tndnn_following){
         .with_sum = tn_attrs_int(a, TN_fused_conv_with_sum) != 0,
         .function = (uint32_t)tn_attrs_int(a, TN_fused_conv_act_type),
         .low = tn_attrs_float(a, TN_fused_conv_a_min),
         .high = tn_attrs_float(a, TN_fused_conv_a_max),
         .slope = tn_attrs_float(a, TN_fused_conv_slope),
     };
+}
+
+static tn_status fused_build(tndnn_maker *m)
+{
+    const tndnn_following following = following_read(m->node);
     forward f = {.addend = following.with_sum ? (int32_t)m->node->in_count - 1 : -1};
     tn_status st = tndnn_follow(m, &following);
 
@@ -402,8 +406,12 @@ typedef struct conv_call { /* what `prepare` was given */
     tn_plan *plan;
     double flops;
     tndnn_build build;
+    const tndnn_following *following; /* NULL: a backward */
     tn_err *err;
 } conv_call;
+
+/* The number of code of our own, behind the library's ways. */
+#define OWN WAYS
 
 static tn_status ways_prepare(const conv_call *c, uint32_t first, uint32_t end, bool all)
 {
@@ -413,11 +421,29 @@ static tn_status ways_prepare(const conv_call *c, uint32_t first, uint32_t end, 
                               c->err);
 }
 
+static tn_status own_prepare(const conv_call *c, bool all)
+{
+    tn_status st = TN_E_UNSUPPORTED;
+
+    if (c->following && !(st = tndnn_wino_prepare(c->plugin, c->node, c->plan, c->following, all, c->err)))
+        ((tndnn_state *)c->plan->state)->way = OWN;
+    return st;
+}
+
+/* One way, whatever the tables say of it. */
+static tn_status way_prepare(const conv_call *c, uint32_t way)
+{
+    return way == OWN ? own_prepare(c, true) : ways_prepare(c, way, way + 1, true);
+}
+
 /* What Winograd's primitives want may differ between two numbers of threads: then there is none. */
 static tn_status table_prepare(const conv_call *c)
 {
-    const tn_status st = ways_prepare(c, 0, WAYS, false);
+    tn_status st = own_prepare(c, false);
 
+    if (st != TN_E_UNSUPPORTED)
+        return st;
+    st = ways_prepare(c, 0, WAYS, false);
     return st == TN_E_UNSUPPORTED ? ways_prepare(c, DIRECT, WAYS, false) : st;
 }
 
@@ -427,21 +453,21 @@ static tn_status table_prepare(const conv_call *c)
 
 static uint32_t way_measure(const conv_call *c, tndnn_tuner *t, uint32_t by_table)
 {
-    uint64_t least = tndnn_tuner_time(t, c->plan, WAYS);
+    uint64_t least = tndnn_tuner_time(t, c->plan, OWN + 1);
     uint32_t best = by_table;
 
     if (least == UINT64_MAX)
         return by_table;
     least = AHEAD(least);
-    for (uint32_t way = 0; way < WAYS && tndnn_tuner_goes_on(t); way++) {
+    for (uint32_t way = 0; way <= OWN && tndnn_tuner_goes_on(t); way++) {
         uint64_t ns;
 
         if (way == by_table)
             continue;
         tndnn_plan_reset(c->node, c->plan);
-        if (ways_prepare(c, way, way + 1, true))
+        if (way_prepare(c, way))
             continue;
-        if ((ns = tndnn_tuner_time(t, c->plan, WAYS - way)) < least) {
+        if ((ns = tndnn_tuner_time(t, c->plan, OWN + 1 - way)) < least) {
             least = ns;
             best = way;
         }
@@ -456,14 +482,14 @@ static tn_status forward_prepare(const conv_call *c)
     tndnn_tuner t;
     tn_status st;
 
-    if (tndnn_tuned_way(c->node, &way) && way < WAYS && !ways_prepare(c, way, way + 1, true))
+    if (tndnn_tuned_way(c->node, &way) && way <= OWN && !way_prepare(c, way))
         return TN_OK;
-    if ((st = table_prepare(c)) || !tndnn_tuner_start(&t, c->node, c->plan, WAYS))
+    if ((st = table_prepare(c)) || !tndnn_tuner_start(&t, c->node, c->plan, OWN + 1))
         return st;
     by_table = ((const tndnn_state *)c->plan->state)->way;
     way = way_measure(c, &t, by_table);
     tndnn_plan_reset(c->node, c->plan);
-    if (way == by_table || (st = ways_prepare(c, way, way + 1, true)) == TN_E_UNSUPPORTED)
+    if (way == by_table || (st = way_prepare(c, way)) == TN_E_UNSUPPORTED)
         st = table_prepare(c);
     if (!st)
         tndnn_tuned_leave(c->plugin, c->plan, ((const tndnn_state *)c->plan->state)->way);
@@ -472,14 +498,16 @@ static tn_status forward_prepare(const conv_call *c)
 
 static tn_status conv_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    return forward_prepare(
-        &(conv_call){plugin, node, plan, flops_of(node->out[0], node->in[1]), conv_build, err});
+    return forward_prepare(&(conv_call){plugin, node, plan, flops_of(node->out[0], node->in[1]), conv_build,
+                                        &(tndnn_following){.with_sum = false}, err});
 }
 
 static tn_status fused_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
+    const tndnn_following following = following_read(node);
+
     return forward_prepare(
-        &(conv_call){plugin, node, plan, flops_of(node->out[0], node->in[1]), fused_build, err});
+        &(conv_call){plugin, node, plan, flops_of(node->out[0], node->in[1]), fused_build, &following, err});
 }
 
 /* ---- backward: dy, data, weight to dx, dw, db ---------------------------------------------------------- */
@@ -702,7 +730,7 @@ static tn_status backward_build(tndnn_maker *m)
 static tn_status backward_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     return table_prepare(
-        &(conv_call){plugin, node, plan, 2 * flops_of(node->in[0], node->in[2]), backward_build, err});
+        &(conv_call){plugin, node, plan, 2 * flops_of(node->in[0], node->in[2]), backward_build, NULL, err});
 }
 
 static const char *const types[] = {"*:f32", NULL};

@@ -5,7 +5,7 @@
  */
 #include "onednn.h"
 
-static const char owner[] = "cpu-onednn";
+const char tndnn_owner[] = "cpu-onednn";
 
 void tndnn_md_rows(tndnn_md *md, int ndims, const dnnl_dims_t dims)
 {
@@ -21,7 +21,7 @@ void tndnn_md_rows(tndnn_md *md, int ndims, const dnnl_dims_t dims)
 
 bool tndnn_is_own(const tn_layout *layout)
 {
-    return layout && !strcmp(layout->owner, owner) && layout->byte_count == sizeof(tndnn_md);
+    return layout && !strcmp(layout->owner, tndnn_owner) && layout->byte_count == sizeof(tndnn_md);
 }
 
 bool tndnn_md_of(const tn_tensor *t, tndnn_md *md)
@@ -87,26 +87,31 @@ int64_t tndnn_md_count(const tndnn_md *md, int first)
     return count;
 }
 
+void tndnn_layout_make(tndnn_layout *made, const tndnn_md *md)
+{
+    tndnn_md_canonical(&made->md, md);
+    made->layout = (tn_layout){
+        .struct_size = (uint32_t)sizeof made->layout,
+        .owner = tndnn_owner,
+        .bytes = &made->md,
+        .byte_count = sizeof made->md,
+        .memory_bytes = dnnl_memory_desc_get_size(md),
+    };
+    if (md->format_kind == dnnl_blocked &&
+        made->layout.memory_bytes == (uint64_t)tndnn_md_count(md, 0) * sizeof(float))
+        made->layout.flags = TN_LAYOUT_POINTWISE; /* no padding: every element of the memory is one of x */
+}
+
 /* Descriptors of rows are no layout: they are the tensor as it is without one. */
 static const tn_layout *layout_add(tndnn_maker *m, const tndnn_md *md)
 {
     tndnn_state *s = m->state;
     tndnn_layout *made = &s->layouts[s->layout_count];
-    const uint64_t elements = (uint64_t)tndnn_md_count(md, 0);
 
     if (s->layout_count == s->layout_max)
         return NULL;
     s->layout_count++;
-    tndnn_md_canonical(&made->md, md);
-    made->layout = (tn_layout){
-        .struct_size = (uint32_t)sizeof made->layout,
-        .owner = owner,
-        .bytes = &made->md,
-        .byte_count = sizeof made->md,
-        .memory_bytes = dnnl_memory_desc_get_size(md),
-    };
-    if (md->format_kind == dnnl_blocked && made->layout.memory_bytes == elements * sizeof(float))
-        made->layout.flags = TN_LAYOUT_POINTWISE; /* no padding: every element of the memory is one of x */
+    tndnn_layout_make(made, md);
     return &made->layout;
 }
 

@@ -79,6 +79,9 @@ typedef struct tndnn_state {
     void (*before)(const struct tndnn_state *s, const tn_exec *x, char *work);
     void (*after)(const struct tndnn_state *s, const tn_exec *x, char *work);
     uint64_t own[6]; /* for those two */
+    /* In place of steps: code of our own, and what it keeps. May be NULL. */
+    tn_status (*instead)(const tn_plan *plan, const tn_exec *x, const void *kept);
+    void *kept;
 } tndnn_state;
 
 #define TNDNN_LATE_MAX 3
@@ -109,6 +112,13 @@ typedef struct tndnn_maker {
 } tndnn_maker;
 
 typedef tn_status (*tndnn_build)(tndnn_maker *m);
+
+/* What follows a layer. */
+typedef struct tndnn_following {
+    bool with_sum;
+    uint32_t function; /* TN_FUSED_CONV_ACT_TYPE_… */
+    double low, high, slope;
+} tndnn_following;
 
 /* ---- plugin.c ------------------------------------------------------------------------------------------ */
 
@@ -163,6 +173,8 @@ void tndnn_tuned_leave(tndnn_plugin *plugin, tn_plan *plan, uint32_t way);
 
 /* ---- layout.c ------------------------------------------------------------------------------------------ */
 
+extern const char tndnn_owner[]; /* of layouts */
+void tndnn_layout_make(tndnn_layout *made, const tndnn_md *md);
 int64_t tndnn_md_count(const tndnn_md *md, int first); /* elements over dimensions `first` and above */
 void tndnn_md_rows(tndnn_md *md, int ndims, const dnnl_dims_t dims); /* row-major */
 /* Dimensions (N, C, space) of a tensor, or of a weight (O, I, space); channels may stand last. */
@@ -190,19 +202,27 @@ tn_status tndnn_keep_in(tndnn_maker *m, uint32_t in, const tndnn_md *dense, tndn
 tn_status tndnn_ask_in(tndnn_maker *m, uint32_t in, const tndnn_md *md);
 tn_status tndnn_ask_out(tndnn_maker *m, uint32_t out, const tndnn_md *md);
 
-/* ---- what follows a layer (conv.c) --------------------------------------------------------------------- */
+/* ---- conv.c -------------------------------------------------------------------------------------------- */
 
-typedef struct tndnn_following {
-    bool with_sum;
-    uint32_t function; /* TN_FUSED_CONV_ACT_TYPE_… */
-    double low, high, slope;
-} tndnn_following;
+/* A weight that lies in a form of the library's own, or of ours, is brought there by slow code: true where
+ * that is done once. */
+bool tndnn_weight_stays(const tn_node *node);
+
+/* ---- what follows a layer (conv.c) --------------------------------------------------------------------- */
 
 /* Puts it into m->layer. */
 tn_status tndnn_follow(tndnn_maker *m, const tndnn_following *f);
 /* Brings input `in` into the place of the output, as it is made there. */
 tn_status tndnn_addend(tndnn_maker *m, uint32_t in, const tndnn_md *dense, const tndnn_md *made,
                        tndnn_place to);
+
+/* ---- winograd.c ---------------------------------------------------------------------------------------- */
+
+/* Plans a convolution, or a reorder of its weight, by code of our own; TN_E_UNSUPPORTED: it is not for such a
+ * node, or the library is faster, unless `all`. */
+tn_status tndnn_wino_prepare(tndnn_plugin *plugin, const tn_node *node, tn_plan *plan,
+                             const tndnn_following *f, bool all, tn_err *err);
+tn_status tndnn_wino_reorder(tndnn_plugin *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
 
 #define TNDNN_KERNEL(op_, rank_, isa_, types_, prepare_)                                                     \
     {                                                                                                        \

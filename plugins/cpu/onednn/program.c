@@ -186,10 +186,15 @@ static tn_status variant_run(const tndnn_state *s, tndnn_variant *v, const tn_ex
 tn_status tndnn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     tndnn_state *s = plan->state; /* its spare frames change hands atomically */
-    const int threads = tncpu_run_threads(plan, x), before = omp_get_max_threads();
-    tndnn_variant *v = &s->variants[(uint32_t)threads == s->variants[0].threads ? 0 : s->variant_count - 1];
+    int threads, before;
+    tndnn_variant *v;
     tn_status st;
 
+    if (s->instead)
+        return s->instead(plan, x, s->kept);
+    threads = tncpu_run_threads(plan, x);
+    before = omp_get_max_threads();
+    v = &s->variants[(uint32_t)threads == s->variants[0].threads ? 0 : s->variant_count - 1];
     omp_set_num_threads((int)v->threads);
     st = variant_run(s, v, x, err);
     omp_set_num_threads(before);
@@ -213,6 +218,7 @@ void tndnn_release(tn_plan *plan)
     for (uint32_t i = 0; s && i < s->variant_count; i++)
         variant_clear(&s->variants[i]);
     tndnn_free(s ? s->layouts : NULL);
+    tndnn_free(s ? s->kept : NULL);
     tndnn_free(s);
     plan->state = NULL;
 }

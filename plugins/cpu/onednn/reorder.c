@@ -36,9 +36,12 @@ static tn_status reorder_build(tndnn_maker *m)
 /* The layouts of the node are given: a plan that asks for them says that it takes them as they are. */
 static tn_status reorder_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    tn_status st = tndnn_prepare(plugin, node, plan, 100 + 0.4 * (double)tn_tensor_count(node->in[0]),
-                                 reorder_build, err);
+    tn_status st = tndnn_wino_reorder(plugin, node, plan, err);
 
+    if (st != TN_E_UNSUPPORTED)
+        return st;
+    st = tndnn_prepare(plugin, node, plan, 100 + 0.4 * (double)tn_tensor_count(node->in[0]), reorder_build,
+                       err);
     if (st)
         return st;
     plan->in_layout[0] = node->in[0]->layout;

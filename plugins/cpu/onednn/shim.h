@@ -42,6 +42,18 @@ static inline int tndnn_md_blocks(tndnn_md *md, int ndims, const dnnl_dims_t dim
            !dnnl_memory_desc_init_by_tag(md, ndims, dims, dnnl_f32, tags[ndims - 3]);
 }
 
+/* Channels in blocks of 8, the order of memory of code for AVX2, for dimensions (N, C, H, W); 0: not on this
+ * processor, or not there as it has wider code. */
+static inline int tndnn_md_blocks_8(tndnn_md *md, const dnnl_dims_t dims)
+{
+    const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(), wide = dnnl_cpu_isa_avx512_core,
+                   narrow = dnnl_cpu_isa_avx2;
+
+    memset(md, 0, sizeof *md);
+    return (isa & narrow) == narrow && (isa & wide) != wide &&
+           !dnnl_memory_desc_init_by_tag(md, 4, dims, dnnl_f32, dnnl_nChw8c);
+}
+
 /* Only what tells descriptors apart: equal memory orders have equal bytes. */
 static inline void tndnn_md_canonical(tndnn_md *to, const tndnn_md *from)
 {
