@@ -5,12 +5,12 @@
  *   zoo_nets_run net NET FOLDER C,H,W SEED SETTING...
  *   zoo_nets_run step GRAPH OUT C,H,W SEED SETTING...
  *
- * `net` reads in FOLDER what MXNet has saved with the rule's values: gluon.params (Block.save_parameters),
- * export-symbol.json and export-0000.params (HybridBlock.export, with another prefix). Batches have 2 images.
- * It writes tenon.params, tenon-symbol.json, tenon-0000.params and results.params: the outputs "gluon" (the
- * first file in our net), "export" (the second), "model" (MXNet's graph with its file), all in inference;
- * "output32", "output64", "grad32:NAME", "grad64:NAME" of our graph in training mode. `step` writes "output32"
- * and "grad32:NAME" of a graph into OUT.
+ * `net` reads in FOLDER what MXNet has saved with the rule's values: gluon.params (save_parameters),
+ * export-symbol.json and export-0000.params (export, with another prefix). Batches have 2 images. It writes
+ * tenon.params, tenon-symbol.json, tenon-0000.params and results.params: the outputs "gluon" (the first file
+ * in our net), "export" (the second), "model" (MXNet's graph with its file), all in inference; "output32",
+ * "output64", "grad32:NAME", "grad64:NAME" of our graph in training mode. `step` writes "output32" and
+ * "grad32:NAME" of a graph into OUT.
  */
 #include <stdio.h>
 #include <stdlib.h>
