@@ -2,24 +2,14 @@
  * Data sets in batches: named fields of samples. data_open.c and data_files.c fill them.
  *
  * Pixels stay as they are in the file until a batch needs them. The order of an epoch is a function of the
- * seed and the epoch's number alone, so any batch can be made again: position and seed say all that a
- * checkpoint needs. Where the last batch rolls over, the epochs lie one behind the other in one stream that
- * is cut into batches; so the place of a batch is a function of epoch and index there, too.
+ * seed and the epoch's number alone (order.c), so any batch can be made again: position and seed say all that
+ * a checkpoint needs.
  */
 #include "data.h"
 
 #include <sha256.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tenon/random.h" /* tn_philox */
-
-#define BATCH_MAX (1 << 24)
-#define EPOCH_MAX ((int64_t)1 << 30) /* of a stream: with 2^32 samples below 2^63 */
-
-__extension__ typedef unsigned __int128 wide;
-
-static const char *const lasts[] = {"keep", "pad", "discard", "roll_over", "round", NULL};
 
 static void data_destroy(tnn_object *object)
 {
@@ -32,8 +22,7 @@ static void data_destroy(tnn_object *object)
         free(d->fields[i].own);
         free(d->fields[i].name);
     }
-    free(d->order);
-    free(d->rows);
+    tnn_order_free(&d->order);
     free(d->buffer);
     tnn_names_destroy(d->names);
     free(d->name);
@@ -51,30 +40,17 @@ tn_app *tnn_data_app(const tn_data *d)
 
 tn_data *tnn_data_make(tn_app *app, const char *what, const char *name, const tnn_cut *cut)
 {
-    size_t last = 0;
+    tnn_order order;
     tn_data *d;
 
-    while (cut->last && lasts[last] && strcmp(cut->last, lasts[last]))
-        last++;
-    if (!lasts[last])
-        (void)tnn_unknown(app, "way with the last batch", cut->last, lasts);
-    else if (cut->batch < 0 || cut->batch > BATCH_MAX)
-        (void)tnn_fail(app, TN_E_ARG, "%s: .batch is out of range", what);
-    else if (cut->parts < 0 || cut->parts > INT32_MAX || cut->part < 0 ||
-             cut->part >= (cut->parts ? cut->parts : 1))
-        (void)tnn_fail(app, TN_E_ARG, "%s: part %lld of %lld, counted from 0", what, (long long)cut->part,
-                       (long long)cut->parts);
-    if (!tnn_ok(app) || !(d = tnn_alloc(app, 1, sizeof *d)))
+    if (tnn_order_take(app, what, cut, &order) || !(d = tnn_alloc(app, 1, sizeof *d)))
         return NULL;
     tnn_object_add(app, &d->object, data_destroy);
-    d->batch = cut->batch ? cut->batch : 64;
-    d->shuffle = cut->shuffle != 0;
-    d->last = (tnn_last)last;
+    d->order = order;
     d->parts = cut->parts ? cut->parts : 1;
     d->part = cut->part;
-    d->order_epoch = -1;
     d->failed = true;
-    return (d->name = tnn_strdup(app, name)) && !tnn_seed(app, cut->seed, &d->seed) ? d : NULL;
+    return (d->name = tnn_strdup(app, name)) ? d : NULL;
 }
 
 tnn_field *tnn_field_add(tn_app *app, tn_data *d, const char *name)
@@ -83,14 +59,6 @@ tnn_field *tnn_field_add(tn_app *app, tn_data *d, const char *name)
 
     f->divisor = 255;
     return (f->name = tnn_strdup(app, name)) ? f : NULL;
-}
-
-void tnn_share(int64_t count, int64_t parts, int64_t part, int64_t *begin, int64_t *end)
-{
-    const double each = (double)count / (double)parts;
-
-    *begin = (int64_t)(each * (double)part);
-    *end = part + 1 == parts ? count : (int64_t)(each * (double)(part + 1));
 }
 
 /* Only the samples of the share are left. */
@@ -140,22 +108,19 @@ static int64_t classes_of(const tn_data *d)
 static tn_status room_make(tn_app *app, tn_data *d)
 {
     size_t sample = 1;
+    char name[128];
 
     for (size_t i = 0; i < d->field_count; i++)
         if (!d->fields[i].starts && d->fields[i].sample > sample)
             sample = d->fields[i].sample;
-    if (d->batch > d->count && d->last == TNN_LAST_KEEP)
-        d->batch = d->count;
-    if (d->batch > d->count && d->last != TNN_LAST_PAD && d->last != TNN_LAST_ROLL_OVER)
-        return tnn_fail(app, TN_E_ARG, "data \"%s\": a batch of %lld, but there are %lld samples", d->name,
-                        (long long)d->batch, (long long)d->count);
-    if (sample > SIZE_MAX / sizeof(float) / (uint64_t)d->batch)
+    d->order.count = d->count;
+    (void)snprintf(name, sizeof name, "data \"%.100s\"", d->name);
+    if (tnn_order_room(app, &d->order, name))
+        return app->status;
+    if (sample > SIZE_MAX / sizeof(float) / (uint64_t)d->order.batch)
         return tnn_fail(app, TN_E_ARG, "data \"%s\": a batch of %lld does not fit", d->name,
-                        (long long)d->batch);
-    d->buffer = tnn_alloc(app, (size_t)d->batch * sample, sizeof(float));
-    d->rows = tnn_alloc(app, (size_t)d->batch, sizeof *d->rows);
-    if (d->shuffle)
-        d->order = tnn_alloc(app, (size_t)d->count, sizeof *d->order);
+                        (long long)d->order.batch);
+    d->buffer = tnn_alloc(app, (size_t)d->order.batch * sample, sizeof(float));
     return app->status;
 }
 
@@ -175,78 +140,14 @@ tn_data *tnn_data_done(tn_data *d)
 
 /* ---- batches ---- */
 
-/* Fisher and Yates, with 64 bits per exchange. */
-static void shuffle(tn_data *d, int64_t epoch)
-{
-    const uint64_t key = tnn_random_mix(d->seed, TNN_PURPOSE_SHUFFLE);
-
-    if (d->order_epoch == epoch)
-        return;
-    for (int64_t i = 0; i < d->count; i++)
-        d->order[i] = (uint32_t)i;
-    for (int64_t i = d->count - 1; i > 0; i--) {
-        uint32_t w[4], kept = d->order[i];
-        uint64_t bits, j;
-
-        tn_philox(key, (uint64_t)epoch, (uint64_t)i, w);
-        bits = (uint64_t)w[0] << 32 | w[1];
-        j = (uint64_t)((wide)bits * (uint64_t)(i + 1) >> 64);
-        d->order[i] = d->order[j];
-        d->order[j] = kept;
-    }
-    d->order_epoch = epoch;
-}
-
-static bool is_stream(const tn_data *d)
-{
-    return d->last >= TNN_LAST_ROLL_OVER;
-}
-
-/* Of a stream: batches in front of the epoch. One that two epochs share is the later one's, of `round` the
- * earlier one's. */
-static int64_t stream_first(const tn_data *d, int64_t epoch)
-{
-    const int64_t samples = epoch * d->count;
-
-    return samples / d->batch + (d->last == TNN_LAST_ROUND && samples % d->batch);
-}
-
-static int64_t batches_of(const tn_data *d, int64_t epoch)
-{
-    if (is_stream(d))
-        return stream_first(d, epoch + 1) - stream_first(d, epoch);
-    return (d->count + (d->last == TNN_LAST_DISCARD ? 0 : d->batch - 1)) / d->batch;
-}
-
 bool tnn_data_varies(const tn_data *d)
 {
-    return is_stream(d) && d->count % d->batch;
+    return tnn_order_streams(&d->order) && d->count % d->order.batch;
 }
 
 bool tnn_data_fills(const tn_data *d)
 {
-    return d->count % d->batch && (d->last == TNN_LAST_PAD || d->last == TNN_LAST_ROUND);
-}
-
-/* Which samples the batch has: d->rows, how many; and how many of them are filler. */
-static int64_t rows_find(tn_data *d)
-{
-    const int64_t left = d->count - d->index * d->batch; /* of no stream */
-    const int64_t n = d->last == TNN_LAST_KEEP && left < d->batch ? left : d->batch;
-    const int64_t begin = (is_stream(d) ? stream_first(d, d->epoch) + d->index : d->index) * d->batch;
-
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = (begin + i) % d->count;
-
-        if (d->order)
-            shuffle(d, is_stream(d) ? (begin + i) / d->count : d->epoch);
-        d->rows[i] = d->order ? d->order[at] : (uint32_t)at;
-    }
-    d->filler = d->last == TNN_LAST_PAD     ? begin + n - d->count
-                : d->last == TNN_LAST_ROUND ? begin + n - (d->epoch + 1) * d->count
-                                            : 0;
-    d->filler = d->filler > 0 ? d->filler : 0;
-    return n;
+    return d->count % d->order.batch && (d->order.last == TNN_LAST_PAD || d->order.last == TNN_LAST_ROUND);
 }
 
 static tn_array *sparse_make(tn_app *app, const tn_data *d, const tnn_field *f, int64_t n)
@@ -258,14 +159,14 @@ static tn_array *sparse_make(tn_app *app, const tn_data *d, const tnn_field *f, 
 
     for (int64_t i = 0; starts && i < n; i++) {
         starts[i] = stored;
-        stored += f->starts[d->rows[i] + 1] - f->starts[d->rows[i]];
+        stored += f->starts[d->order.rows[i] + 1] - f->starts[d->order.rows[i]];
     }
     columns = tnn_alloc(app, (size_t)stored + 1, sizeof *columns);
     values = tnn_alloc(app, (size_t)stored + 1, sizeof *values);
     if (!app->status) {
         starts[n] = stored;
         for (int64_t i = 0; i < n; i++) {
-            const int64_t from = f->starts[d->rows[i]];
+            const int64_t from = f->starts[d->order.rows[i]];
             const size_t count = (size_t)(starts[i + 1] - starts[i]);
 
             memcpy(columns + starts[i], f->columns + from, count * sizeof *columns);
@@ -298,7 +199,7 @@ static tn_array *field_make(tn_app *app, tn_data *d, const tnn_field *f, int64_t
     if (f->starts)
         return sparse_make(app, d, f, n);
     for (int64_t i = 0; i < n; i++) {
-        const size_t from = d->rows[i] * f->sample;
+        const size_t from = d->order.rows[i] * f->sample;
         float *to = d->buffer + (size_t)i * f->sample;
 
         if (f->bytes)
@@ -325,7 +226,7 @@ static void batch_end(tn_app *app, tn_data *d)
 {
     for (size_t i = 0; i < d->field_count; i++)
         d->fields[i].now = NULL;
-    d->filler = 0;
+    d->order.filler = 0;
     tnn_scope_end(app, d);
 }
 
@@ -338,15 +239,15 @@ int tn_data_next(tn_data *d, tn_batch *b)
         return 0;
     memset(b, 0, sizeof *b);
     batch_end(app, d);
-    if (d->index >= batches_of(d, d->epoch)) {
-        if (is_stream(d) && d->epoch == EPOCH_MAX)
+    if (d->index >= tnn_order_batches(&d->order, d->epoch)) {
+        if (tnn_order_streams(&d->order) && d->epoch == TNN_EPOCH_MAX)
             return tnn_fail(app, TN_E_ARG, "data \"%s\": no more epochs", d->name) == TN_OK;
         d->epoch++;
         d->index = 0;
         return 0;
     }
     tnn_scope_begin(app, d);
-    n = rows_find(d);
+    n = tnn_order_rows(&d->order, d->epoch, d->index);
     if (app->status || batch_make(app, d, n, b))
         return 0;
     b->n = n;
@@ -357,7 +258,7 @@ int tn_data_next(tn_data *d, tn_batch *b)
 
 int64_t tn_data_filler(const tn_data *d)
 {
-    return tnn_data_app(d) ? d->filler : 0;
+    return tnn_data_app(d) ? d->order.filler : 0;
 }
 
 tn_array *tnn_data_real(const tn_data *d, tn_array *array)
@@ -365,9 +266,9 @@ tn_array *tnn_data_real(const tn_data *d, tn_array *array)
     tn_app *app = tnn_data_app(d);
     tn_array *real = NULL;
 
-    if (!app || !array || !d->filler)
+    if (!app || !array || !d->order.filler)
         return array;
-    (void)tnn_check(app, tn_array_slice(array, 0, -d->filler, &real), "data \"%s\"", d->name);
+    (void)tnn_check(app, tn_array_slice(array, 0, -d->order.filler, &real), "data \"%s\"", d->name);
     return tn_app_own(app, real);
 }
 
@@ -385,7 +286,8 @@ void tn_data_seek(tn_data *d, int64_t epoch, int64_t index)
 
     if (!app)
         return;
-    if (epoch < 0 || (is_stream(d) && epoch > EPOCH_MAX) || index < 0 || index > batches_of(d, epoch)) {
+    if (epoch < 0 || (tnn_order_streams(&d->order) && epoch > TNN_EPOCH_MAX) || index < 0 ||
+        index > tnn_order_batches(&d->order, epoch)) {
         (void)tnn_fail(app, TN_E_ARG, "data \"%s\": there is no batch %lld of epoch %lld", d->name,
                        (long long)index, (long long)epoch);
         return;
@@ -402,7 +304,7 @@ int64_t tn_data_count(const tn_data *d)
 
 int64_t tn_data_batches(const tn_data *d)
 {
-    return tnn_data_app(d) ? batches_of(d, d->epoch) : 0;
+    return tnn_data_app(d) ? tnn_order_batches(&d->order, d->epoch) : 0;
 }
 
 int64_t tn_data_classes(const tn_data *d)
@@ -440,7 +342,7 @@ tn_array *tnn_data_now(const tn_data *d, size_t index)
 
 int64_t tnn_data_batch(const tn_data *d)
 {
-    return d->batch;
+    return d->order.batch;
 }
 
 tn_array *tn_data_field(tn_data *d, const char *name)

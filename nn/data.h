@@ -18,7 +18,7 @@ typedef struct tnn_field {
     tn_array *now; /* of the batch, borrowed; NULL: none */
 } tnn_field;
 
-typedef enum tnn_last { /* what becomes of samples that fill no batch; in the order of the names in data.c */
+typedef enum tnn_last { /* what becomes of samples that fill no batch; in the order of the names in order.c */
                         TNN_LAST_KEEP,
                         TNN_LAST_PAD,
                         TNN_LAST_DISCARD,
@@ -35,22 +35,42 @@ typedef struct tnn_cut { /* what the options of all data sets have */
 } tnn_cut;
 #define TNN_CUT_OF(o) (&(const tnn_cut){(o).batch, (o).shuffle, (o).seed, (o).last, (o).parts, (o).part})
 
+typedef struct tnn_order {
+    int64_t count, batch;
+    tnn_last last;
+    bool shuffle;
+    uint64_t seed;
+    int64_t order_epoch; /* that `order` is of; -1 */
+    uint32_t *order;     /* NULL: as they are */
+    uint32_t *rows;      /* samples of one batch */
+    int64_t filler;      /* of that one */
+} tnn_order;
+
+/* ---- order.c ---- */
+
+/* What the options say; `what`: the call, for messages. */
+tn_status tnn_order_take(tn_app *app, const char *what, const tnn_cut *cut, tnn_order *out);
+/* Once `count` is known: buffers. `name`: of what is cut. */
+tn_status tnn_order_room(tn_app *app, tnn_order *o, const char *name);
+void tnn_order_free(tnn_order *o);
+bool tnn_order_streams(const tnn_order *o); /* the last batch goes on in the next epoch */
+int64_t tnn_order_batches(const tnn_order *o, int64_t epoch);
+int64_t tnn_order_rows(tnn_order *o, int64_t epoch, int64_t index); /* fills rows and filler; how many */
+#define TNN_EPOCH_MAX ((int64_t)1 << 30) /* of a stream: with 2^32 samples below 2^63 */
+/* A share of `count` samples by their number, as MNISTIter cuts. */
+void tnn_share(int64_t count, int64_t parts, int64_t part, int64_t *begin, int64_t *end);
+
 struct tn_data {
     tnn_object object;
     char *name, *files[2];
     tnn_field fields[TNN_VALUES_MAX];
     size_t field_count;
-    int64_t count, batch, classes;
+    int64_t count, classes;
     int64_t parts, part; /* still to be cut; 1: nothing is */
-    tnn_last last;
-    bool shuffle, failed;
+    bool failed;
     bool by_files; /* its hash is that of its files */
-    uint64_t seed;
+    tnn_order order;
     int64_t epoch, index;    /* of the next batch */
-    int64_t order_epoch;     /* that `order` is of; -1 */
-    uint32_t *order;         /* NULL: as in the file */
-    uint32_t *rows;          /* samples of one batch */
-    int64_t filler;          /* of the running batch */
     float *buffer;           /* of one batch */
     struct tnn_names *names; /* of the classes; NULL: none */
 };
@@ -64,8 +84,12 @@ tn_status tnn_field_numbers(tn_app *app, tnn_field *f, int64_t count, tn_array *
 tn_status tnn_field_array(tn_app *app, tn_data *d, const char *name, tn_array *given);
 /* What is common to all: classes, share, buffers. NULL: failed, now or before. */
 tn_data *tnn_data_done(tn_data *d);
-/* A share of `count` samples by their number, as MNISTIter cuts. */
-void tnn_share(int64_t count, int64_t parts, int64_t part, int64_t *begin, int64_t *end);
+/* ---- sampler.c ---- */
+struct tn_sampler;
+tn_app *tnn_sampler_app(const struct tn_sampler *s);   /* NULL if it is not usable */
+int64_t tnn_sampler_batch(const struct tn_sampler *s); /* the most numbers of a batch */
+
+/* ---- data_open.c ---- */
 /* Images and labels (NULL: none) of files[]. */
 tn_status tnn_data_idx(tn_app *app, tn_data *d);
 

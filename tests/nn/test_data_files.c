@@ -486,7 +486,8 @@ static void test_arguments(void **state)
 {
     tn_app *app = nn_open(NULL);
     char *header = nulls_source("sdk/include/tenon/nn_data.h"),
-         *tests[] = {nulls_source("tests/nn/test_data_files.c"), NULL};
+         *tests[] = {nulls_source("tests/nn/test_data_files.c"), nulls_source("tests/nn/test_loader.c"),
+                     NULL};
     size_t functions = 0;
 
     (void)state;
@@ -507,6 +508,7 @@ static void test_arguments(void **state)
     assert_true(functions >= 5);
     free(header);
     free(tests[0]);
+    free(tests[1]);
 }
 
 int main(void)

@@ -80,6 +80,30 @@ def cifar(case, parts, kind, **attributes):
     kept[case + ":0:0:pad"] = np.zeros(1, "float32")
 
 
+def keep_samplers():
+    """Numbers of samples as samplers give them, and slices of split_data: `CASE:EPOCH:BATCH:numbers`, `split:COUNT:SLICE:AXIS`."""
+    from mxnet.gluon.contrib.data.sampler import IntervalSampler
+    from mxnet.gluon.data import BatchSampler, FilterSampler, SequentialSampler
+    found = {}
+    samplers = {"keep": BatchSampler(SequentialSampler(10), 4, "keep"),
+                "discard": BatchSampler(SequentialSampler(10), 4, "discard"),
+                "roll_over": BatchSampler(SequentialSampler(10), 4, "rollover"),
+                "few": BatchSampler(SequentialSampler(3), 4, "rollover"),
+                "start": BatchSampler(SequentialSampler(5, start=7), 2, "keep"),
+                "interval": BatchSampler(IntervalSampler(13, 3), 5, "keep"),
+                "once": BatchSampler(IntervalSampler(13, 3, rollover=False), 5, "keep"),
+                "filter": BatchSampler(FilterSampler(lambda x: x % 3 != 1, list(range(11))), 4, "keep")}
+    for name, sampler in samplers.items():
+        for epoch in range(4):
+            for index, batch in enumerate(sampler):
+                found["%s:%d:%d:numbers" % (name, epoch, index)] = np.array(batch, "float32")
+    x = mx.nd.array(np.arange(60, dtype="float32").reshape(5, 4, 3))
+    for count, axis in ((5, 0), (3, 0), (2, 1), (3, 1), (7, 0), (2, 2)):
+        for index, part in enumerate(mx.gluon.utils.split_data(x, count, axis, even_split=False)):
+            found["split:%d:%d:%d" % (count, index, axis)] = part.asnumpy()
+    mx.nd.save(path("samplers.params"), {k: mx.nd.array(v) for k, v in found.items()})
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     write_files()
@@ -105,6 +129,7 @@ def main():
     cifar("cifar10", ["cifar10_0.bin", "cifar10_1.bin"], vision.CIFAR10)
     cifar("cifar100", ["cifar100_0.bin", "cifar100_1.bin"], vision.CIFAR100, _fine_label=True)
     cifar("cifar20", ["cifar100_0.bin"], vision.CIFAR100, _fine_label=False)
+    keep_samplers()
     mx.nd.save(path("batches.params"), {k: mx.nd.array(v) for k, v in kept.items()})
 
 

@@ -1,5 +1,6 @@
 /**
- * Data of files: CSV, LibSVM, IDX, CIFAR and RecordIO as data sets of nn.
+ * Data of files: CSV, LibSVM, IDX, CIFAR and RecordIO as data sets of nn; samplers, loaders with threads,
+ * slices for several devices.
  *
  * Options are designated initialisers, as in nn.h. The first error sticks to the app; calls return NULL then.
  *
@@ -92,6 +93,82 @@ typedef struct tn_records_options {
  * (n, label_width). Shares as tn_record_open() cuts. @since 0.1 */
 TN_API tn_data *tn_data_from_records_(tn_app *app, const char *path, const tn_records_options *options);
 
+/* ---- orders of samples, and threads that make batches of them ---- */
+
+typedef struct tn_sampler tn_sampler; /* numbers of samples, in batches */
+typedef struct tn_loader tn_loader;   /* batches of what a function makes for each number */
+
+typedef struct tn_sampler_options {
+    TN_DATA_HEAD;
+    int64_t count;    /* samples there are; at least 1 */
+    int64_t start;    /* the first one's number */
+    int64_t interval; /* 0, i, 2 i … first, then 1, 1 + i, …; 0: 1 */
+    int32_t once;     /* 1: of these rounds the first alone */
+    int (*keep)(void *arg,
+                int64_t number); /* 0: the sample is left out; asked once for each; NULL: none is */
+    void *arg;
+} tn_sampler_options;
+
+/**
+ * What gluon.data's samplers are, in one: sequential, random (.shuffle), filtered, at intervals, a share
+ * (.parts, .part: by number, of what is left), in batches (.batch, 0: 1; .last: keep, discard, roll_over …).
+ * @since 0.1
+ */
+TN_API tn_sampler *tn_sampler_new_(tn_app *app, const tn_sampler_options *options);
+/** Samples of an epoch, and batches of the running one. @since 0.1 */
+TN_API int64_t tn_sampler_count(const tn_sampler *sampler);
+TN_API int64_t tn_sampler_batches(const tn_sampler *sampler);
+/** The next batch: how many numbers `*numbers` holds, borrowed until the next call. 0: the epoch ends; the next
+ * call begins another one. @since 0.1 */
+TN_API int64_t tn_sampler_next(tn_sampler *sampler, const int64_t **numbers);
+/** Where the next batch comes from. @since 0.1 */
+TN_API void tn_sampler_seek(tn_sampler *sampler, int64_t epoch, int64_t index);
+
+/**
+ * Makes sample `number`: arrays in `out` (up to 8, all samples as many), which the loader releases. Runs on a
+ * thread of the loader: nothing of the app may be called but what is safe on any thread. Not TN_OK: the text
+ * of the error is tn_error_text()'s.
+ * @threads any
+ */
+typedef tn_status (*tn_sample_fn)(void *arg, int64_t number, tn_array *out[8]);
+
+typedef struct tn_loader_options {
+    TN_NN_HEAD;
+    tn_sample_fn sample;
+    void *arg;
+    int32_t workers;  /* threads; 0: samples are made in tn_loader_next() */
+    int32_t prefetch; /* batches that are made ahead; 0: two for each thread */
+    int32_t pad; /* 1: samples may differ in size; each becomes as large as the largest, filled up with */
+    double fill; /* this number */
+} tn_loader_options;
+
+/**
+ * Batches in the order of the sampler, whatever the threads do; samples of a batch are stacked along a new
+ * axis 0. The loader is the sampler's only user, and starts no batch before the epoch that is read.
+ * @since 0.1
+ */
+TN_API tn_loader *tn_loader_new_(tn_sampler *sampler, const tn_loader_options *options);
+/**
+ * The next batch: how many arrays `out` has, borrowed until the next call. 0: the epoch ends, or an error:
+ * that of a sample names its number. After one no further batch comes.
+ * @since 0.1
+ */
+TN_API size_t tn_loader_next(tn_loader *loader, tn_array *out[8]);
+/** Stops the threads, each behind the sample it is at, and frees the loader. @since 0.1 */
+TN_API void tn_loader_close(tn_loader *loader);
+
+/**
+ * Cuts x along `axis` (negative: from the last) into `count` slices, which share its memory, borrowed. Rows
+ * that are left over go to the first slices, one each, if `uneven`; else they are an error.
+ * @return 1; 0: failed
+ * @since 0.1
+ */
+TN_API int tn_split_data(tn_app *app, tn_array *x, size_t count, int32_t axis, int32_t uneven,
+                         tn_array **out);
+/** The same, slice k copied to devices[k] ("cpu:1"; NULL-ended). @since 0.1 */
+TN_API int tn_split_and_load(tn_app *app, tn_array *x, const char *const *devices, int32_t axis,
+                             int32_t uneven, tn_array **out);
+
 #ifndef __cplusplus
 #define TN_NN_NAMED_(function, type, app, path, ...)                                                         \
     function(app, path, &(const type){TN_NN_HERE_(type), __VA_ARGS__})
@@ -103,6 +180,8 @@ TN_API tn_data *tn_data_from_records_(tn_app *app, const char *path, const tn_re
     TN_NN_NAMED_(tn_data_from_cifar_, tn_cifar_options, app, path, __VA_ARGS__)
 #define TN_NN_RECORDS_(app, path, ...)                                                                       \
     TN_NN_NAMED_(tn_data_from_records_, tn_records_options, app, path, __VA_ARGS__)
+#define tn_sampler_new(...) TN_NN_CALL_(tn_sampler_new_, tn_sampler_options, __VA_ARGS__)
+#define tn_loader_new(...) TN_NN_CALL_(tn_loader_new_, tn_loader_options, __VA_ARGS__)
 #define tn_data_from_csv(...) TN_NN_CSV_(__VA_ARGS__, )
 #define tn_data_from_libsvm(...) TN_NN_LIBSVM_(__VA_ARGS__, )
 #define tn_data_from_idx(...) TN_NN_IDX_(__VA_ARGS__, )
