@@ -63,7 +63,7 @@ int main(int argc, char **argv)
     tn_app *app = tn_app_open(.name = "fcn", .errors = stderr);
     tn_net *net = tn_net_function(app, fcn, .name = "fcn");
     tn_net *classes = tn_net_function(app, likeliest, .name = "classes", .arg = net);
-    pictures learnt = pictures_read(app, "digits:train", argument(argc, argv, 3, 2000), seed, 1);
+    pictures learnt = pictures_read(app, "digits:train", argument(argc, argv, 3, 3000), seed, 1);
     pictures others = pictures_read(app, "digits:test", learnt.count / 4, seed + 1000, 0);
     float *found;
 

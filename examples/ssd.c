@@ -79,12 +79,12 @@ int main(int argc, char **argv)
     tn_app *app = tn_app_open(.name = "ssd", .errors = stderr);
     tn_net *net = tn_net_functions(app, ssd, .name = "ssd", .outputs = {"scores", "offsets", "anchors"});
     tn_net *whole = tn_net_function(app, detector, .name = "detector", .arg = net);
-    pictures learnt = pictures_read(app, "digits:train", argument(argc, argv, 3, 2000), seed, 1);
-    pictures others = pictures_read(app, "digits:test", learnt.count / 4, seed + 1000, 0);
+    pictures learnt = pictures_read(app, "digits:train", argument(argc, argv, 3, 8000), seed, 1);
+    pictures others = pictures_read(app, "digits:test", learnt.count / 16, seed + 1000, 0);
     float *found;
 
     tn_net_init(net, .seed = seed);
-    tn_fit(net, data_of(app, &learnt, 1, seed), .loss = loss, .epochs = argument(argc, argv, 1, 10),
+    tn_fit(net, data_of(app, &learnt, 1, seed), .loss = loss, .epochs = argument(argc, argv, 1, 4),
            .optimizer = "adam", .lr = 0.005, .schedule = "cosine", .log = stdout);
     found = outputs_of(app, whole, data_of(app, &others, 0, 0), ROWS * 6);
     if (found)

@@ -32,8 +32,8 @@ static void measures(void)
     const float found[4] = {0, 1, 1, 2}, masks[4] = {0, 1, 2, 2};
     box boxes[3 * BOXES];
     pictures p = {.count = 3, .boxes = boxes};
-    /* Class 0 is found, found again, and found in the second picture: (1 + 2/3) / 2. Class 1 overlaps by 0.4, class
-     * 2 by 0.5 exactly. Nothing counts a class that is nowhere. */
+    /* Class 0 is found, found again, and found in the second picture: (1 + 2/3) / 2. Class 1 overlaps by 0.4,
+     * class 2 by 0.5 exactly. Nothing counts a class that is nowhere. */
     const float rows[3 * 3 * 6] = {0, 0.9F, 0, 0, 0.5F, 0.5F, 0,  0.8F, 0, 0, 0.5F, 0.5F, -1, 0, 0, 0, 0, 0,
                                    0, 0.7F, 0, 0, 0.5F, 0.5F, 1,  0.9F, 0, 0, 0.4F, 1,    -1, 0, 0, 0, 0, 0,
                                    2, 0.1F, 0, 0, 0.5F, 1,    -1, 0,    0, 0, 0,    0,    -1, 0, 0, 0, 0, 0};
