@@ -134,14 +134,14 @@ static const struct {
     {"running_var", TNN_VAR},  {"moving_inv_var", TNN_VAR},
 };
 
-static bool role_of(const char *name, tnn_role *role)
+const char *tnn_role_of(const char *name, tnn_role *role)
 {
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
         if (tnn_ends_with(name, suffixes[i].suffix)) {
             *role = suffixes[i].role;
-            return true;
+            return name + strlen(name) - strlen(suffixes[i].suffix);
         }
-    return false;
+    return NULL;
 }
 
 /* lr_mult and wd_mult of a variable, as MXNet writes them. */
@@ -174,7 +174,7 @@ tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const 
         p->wd_factor = factor_of(variable, "__wd_mult__");
     }
     tn_symbol_release(variable);
-    if (!role_of(name, &p->role))
+    if (!tnn_role_of(name, &p->role))
         p->role = TNN_ROLE_UNKNOWN;
     return tnn_check(app, st, "%s", net->path);
 }
@@ -199,7 +199,7 @@ static bool is_data(char *const *names, size_t count, size_t index)
 
     for (size_t i = 0; i < count; i++)
         called_data = called_data || !strcmp(names[i], "data");
-    return called_data ? !strcmp(names[index], "data") : !role_of(names[index], &role);
+    return called_data ? !strcmp(names[index], "data") : !tnn_role_of(names[index], &role);
 }
 
 /* In order of appearance, as a net of layers has them: its number decides a parameter's first values. */

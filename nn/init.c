@@ -303,11 +303,25 @@ static uint64_t row_of(const tn_net *source, const tnn_param *p)
     return hash;
 }
 
+/* From the file that its net came with. */
+static tn_status preset(tn_app *app, tnn_param *p)
+{
+    tn_array *array = NULL;
+
+    if (!tnn_check(app, tn_params_get(p->net->values, p->name, &array), "parameter %s", p->full) &&
+        !tnn_param_make(app, p, NULL))
+        (void)tnn_check(app, tn_array_copy(array, p->array), "parameter %s", p->full);
+    tn_array_release(array);
+    return app->status;
+}
+
 /* `outer`: stands in for a net that was not initialised itself. */
 static tn_status fill_one(tn_app *app, tnn_param *p, tn_net *outer)
 {
     tn_net *source = p->net ? initialised(p->net) : NULL;
 
+    if (p->net && p->net->values)
+        return preset(app, p);
     if (p->role == TNN_ROLE_UNKNOWN)
         return tnn_fail(
             app, TN_E_STATE,

@@ -278,6 +278,7 @@ struct tn_net {
     void (*inner)(tn_net *net, const tn_x *in, tn_x *out);
     void *arg;
     char place[64]; /* what the next layer's parameters are called, instead of scopes and its name; "": not */
+    const tn_params *values; /* of its parameters, by their names; borrowed; NULL: none */
     uint64_t call;
     size_t call_at; /* where the next layer is looked for first */
     tnn_scope_row *scopes;
@@ -415,6 +416,8 @@ int64_t tnn_net_width(const tn_net *net);
 
 #define TNN_NO_OPERATOR 1301u /* TN number of an operator that nothing here defines */
 /* tn_symbol_load(), but all operators that are not here are the app's error, not only the first. */
+/* What a variable is by the end of its name, where that begins; NULL: no parameter. */
+const char *tnn_role_of(const char *name, tnn_role *role);
 tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
 
 void tnn_model_destroy(struct tnn_model *model);

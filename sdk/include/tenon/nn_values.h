@@ -64,6 +64,23 @@ TN_API tn_net *tn_net_functions_(tn_app *app, void (*function)(const tn_x *in, t
 TN_API tn_x tn_net_call_(tn_net *net, tn_x x, const char *file, int32_t line);
 TN_API void tn_net_call_all_(tn_net *net, const tn_x *in, tn_x *out, const char *file, int32_t line);
 
+typedef struct tn_block_options {
+    TN_NN_HEAD;
+    const char *name;      /* of the net; NULL: "block" */
+    const char *params;    /* .params file with the values of all parameters; NULL: from tn_net_init() */
+    const char *inputs[8]; /* variables that are inputs, in this order; none: those that are no parameters */
+} tn_block_options;
+
+/**
+ * A -symbol.json, exported here or by MXNet, as a net that tn_net_call() runs within another one: MXNet's
+ * SymbolBlock. It is trained with the net around it; its parameters have the names of the file's variables,
+ * whose ends say what they are (…_weight, …_bias, …_gamma, …_beta, …_moving_mean, …_moving_var). Owned by
+ * the app. Statuses: of the files · TN_E_KEY: no variable has an input's name · TN_E_UNSUPPORTED: another
+ * variable's name says nothing, or a node runs graphs of its own (when it is called).
+ * @since 0.1
+ */
+TN_API tn_net *tn_net_block_(tn_app *app, const char *json, const tn_block_options *options);
+
 /* ---- what a function may ask ---- */
 
 /** Size along an axis; below 0 from the last one. 0: failed. @since 0.1 */
@@ -330,6 +347,9 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_net_functions(...) TN_NN_NET_(tn_net_functions_, __VA_ARGS__, )
 #define TN_NN_NET_(call, app, function, ...)                                                                 \
     call(app, function, &(const tn_function_options){TN_NN_HERE_(tn_function_options), __VA_ARGS__})
+#define tn_net_block(app, ...) TN_NN_NET_BLOCK_(app, __VA_ARGS__, )
+#define TN_NN_NET_BLOCK_(app, json, ...)                                                                     \
+    tn_net_block_(app, json, &(const tn_block_options){TN_NN_HERE_(tn_block_options), __VA_ARGS__})
 #define tn_net_call(net, x) tn_net_call_(net, x, __FILE__, __LINE__)
 #define tn_net_call_all(net, in, out) tn_net_call_all_(net, in, out, __FILE__, __LINE__)
 

@@ -1,0 +1,190 @@
+/* Symbols' files as nets within nets: the numbers of what they came from, trained with the rest, refused. */
+#include "nn/support.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { IMAGE = 2 * 1 * 6 * 6, FEATURES = 2 * 3 * 4 * 4, SCORES = 2 * 2, PARAMS = 1024 };
+
+static const int64_t image[] = {2, 1, 6, 6};
+static tn_net *inner; /* of the net around it */
+
+static tn_x feature_net(tn_x x)
+{
+    x = tn_batchnorm(tn_conv2d(x, .channels = 3, .kernel = {3, 3}, .name = "c"), .name = "n");
+    return tn_dropout(tn_relu(x), .rate = 0.5);
+}
+
+static tn_x around(tn_x x)
+{
+    return tn_dense(tn_flatten(tn_net_call(inner, x)), .units = 2, .name = "d");
+}
+
+/* One of its own, exported; its output, and the file's name. */
+static void features_save(const char *folder, float *out)
+{
+    tn_app *app = nn_open(NULL);
+    tn_net *net = tn_net_function(app, feature_net, .name = "f");
+    char prefix[512];
+
+    (void)snprintf(prefix, sizeof prefix, "%s/f", folder);
+    tn_net_init(net, .with = "uniform", .scale = 0.5, .seed = 4);
+    assert_int_equal(nn_read(app, tn_net_forward(net, nn_array(app, 4, image, 1)), out, FEATURES), FEATURES);
+    tn_net_export(net, prefix);
+    nn_close(app);
+}
+
+/* Trained for three steps: all parameters, and the scores; the block's own output first. */
+static void trained(const char *folder, bool hybrid, float *features, float *params, size_t *count,
+                    float *scores)
+{
+    tn_app *app = nn_open("run.deterministic=threads", NULL);
+    char json[512], file[512];
+    tn_array *x = nn_array(app, 4, image, 1), *y = nn_array(app, 2, (int64_t[]){2, 2}, 3);
+    tn_array *out;
+    tn_net *net;
+    tn_trainer *t;
+
+    (void)snprintf(json, sizeof json, "%s/f-symbol.json", folder);
+    (void)snprintf(file, sizeof file, "%s/f-0000.params", folder);
+    inner = tn_net_block(app, json, .params = file, .name = "b");
+    if (!(out = tn_net_forward(inner, x)))
+        fail_msg("%s", tn_app_error(app));
+    assert_int_equal(nn_read(app, out, features, FEATURES), FEATURES);
+    assert_non_null(tn_net_param(inner, "f_c_weight"));
+    assert_null(tn_net_param_grad(inner, "f_n_running_mean"));
+    assert_int_equal(tn_random_seed(tn_app_ctx(app), 9, NULL), TN_OK);
+    net = tn_net_function(app, around, .name = "a");
+    tn_net_init(net, .seed = 7);
+    if (hybrid)
+        tn_net_hybridize(net);
+    t = tn_trainer_new(net, .lr = 0.1);
+    for (int step = 0; step < 3; step++) {
+        tn_app_record(app);
+        tn_app_backward(app, tn_loss_l2(app, tn_net_forward(net, x), y));
+        tn_trainer_step(t, 2);
+    }
+    if (!tn_app_ok(app))
+        fail_msg("%s", tn_app_error(app));
+    assert_non_null(tn_net_param_grad(net, "b.f_c_weight"));
+    *count = nn_read_params(app, net, params, PARAMS);
+    assert_int_equal(nn_read(app, tn_net_forward(net, x), scores, SCORES), SCORES);
+    nn_close(app);
+}
+
+static void within_a_net(void **state)
+{
+    static float want[FEATURES], features[2][FEATURES], params[2][PARAMS], scores[2][SCORES];
+    char *folder = nn_folder();
+    size_t count[2];
+
+    (void)state;
+    features_save(folder, want);
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        trained(folder, hybrid, features[hybrid], params[hybrid], &count[hybrid], scores[hybrid]);
+        assert_memory_equal(features[hybrid], want, sizeof want);
+    }
+    assert_int_equal(count[0], count[1]);
+    assert_memory_equal(params[0], params[1], count[0] * sizeof **params);
+    assert_memory_equal(scores[0], scores[1], sizeof *scores);
+    nn_folder_remove(folder);
+}
+
+/* Two inputs and two outputs, of Gluon's export: as the model that is loaded of it. */
+static void of_mxnet(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    const char *source = getenv("TENON_TEST_SOURCE");
+    tn_array *in[2], *out[2], *of_block[2];
+    tn_net *model, *block;
+    char prefix[512], json[560], params[560];
+    static float a[4096], b[4096];
+
+    (void)state;
+    (void)snprintf(prefix, sizeof prefix, "%s/tests/oracle/recorded/nn/pair", source ? source : ".");
+    (void)snprintf(json, sizeof json, "%s-symbol.json", prefix);
+    (void)snprintf(params, sizeof params, "%s-0000.params", prefix);
+    model = tn_net_load(app, prefix);
+    block = tn_net_block(app, json, .params = params, .inputs = {"data0", "data1"});
+    in[0] = nn_array(app, 2, (int64_t[]){3, 4}, 1);
+    in[1] = nn_array(app, 2, (int64_t[]){3, 6}, 2);
+    if (!tn_net_run(model, 2, in, 2, out) || !tn_net_run(block, 2, in, 2, of_block))
+        fail_msg("%s", tn_app_error(app));
+    for (int k = 0; k < 2; k++) {
+        const size_t n = nn_read(app, out[k], a, 4096);
+
+        assert_true(n > 0);
+        assert_int_equal(nn_read(app, of_block[k], b, 4096), n);
+        assert_memory_equal(a, b, n * sizeof *a);
+    }
+    nn_close(app);
+}
+
+/* data -> FullyConnected with a weight of that name; saved. */
+static void graph_save(const char *file, const char *weight)
+{
+    tn_app *app = nn_open(NULL);
+    const char *const attrs[] = {"num_hidden", "2", "no_bias", "True", NULL};
+    tn_symbol *in[2] = {NULL}, *out = NULL;
+    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
+                                 .in_count = 2,
+                                 .op = "FullyConnected",
+                                 .attrs = attrs,
+                                 .in = in};
+
+    assert_int_equal(tn_symbol_variable(tn_app_ctx(app), "data", &in[0]), TN_OK);
+    assert_int_equal(tn_symbol_variable(tn_app_ctx(app), weight, &in[1]), TN_OK);
+    assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &out), TN_OK);
+    assert_int_equal(tn_symbol_save(out, file), TN_OK);
+    tn_symbol_release(in[0]);
+    tn_symbol_release(in[1]);
+    tn_symbol_release(out);
+    nn_close(app);
+}
+
+static void refused(void **state)
+{
+    char *folder = nn_folder(), good[512], odd[512];
+    tn_app *app;
+
+    (void)state;
+    (void)snprintf(good, sizeof good, "%s/good.json", folder);
+    (void)snprintf(odd, sizeof odd, "%s/odd.json", folder);
+    graph_save(good, "fc_weight");
+    graph_save(odd, "w");
+
+    assert_null(tn_net_block_(NULL, good, NULL));
+    app = nn_open(NULL);
+    assert_null(tn_net_block_(app, NULL, NULL));
+    nn_close_failed(app, "a file's name is missing", 2);
+    app = nn_open(NULL);
+    assert_null(tn_net_block(app, good, .name = "a b"));
+    nn_close_failed(app, "letters, digits", 2);
+    app = nn_open(NULL);
+    assert_null(tn_net_block(app, "/nowhere"));
+    nn_close_failed(app, "/nowhere", 1);
+    app = nn_open(NULL);
+    assert_null(tn_net_block(app, good, .inputs = {"dada"}));
+    nn_close_failed(app, "no variable \"dada\"", 2);
+    app = nn_open(NULL);
+    assert_null(tn_net_block(app, good, .params = "/nowhere"));
+    nn_close_failed(app, "/nowhere", 1);
+    app = nn_open(NULL);
+    assert_null(tn_net_forward(tn_net_block(app, good), nn_array(app, 2, (int64_t[]){2, 3}, 1)));
+    nn_close_failed(app, "call tn_net_init()", 1);
+    app = nn_open(NULL);
+    assert_null(tn_net_forward(tn_net_block(app, odd, .inputs = {"data"}),
+                               nn_array(app, 2, (int64_t[]){2, 3}, 1)));
+    nn_close_failed(app, "variable \"w\" is neither an input nor a parameter", 1);
+    nn_folder_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(within_a_net), cmocka_unit_test(of_mxnet),
+                                       cmocka_unit_test(refused)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
