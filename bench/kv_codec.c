@@ -37,22 +37,22 @@ static void add(const data *d)
 
 static void encode_2bit(const data *d)
 {
-    tni_kv_encode(&codecs[0], d->x, d->residual, d->count, d->coded);
+    tni_kv_codec_encode(&codecs[0], d->x, d->residual, d->count, d->coded);
 }
 
 static void decode_2bit(const data *d)
 {
-    tni_kv_decode(&codecs[0], d->coded, d->count, d->out, true);
+    tni_kv_codec_decode(&codecs[0], d->coded, d->count, d->out, true);
 }
 
 static void encode_1bit(const data *d)
 {
-    tni_kv_encode(&codecs[1], d->x, d->residual, d->count, d->coded);
+    tni_kv_codec_encode(&codecs[1], d->x, d->residual, d->count, d->coded);
 }
 
 static void decode_1bit(const data *d)
 {
-    tni_kv_decode(&codecs[1], d->coded, d->count, d->out, true);
+    tni_kv_codec_decode(&codecs[1], d->coded, d->count, d->out, true);
 }
 
 static const struct {

@@ -600,7 +600,8 @@ void tn_train_info_get(tn_train *t, int32_t read, tn_train_info *out)
             i.train_count = tn_data_count(t->data);
         i.valid_count = tn_data_count(t->valid);
         i.param_elements = tn_net_param_elements(t->net);
-        i.device = tn_app_device(t->object.app);
+        i.device = t->object.app->device_count > 1 ? tn_ctx_option(t->object.app->ctx, "device.default")
+                                                   : tn_app_device(t->object.app);
     }
     if (t) {
         i.stopped = t->stopped;

@@ -151,7 +151,7 @@ tn_status tn_kv_state(tn_kv *kv, const tn_kv_item *key, uint32_t index, tn_array
 
     if (!kv || !key || !out)
         return api_null(__func__, "kv, key or out");
-    if ((st = tni_kv_find(kv, key, &k)) || (st = tni_kv_state(kv, k, index, out)))
+    if ((st = tni_kv_find(kv, key, &k)) || (st = tni_kv_state_of(kv, k, index, out)))
         return st;
     if (steps)
         *steps = k->slot.steps;

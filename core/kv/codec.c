@@ -146,7 +146,7 @@ static void decode(const tni_kv_codec *c, const uint8_t *in, float *out)
 
 /* ---- any length ---------------------------------------------------------------------------------------- */
 
-void tni_kv_encode(const tni_kv_codec *c, const float *x, float *residual, uint64_t count, uint8_t *out)
+void tni_kv_codec_encode(const tni_kv_codec *c, const float *x, float *residual, uint64_t count, uint8_t *out)
 {
     const uint32_t bytes = CHUNK * c->bits / 8;
     float more[2][CHUNK] = {{0}};
@@ -172,7 +172,7 @@ void tni_kv_encode(const tni_kv_codec *c, const float *x, float *residual, uint6
         out[count * c->bits / 8] &= (uint8_t)(0xff00u >> count * c->bits % 8);
 }
 
-void tni_kv_decode(const tni_kv_codec *c, const uint8_t *in, uint64_t count, float *out, bool add)
+void tni_kv_codec_decode(const tni_kv_codec *c, const uint8_t *in, uint64_t count, float *out, bool add)
 {
     const uint32_t bytes = CHUNK * c->bits / 8;
     float more[CHUNK];

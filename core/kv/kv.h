@@ -23,9 +23,10 @@ typedef struct tni_kv_codec {
 tn_status tni_kv_codec_parse(const char *const *params, tni_kv_codec *out);
 uint64_t tni_kv_codec_bytes(const tni_kv_codec *c, uint64_t count); /* of so many elements */
 /* residual += x, then what is sent is taken off it. */
-void tni_kv_encode(const tni_kv_codec *c, const float *x, float *residual, uint64_t count, uint8_t *out);
+void tni_kv_codec_encode(const tni_kv_codec *c, const float *x, float *residual, uint64_t count,
+                         uint8_t *out);
 /* out = what was sent, or with `add` out += it. `in`: tni_kv_codec_bytes(c, count). */
-void tni_kv_decode(const tni_kv_codec *c, const uint8_t *in, uint64_t count, float *out, bool add);
+void tni_kv_codec_decode(const tni_kv_codec *c, const uint8_t *in, uint64_t count, float *out, bool add);
 
 /* ---- optimizer.c: name and numbers --------------------------------------------------------------------- */
 
@@ -42,17 +43,19 @@ uint32_t tni_kv_optimizer_states(const tni_kv_optimizer *o); /* of each paramete
 tn_status tni_kv_optimizer_set(tni_kv_optimizer *o, const char *param, double value);
 
 /* What it keeps of one parameter. Zeros are a valid new one, but for the factors, which are 1. */
-typedef struct tni_kv_slot {
+typedef struct tni_kv_param_slot {
     double lr_mult, wd_mult;
     uint64_t steps;
     tni_array *states[TNI_KV_STATES]; /* made with the first step; of the weight's shape, type and device */
     tni_site *site;
     double rates[3]; /* that the site has: lr, wd, rescale_grad */
-} tni_kv_slot;
-void tni_kv_slot_fini(tni_kv_slot *s);
-tn_status tni_kv_slot_states(const tni_kv_optimizer *o, tni_kv_slot *s, tni_array *weight); /* makes them */
+} tni_kv_param_slot;
+void tni_kv_param_fini(tni_kv_param_slot *s);
+tn_status tni_kv_param_states(const tni_kv_optimizer *o, tni_kv_param_slot *s,
+                              tni_array *weight); /* makes them */
 /* Queues a step of `weight` (dense) by `grad` (dense, or row_sparse: only its rows). */
-tn_status tni_kv_update(const tni_kv_optimizer *o, tni_kv_slot *s, tni_array *weight, tni_array *grad);
+tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight,
+                                tni_array *grad);
 
 /* ---- store.c ------------------------------------------------------------------------------------------- */
 
@@ -68,20 +71,20 @@ typedef struct tni_kv_key {
     tni_array *merged, *landing; /* the sum; before it goes to its device. NULL: not needed so far */
     tni_array **residuals;       /* per position in the list of values; on the host */
     uint32_t residual_count;
-    tni_kv_slot slot;
+    tni_kv_param_slot slot;
     uint64_t mark; /* the call that named it last */
 } tni_kv_key;
 
 /* A type by name; `plugin` NULL: the core serves it. */
-typedef struct tni_kv_type {
+typedef struct tni_kv_store_type {
     const char *name, *plugin;
     bool device; /* sums where the values lie */
-} tni_kv_type;
+} tni_kv_store_type;
 
 /* The public tn_kv is this very struct. */
 typedef struct tn_kv {
     tni_context *ctx;
-    const tni_kv_type *type;
+    const tni_kv_store_type *type;
     tni_map *keys;  /* text, or a number's digits, to tni_kv_key */
     int32_t naming; /* 0: no key yet; else TNI_KV_… */
     uint64_t calls;
@@ -109,7 +112,7 @@ tn_status tni_kv_pull_check(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 tn_status tni_kv_optimizer_take(tni_kv *kv, const char *name, const char *const *params);
 tn_status tni_kv_param(tni_kv *kv, const tn_kv_item *item, const char *param, double value);
 tn_status tni_kv_rows(tni_kv *kv, uint32_t count, const tn_kv_item *items, tni_array **out);
-tn_status tni_kv_state(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array **out);
+tn_status tni_kv_state_of(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array **out);
 
 /* ---- states.c ------------------------------------------------------------------------------------------ */
 

@@ -226,15 +226,15 @@ uint32_t tni_kv_optimizer_states(const tni_kv_optimizer *o)
 
 /* ---- a step ------------------------------------------------------------------------------------------ */
 
-void tni_kv_slot_fini(tni_kv_slot *s)
+void tni_kv_param_fini(tni_kv_param_slot *s)
 {
     for (size_t i = 0; i < TNI_KV_STATES; i++)
         tni_array_release(s->states[i]);
     tni_site_release(s->site);
-    *s = (tni_kv_slot){.lr_mult = 1, .wd_mult = 1};
+    *s = (tni_kv_param_slot){.lr_mult = 1, .wd_mult = 1};
 }
 
-tn_status tni_kv_slot_states(const tni_kv_optimizer *o, tni_kv_slot *s, tni_array *weight)
+tn_status tni_kv_param_states(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight)
 {
     tn_status st = TN_OK;
 
@@ -245,7 +245,7 @@ tn_status tni_kv_slot_states(const tni_kv_optimizer *o, tni_kv_slot *s, tni_arra
 }
 
 /* lr as the operator has it at step `t`, from 1. */
-static double rate_at(const tni_kv_optimizer *o, const tni_kv_slot *s, uint64_t t)
+static double rate_at(const tni_kv_optimizer *o, const tni_kv_param_slot *s, uint64_t t)
 {
     const double lr = o->common[0] * s->lr_mult;
 
@@ -254,7 +254,7 @@ static double rate_at(const tni_kv_optimizer *o, const tni_kv_slot *s, uint64_t 
                : lr;
 }
 
-static tn_status rates_set(const tni_kv_optimizer *o, tni_kv_slot *s)
+static tn_status rates_set(const tni_kv_optimizer *o, tni_kv_param_slot *s)
 {
     const double now[RATES] = {rate_at(o, s, s->steps + 1), o->common[1] * s->wd_mult, o->common[2]};
     tn_status st = TN_OK;
@@ -267,7 +267,8 @@ static tn_status rates_set(const tni_kv_optimizer *o, tni_kv_slot *s)
     return st;
 }
 
-tn_status tni_kv_update(const tni_kv_optimizer *o, tni_kv_slot *s, tni_array *weight, tni_array *grad)
+tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight,
+                                tni_array *grad)
 {
     tni_array *in[2 + TNI_KV_STATES] = {weight, grad}, *out = weight;
     tn_status st;
@@ -278,7 +279,7 @@ tn_status tni_kv_update(const tni_kv_optimizer *o, tni_kv_slot *s, tni_array *we
         for (size_t i = 0; i < RATES; i++)
             s->rates[i] = NAN;
     }
-    if ((st = rates_set(o, s)) || (st = tni_kv_slot_states(o, s, weight)))
+    if ((st = rates_set(o, s)) || (st = tni_kv_param_states(o, s, weight)))
         return st;
     memcpy(in + 2, s->states, sizeof s->states);
     if (!(o->rule->divides && s->rates[0] == 0))

@@ -51,8 +51,8 @@ static void block_code(const sum *s, uint32_t i, uint64_t at, int64_t size)
     float *residual = tni_array_data(s->residuals[i]), *to = tni_array_data(s->into);
     const float *from = tni_array_data(s->values[i]);
 
-    tni_kv_encode(&s->codec, from + at, residual + at, (uint64_t)size, coded);
-    tni_kv_decode(&s->codec, coded, (uint64_t)size, to + at, i > 0);
+    tni_kv_codec_encode(&s->codec, from + at, residual + at, (uint64_t)size, coded);
+    tni_kv_codec_decode(&s->codec, coded, (uint64_t)size, to + at, i > 0);
 }
 
 static tn_status sum_run(void *payload, tni_run *run)

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-tn_status tni_kv_state(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array **out)
+tn_status tni_kv_state_of(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array **out)
 {
     tn_status st;
 
@@ -14,7 +14,7 @@ tn_status tni_kv_state(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array **
     if (index >= tni_kv_optimizer_states(kv->optimizer))
         return tni_error(TN_E_ARG, "state %u of optimizer %s, which has %u", index,
                          tni_kv_optimizer_name(kv->optimizer), tni_kv_optimizer_states(kv->optimizer));
-    if (!(st = tni_kv_slot_states(kv->optimizer, &key->slot, key->value)))
+    if (!(st = tni_kv_param_states(kv->optimizer, &key->slot, key->value)))
         tni_array_retain(*out = key->slot.states[index]);
     return st;
 }
@@ -70,7 +70,7 @@ tn_status tni_kv_save(tni_kv *kv, const char *path)
         for (uint32_t k = 0; k < tni_kv_optimizer_states(kv->optimizer) && !st; k++) {
             tni_array *a = NULL;
 
-            if (!(st = tni_kv_state(kv, key, k, &a)))
+            if (!(st = tni_kv_state_of(kv, key, k, &a)))
                 st = entry_add(p, "state", k, name, a);
             tni_array_release(a);
         }
@@ -115,7 +115,7 @@ static tn_status key_load(tni_kv *kv, const tni_params *p, const char *name, tni
     for (uint32_t k = 0; k < tni_kv_optimizer_states(kv->optimizer) && !st; k++) {
         tni_array *from, *to = NULL;
 
-        if ((st = entry_get(p, "state", k, name, &from)) || (st = tni_kv_state(kv, key, k, &to)))
+        if ((st = entry_get(p, "state", k, name, &from)) || (st = tni_kv_state_of(kv, key, k, &to)))
             break;
         if (from->storage_type != TN_STORAGE_DENSE || !tni_array_has_shape(to, from->ndim, from->shape))
             st = tni_error(TN_E_FORMAT, "state:%u:%.200s is of another shape than the key's value", k, name);

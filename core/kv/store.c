@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const tni_kv_type types[] = {
+static const tni_kv_store_type types[] = {
     {"local", NULL, false},
     {"device", NULL, true},
     {"nccl", "nccl", true},
@@ -31,7 +31,7 @@ tn_status tni_kv_missing(const char *what, const char *plugin)
                             what, plugin);
 }
 
-static tn_status type_find(const char *name, const tni_kv_type **out)
+static tn_status type_find(const char *name, const tni_kv_store_type **out)
 {
     const char *names[TYPES + 1] = {NULL};
     char near[192];
@@ -52,7 +52,7 @@ static tn_status type_find(const char *name, const tni_kv_type **out)
 
 tn_status tni_kv_create(tni_context *c, const char *type, tni_kv **out)
 {
-    const tni_kv_type *t;
+    const tni_kv_store_type *t;
     char what[64];
     tni_kv *kv;
     tn_status st;
@@ -90,7 +90,7 @@ static void key_destroy(tni_kv_key *key)
     tni_array_release(key->value);
     tni_array_release(key->merged);
     tni_array_release(key->landing);
-    tni_kv_slot_fini(&key->slot);
+    tni_kv_param_fini(&key->slot);
     tni_free(key->name);
     tni_free(key);
 }
@@ -242,7 +242,7 @@ static tn_status key_make(tni_kv *kv, const tn_kv_item *item, tni_kv_key **out)
     if (st)
         return st;
     key->number = item->number;
-    key->slot = (tni_kv_slot){.lr_mult = 1, .wd_mult = 1};
+    key->slot = (tni_kv_param_slot){.lr_mult = 1, .wd_mult = 1};
     key->sparse = a->storage_type == TN_STORAGE_ROW_SPARSE;
     if (item->name && !(key->name = tni_strdup(item->name)))
         st = TN_E_NOMEM;
@@ -454,7 +454,7 @@ static tn_status step_apply(const step *s, uint32_t i)
     tni_kv *kv = s->kv;
 
     if (kv->optimizer)
-        return tni_kv_update(kv->optimizer, &key->slot, key->value, s->sums[i]);
+        return tni_kv_optimizer_step(kv->optimizer, &key->slot, key->value, s->sums[i]);
     if (kv->updater) {
         const tn_kv_item id = {.name = key->name, .number = key->number};
 
@@ -678,7 +678,7 @@ tn_status tni_kv_optimizer_take(tni_kv *kv, const char *name, const char *const 
     tni_kv_optimizer_destroy(kv->optimizer);
     kv->optimizer = made;
     while (tni_map_next(kv->keys, &cursor, NULL, &key))
-        tni_kv_slot_fini(&((tni_kv_key *)key)->slot);
+        tni_kv_param_fini(&((tni_kv_key *)key)->slot);
     return TN_OK;
 }
 

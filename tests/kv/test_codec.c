@@ -26,17 +26,17 @@ static void layout(void **state)
 
     (void)state;
     memset(coded, 0xee, sizeof coded);
-    tni_kv_encode(&two, x2, residual, 9, coded);
+    tni_kv_codec_encode(&two, x2, residual, 9, coded);
     assert_memory_equal(coded, want2, 4);
     assert_int_equal(coded[4], 0xee);
     assert_memory_equal(residual, left, sizeof left);
-    tni_kv_decode(&two, coded, 9, out, false);
-    tni_kv_decode(&two, coded, 9, out, true);
+    tni_kv_codec_decode(&two, coded, 9, out, false);
+    tni_kv_codec_decode(&two, coded, 9, out, true);
     for (int i = 0; i < 9; i++)
         assert_true(out[i] == 2 * (x2[i] >= 0.5f ? 0.5f : x2[i] <= -0.5f ? -0.5f : 0));
     memset(residual, 0, sizeof residual);
     memset(coded, 0xee, sizeof coded);
-    tni_kv_encode(&one, x1, residual, 10, coded);
+    tni_kv_codec_encode(&one, x1, residual, 10, coded);
     assert_memory_equal(coded, want1, 4);
     assert_int_equal(coded[4], 0xee);
     assert_true(residual[0] == 0 && residual[1] == 0 && residual[2] == -0.75f && residual[3] == 1 &&
@@ -73,8 +73,8 @@ static void any_length(void **state)
             memcpy(kept, residual, ROOM * sizeof *kept);
             for (uint32_t i = 0; i < count; i++)
                 x[i] = (float)((i * 37 + count) % 64) / 16 - 2;
-            tni_kv_encode(c, x, residual, count, coded);
-            tni_kv_decode(c, coded, count, sum, false);
+            tni_kv_codec_encode(c, x, residual, count, coded);
+            tni_kv_codec_decode(c, coded, count, sum, false);
             for (uint32_t i = 0; i < count; i++) { /* nothing is lost */
                 const float r = kept[i] + x[i], s = sum[i];
 

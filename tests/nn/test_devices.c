@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/runs.h"
+
 #define ROWS 8
 #define STEPS 5
 #define ROOM 256
@@ -162,7 +164,7 @@ static void ways(void **state)
                                              "signum-m", "rmsprop", "rmsprop-c", "ftrl"};
 
     (void)state;
-    for (size_t o = 0; o < sizeof optimizers / sizeof *optimizers; o++) {
+    for (size_t o = 0; o < sizeof optimizers / sizeof *optimizers; o += test_short() ? 5 : 1) {
         static float first[ROOM], other[ROOM];
         const char *two = "device.default=cpu:0,cpu:1";
         const size_t count = trained(two, NULL, optimizers[o], BY_TRAINER, "local", first);
@@ -380,7 +382,7 @@ static void shares(void **state)
 
     (void)state;
     for (int update = 0; update < 2; update++)
-        for (int s = 0; s < 2; s++) {
+        for (int s = test_short() ? update : 0; s < (test_short() ? update + 1 : 2); s++) {
             tn_app *app = nn_open("run.deterministic=threads", "device.default=cpu:0,cpu:1", stores[s],
                                   update ? "kvstore.update=true" : "kvstore.update=false", NULL);
             tn_train *t = tn_train_open(app, .model = "zoo:lenet", .data = "digits", .valid = "none",
@@ -403,7 +405,7 @@ static tn_x doubled(const tn_x *out, const tn_x *labels)
 static void divided(void **state)
 {
     (void)state;
-    for (int own = 0; own < 2; own++) {
+    for (int own = test_short(); own < 2; own++) {
         static float first[LENET_ROOM], out[LENET_ROOM];
         size_t count = 0;
 
