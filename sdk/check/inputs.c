@@ -28,11 +28,13 @@ static void values_range(const char *values, const char *name, double *low, doub
 
 void chk_fill(void *data, int32_t dtype, int64_t count, double low, double high, uint64_t seed)
 {
+    const bool whole = !chk_is_float(dtype);
+
     for (int64_t k = 0; k < count; k++) {
         const double unit = (double)(chk_mix(seed + (uint64_t)k) >> 11) / 9007199254740992.0;
         const double v = low + (high - low) * unit;
 
-        chk_set(data, dtype, k, chk_is_float(dtype) || v >= 0 ? v : v - 0.999);
+        chk_set(data, dtype, k, whole && v < 0 ? v - 0.999 : v);
     }
 }
 

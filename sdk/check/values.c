@@ -59,17 +59,23 @@ static void half_set(char *at, int32_t dtype, double value)
     memcpy(at, &half, sizeof half);
 }
 
+/* Not a number: 0. */
 static void whole_set(void *data, int32_t dtype, int64_t index, double value)
 {
-    const uint64_t bytes = tn_dtype_bytes(dtype);
-    int64_t whole = isfinite(value) && fabs(value) < 9e18 ? (int64_t)value : 0;
+    const int64_t cut = value > -9e18 && value < 9e18 ? (int64_t)value : 0;
+    const int64_t whole = dtype == TN_BOOL ? value != 0 : cut; /* little end first */
+    const uint64_t bits = tn_dtype_bits(dtype);
 
-    if (dtype == TN_BOOL)
-        whole = value != 0;
-    if (tn_dtype_bits(dtype) < 8)
-        tn_packed_set(data, index, (int32_t)(whole & 15));
+    if (bits == 8)
+        memcpy((char *)data + index, &whole, 1);
+    else if (bits == 16)
+        memcpy((char *)data + 2 * index, &whole, 2);
+    else if (bits == 32)
+        memcpy((char *)data + 4 * index, &whole, 4);
+    else if (bits == 64)
+        memcpy((char *)data + 8 * index, &whole, 8);
     else
-        memcpy((char *)data + (uint64_t)index * bytes, &whole, (size_t)bytes); /* little end first */
+        tn_packed_set(data, index, (int32_t)(whole & 15));
 }
 
 void chk_set(void *data, int32_t dtype, int64_t index, double value)
