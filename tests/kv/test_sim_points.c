@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -46,12 +47,13 @@ static uint32_t sweep(uint64_t seed, sim_mode mode, uint32_t role, sim_point how
 
 static void each_point(void **unused)
 {
+    const char *text = getenv("TENON_SEED");
     const uint32_t step = test_short() ? 5 : 1;
-    const uint64_t seeds = test_runs(3);
+    const uint64_t seeds = test_runs(3), first = text ? strtoull(text, NULL, 10) : 11;
     uint32_t all = 0;
 
     (void)unused;
-    for (uint64_t seed = 11; seed < 11 + seeds; seed++)
+    for (uint64_t seed = first; seed < first + seeds; seed++)
         for (uint32_t i = 0; i < 2 * 3 * 3; i++) {
             const sim_mode mode = i % 2 ? SIM_ASYNC : SIM_SYNC;
             const uint32_t points = sweep(seed, mode, i / 2 % 3, (sim_point)(i / 6), step);

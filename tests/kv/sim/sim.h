@@ -47,6 +47,7 @@ typedef struct sim_options {
     int32_t mode;                                  /* -1: by the seed; else a sim_mode */
     bool exactly;                                  /* all of `faults` */
     bool verbose;
+    bool hostile; /* members send what they like, well signed: nothing may crash, hang or grow */
     /* A process ends, or stops, at a point: the `point`th message that it gets or sends (or snapshot that is
      * on its disk). It comes back a little later. 0: none. */
     uint32_t point, point_role, point_rank;

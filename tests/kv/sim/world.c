@@ -131,6 +131,21 @@ static uint64_t delay_of(sim *s, const sim_proc *from, const sim_proc *to)
     return ns + from->slow_ns + to->slow_ns;
 }
 
+/* Any bytes, with checksums that are right. */
+static void forge(sim *s, sim_event *e)
+{
+    for (uint64_t n = 1 + sim_below(s, 4); n > 0; n--) {
+        const uint64_t at = sim_below(s, 2) ? 3 + sim_below(s, 5) : sim_below(s, 56 + e->bytes);
+
+        if (at >= 8 && at < 16) /* the job stays */
+            continue;
+        *(at < 56 ? &e->header[at] : &e->payload[at - 56]) = (uint8_t)sim_random(s);
+    }
+    tni_kv_put(e->header + 48, e->bytes, 8);
+    tni_kv_put(e->header + 56, tni_crc32(0, e->payload, e->bytes), 4);
+    tni_kv_put(e->header + 60, tni_crc32(0, e->header, 60), 4);
+}
+
 static void packet_to(sim *s, const sim_proc *from, const sim_proc *to, const uint8_t *header,
                       const void *payload, uint64_t bytes)
 {
@@ -151,6 +166,8 @@ static void packet_to(sim *s, const sim_proc *from, const sim_proc *to, const ui
         memcpy(e->header, header, TNI_KV_HEADER_BYTES);
         if (bytes)
             memcpy(e->payload, payload, bytes);
+        if (faults && s->o.hostile && sim_chance(s, 100))
+            forge(s, e);
         if (faults && sim_chance(s, s->damage)) {
             const uint64_t at = sim_below(s, bytes + TNI_KV_HEADER_BYTES);
 
