@@ -170,7 +170,7 @@ static void fenced_send(tni_kv_node *n, const tni_kv_header *h)
 /* Rule 1. Scheduler's messages: of its newest incarnation, and what fences this process. */
 static bool admitted(tni_kv_node *n, const tni_kv_header *h)
 {
-    const bool any_data = h->type >= TNI_KV_INIT && h->type <= TNI_KV_SNAPSHOT;
+    const bool of_epoch = h->type >= TNI_KV_INIT && h->type != TNI_KV_REFUSED;
     const tni_kv_member *m;
 
     if ((h->job != n->settings->job && !TNI_KV_BUG(NO_JOB)) || n->fenced)
@@ -191,7 +191,7 @@ static bool admitted(tni_kv_node *n, const tni_kv_header *h)
             fenced_send(n, h);
         return false;
     }
-    return !any_data || h->view >= n->view.epoch_view;
+    return !of_epoch || h->view >= n->view.epoch_view;
 }
 
 static bool entry_handle(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)

@@ -152,13 +152,15 @@ static bool was_void(const tni_kv_store_part *p, uint32_t round)
     return p->version - round < 64 && p->voids >> (p->version - round) & 1u;
 }
 
-/* Smallest count of applied rounds of workers that still push. */
+/* Smallest count of applied rounds of workers that still push. After a server came back a worker may be
+ * further than it knows, so it holds nobody back before it was heard. */
 static uint32_t slowest(const tni_kv_server *s, const tni_kv_store_part *p, uint16_t *who)
 {
     uint32_t least = UINT32_MAX;
 
     for (uint32_t w = 0; w < s->node.settings->workers; w++)
-        if (s->node.view.members[w].state <= TNI_KV_DEAD && p->slots[w].applied < least) {
+        if (s->node.view.members[w].state <= TNI_KV_DEAD && !p->slots[w].unheard &&
+            p->slots[w].applied < least) {
             least = p->slots[w].applied;
             *who = TNI_KV_NODE(TNI_KV_WORKER, w);
         }
@@ -424,6 +426,7 @@ tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     const bool empty = h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN);
     uint64_t expected;
 
+    p->slots[rank_of(h)].unheard = false;
     if (TNI_KV_BUG(ACK_EARLY) && !empty) {
         answer(s, p, h, TNI_KV_APPLIED, 0, 0);
     }
@@ -442,6 +445,7 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     uint16_t who = 0;
     uint32_t count = 1;
 
+    slot->unheard = false;
     if (s->node.settings->async && !(h->flags & TNI_KV_ANY) && h->round > slot->applied) {
         slot->applied = h->round; /* pushed before; a server that went back knows only now */
         waiting_answer(s, p);

@@ -412,7 +412,9 @@ static void recover_check(tni_kv_scheduler *s)
     v->cut = common_step(s);
     v->flags &= ~TNI_KV_ALL_ENDED;
     v->end_round = UINT32_MAX;
-    for (uint32_t i = 0; i < v->workers; i++) {
+    for (uint32_t i = 0; i < v->workers; i++) { /* what they asked for before has failed */
+        s->seats[i].barrier = v->released;
+        s->seats[i].barrier_sequence = s->seats[i].end_sequence = 0;
         v->members[i].last_round = UINT32_MAX;
         if (v->members[i].state == TNI_KV_ENDED)
             v->members[i].state = TNI_KV_ALIVE;
@@ -488,7 +490,7 @@ static void bye_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t ind
 {
     tni_kv_view *v = &s->node.view;
 
-    if (v->flags & TNI_KV_RECOVERING || h->view < v->epoch_view)
+    if (v->flags & TNI_KV_RECOVERING)
         return; /* it has to go back with the others first */
     if (v->members[index].state != TNI_KV_LEFT) {
         v->members[index].state = TNI_KV_LEFT;

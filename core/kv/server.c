@@ -134,6 +134,7 @@ static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uin
         tni_kv_node_answer_failed(&s->node, h, st);
         return st;
     }
+    p->slots[TNI_KV_RANK(h->from)].unheard = false;
     of.round = tni_kv_server_applied(s, h->key, TNI_KV_RANK(h->from));
     tni_kv_node_answer(&s->node, &of, TNI_KV_APPLIED, 0, 0);
     return TN_OK;

@@ -6,11 +6,11 @@
 
 #define TNI_KV_SERVER_PARTS_MAX (1u << 22)
 
-typedef struct tni_kv_slot { /* of a worker, for one part */
-    void *landing;           /* a gradient that waits for those of lower ranks */
-    uint64_t sequence;       /* of the request that waits; 0: none */
-    uint32_t round, applied; /* round that it waits for; async: last applied */
-    bool want, here;         /* want: waits for the value; here: its gradient of this round has come */
+typedef struct tni_kv_slot {  /* of a worker, for one part */
+    void *landing;            /* a gradient that waits for those of lower ranks */
+    uint64_t sequence;        /* of the request that waits; 0: none */
+    uint32_t round, applied;  /* round that it waits for; async: last applied */
+    bool want, here, unheard; /* wants the value; its gradient is here; async: since the server came back */
     uint8_t priority;
 } tni_kv_slot;
 

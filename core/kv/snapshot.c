@@ -65,6 +65,8 @@ static tn_status part_read(tni_kv_server *s, tni_kv_reader *r)
     p->breaker = breaker;
     for (uint32_t w = 0; w < workers; w++)
         p->slots[w].applied = TNI_KV_BUG(DEDUP_LOST) ? 0 : (uint32_t)tni_kv_get(applied + 4ull * w, 4);
+    for (uint32_t w = 0; w < workers; w++)
+        p->slots[w].unheard = true;
     memcpy(p->value, value, bytes);
     return TN_OK;
 }

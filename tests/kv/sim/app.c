@@ -292,7 +292,10 @@ static void advance(sim *s, sim_proc *p)
         pull_ask(s, p, SIM_FINAL);
         break;
     case SIM_FINAL: /* nobody leaves before all have their values */
-        control_ask(s, p, TNI_KV_DO_BARRIER, 0, SIM_LAST);
+        if (s->hurry)
+            control_ask(s, p, TNI_KV_DO_BYE, 0, SIM_BYE);
+        else
+            control_ask(s, p, TNI_KV_DO_BARRIER, 0, SIM_LAST);
         break;
     case SIM_LAST:
         control_ask(s, p, TNI_KV_DO_BYE, 0, SIM_BYE);
@@ -326,7 +329,12 @@ void sim_app_step(sim *s, sim_proc *p)
 
 void sim_app_check(sim *s, sim_proc *p)
 {
+    const uint32_t excuses = SIM_LOSS | SIM_DAMAGE | SIM_CUT | SIM_PAUSE | SIM_SLOW | SIM_KILL_SCHEDULER;
     const sim_app *a = p->app;
+
+    if (!tni_kv_worker_view(p->worker)->number && s->now > p->begun_ns + 3 * SIM_S &&
+        !(s->faults & excuses) && !s->o.point)
+        sim_violation(s, "I8: worker %u has no rank after 3 s", p->rank);
 
     for (uint32_t k = 0; k <= s->o.keys; k++)
         if (a->asked_ns[k] && s->now - a->asked_ns[k] > s->settings.timeout_ns + 3 * SIM_S &&

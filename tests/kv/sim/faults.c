@@ -75,7 +75,9 @@ static void job_plan(sim *s)
     for (uint32_t w = 0; s->settings.uneven == TNI_KV_DROP && w < s->settings.workers && w < 300; w++)
         s->last_round[w] = s->mode == SIM_SYNC ? s->last_round[w] : least;
     s->save_every = s->mode <= SIM_ASYNC ? (uint32_t)sim_below(s, 4) : 0;
+    s->save_every = s->o.save ? s->o.save : s->save_every;
     s->apart = sim_below(s, 2);
+    s->hurry = sim_below(s, 2) && !(s->faults & (SIM_KILL_WORKER | SIM_KILL_SERVER | SIM_PAUSE | SIM_CUT));
     s->break_worker = (uint32_t)sim_below(s, s->settings.workers);
     s->break_step = 1 + (uint32_t)sim_below(s, s->o.rounds);
 }

@@ -8,6 +8,7 @@
 #define SIM_ROUNDS_MAX 32u
 #define SIM_PARTS_MAX 16u
 #define SIM_ELEMENTS_MAX 320u
+#define SIM_DISK_TYPE 0u    /* in place of a message's type: a snapshot is on the disk */
 #define SIM_PROCS_EXTRA 64u /* processes that come after others */
 
 typedef struct sim sim;
@@ -55,15 +56,16 @@ typedef struct sim_app { /* a worker's program */
 typedef struct sim_proc {
     sim *world;
     uint32_t role, rank, index;
-    uint64_t birth, tick_ns, slow_ns, resume_ns; /* resume: paused until then */
-    uint32_t side;                               /* of a cut */
-    uint16_t id;                                 /* as far as known */
-    bool alive, gone;                            /* gone: ended by itself */
+    uint64_t birth, begun_ns, tick_ns, slow_ns, resume_ns; /* resume: paused until then */
+    uint32_t side;                                         /* of a cut */
+    uint16_t id;                                           /* as far as known */
+    bool alive, gone;                                      /* gone: ended by itself */
+    bool dying;                                            /* killed within a call: sends nothing more */
+    uint64_t received, sent;
     tni_kv_scheduler *scheduler;
     tni_kv_server *server;
     tni_kv_worker *worker;
     sim_app *app;
-    void *held; /* packets that came while it was paused */
 } sim_proc;
 
 typedef struct sim_event sim_event;
@@ -87,8 +89,8 @@ struct sim {
     float reference[SIM_KEYS_MAX][SIM_ELEMENTS_MAX]; /* scratch */
     uint64_t seen[SIM_KEYS_MAX][SIM_ROUNDS_MAX + 2];
     uint32_t break_worker, break_step;
-    bool came[300];                                          /* to the first barrier */
-    bool apart;                                              /* push and pull are two requests */
+    bool came[300];    /* to the first barrier */
+    bool apart, hurry; /* push and pull are two requests; workers leave without a barrier */
     bool broke, cut, violated, killed, voided[SIM_KEYS_MAX]; /* voided: in the step that was broken */
     uint16_t victim;
     uint64_t victim_ns;

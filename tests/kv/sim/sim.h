@@ -34,13 +34,24 @@
 #define SIM_BREAK 2048u /* a step fails on a worker */
 #define SIM_ALL_FAULTS 4095u
 
+typedef enum sim_point {
+    SIM_AT_RECEIVE, /* killed before it sees the message */
+    SIM_AT_SEND,    /* killed while it sends: this one and what follows is not sent */
+    SIM_STOP        /* stopped for longer than the dead time before it sees the message */
+} sim_point;
+
 typedef struct sim_options {
     uint64_t seed;
-    uint32_t workers, servers, keys, rounds; /* 0: by the seed */
-    uint32_t faults;                         /* of these, some, by the seed */
-    int32_t mode;                            /* -1: by the seed; else a sim_mode */
-    bool exactly;                            /* all of `faults` */
+    uint32_t workers, servers, keys, rounds, save; /* 0: by the seed; save: steps between snapshots */
+    uint32_t faults;                               /* of these, some, by the seed */
+    int32_t mode;                                  /* -1: by the seed; else a sim_mode */
+    bool exactly;                                  /* all of `faults` */
     bool verbose;
+    bool hostile; /* members send what they like, well signed: nothing may crash, hang or grow */
+    /* A process ends, or stops, at a point: the `point`th message that it gets or sends (or snapshot that is
+     * on its disk). It comes back a little later. 0: none. */
+    uint32_t point, point_role, point_rank;
+    sim_point how;
 } sim_options;
 
 typedef enum sim_mode {
@@ -55,7 +66,9 @@ typedef enum sim_mode {
 typedef struct sim_result {
     char violation[512]; /* "": none */
     uint64_t messages, events, time_ns, faults, batches;
-    uint32_t rollbacks, voids, rejoins;
+    uint32_t rejoins;
+    bool reached;       /* the point */
+    uint8_t point_type; /* of its message */
 } sim_result;
 
 /* False: an invariant does not hold. */

@@ -131,6 +131,21 @@ static uint64_t delay_of(sim *s, const sim_proc *from, const sim_proc *to)
     return ns + from->slow_ns + to->slow_ns;
 }
 
+/* Any bytes, with checksums that are right. */
+static void forge(sim *s, sim_event *e)
+{
+    for (uint64_t n = 1 + sim_below(s, 4); n > 0; n--) {
+        const uint64_t at = sim_below(s, 2) ? 3 + sim_below(s, 5) : sim_below(s, 56 + e->bytes);
+
+        if (at >= 8 && at < 16) /* the job stays */
+            continue;
+        *(at < 56 ? &e->header[at] : &e->payload[at - 56]) = (uint8_t)sim_random(s);
+    }
+    tni_kv_put(e->header + 48, e->bytes, 8);
+    tni_kv_put(e->header + 56, tni_crc32(0, e->payload, e->bytes), 4);
+    tni_kv_put(e->header + 60, tni_crc32(0, e->header, 60), 4);
+}
+
 static void packet_to(sim *s, const sim_proc *from, const sim_proc *to, const uint8_t *header,
                       const void *payload, uint64_t bytes)
 {
@@ -151,6 +166,8 @@ static void packet_to(sim *s, const sim_proc *from, const sim_proc *to, const ui
         memcpy(e->header, header, TNI_KV_HEADER_BYTES);
         if (bytes)
             memcpy(e->payload, payload, bytes);
+        if (faults && s->o.hostile && sim_chance(s, 100))
+            forge(s, e);
         if (faults && sim_chance(s, s->damage)) {
             const uint64_t at = sim_below(s, bytes + TNI_KV_HEADER_BYTES);
 
@@ -165,6 +182,23 @@ static uint16_t id_of(const sim_proc *p)
     return p->role == TNI_KV_SCHEDULER ? 0 : TNI_KV_NODE(p->role, p->rank);
 }
 
+/* True: this is the message at which the process ends or stops. */
+static bool sim_point_met(sim *s, sim_proc *p, sim_point how, uint8_t type)
+{
+    const bool sends = how == SIM_AT_SEND;
+
+    if (!s->o.point || s->result->reached || p->role != s->o.point_role || p->rank != s->o.point_rank ||
+        sends != (s->o.how == SIM_AT_SEND) || ++*(sends ? &p->sent : &p->received) != s->o.point)
+        return false;
+    s->result->reached = true;
+    s->result->point_type = type;
+    s->killed = s->killed || p->role == TNI_KV_SERVER;
+    s->faults_end_ns = s->now + 16 * SIM_S;
+    s->deadline_ns = s->faults_end_ns + 140 * SIM_S;
+    sim_say(s, "point %u: type %u", s->o.point, type);
+    return true;
+}
+
 /* To each process that had this number: one that was replaced hears too. */
 static void sim_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
                      uint64_t bytes, uint32_t priority)
@@ -177,6 +211,10 @@ static void sim_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_
         role == TNI_KV_SCHEDULER ? 0 : 1 + rank + (role == TNI_KV_WORKER ? s->settings.servers : 0);
 
     (void)priority;
+    if (sim_point_met(s, from, SIM_AT_SEND, header[3]))
+        from->dying = true;
+    if (from->dying)
+        return;
     s->result->messages++;
     s->result->batches += header[3] == TNI_KV_BATCH;
     if (to != TNI_KV_UNKNOWN && base < s->base_count && s->procs[base].alive)
@@ -256,10 +294,17 @@ static tn_status snapshot_read(void *arg, uint64_t step, const void **text, uint
     return tni_error(TN_E_IO, "no snapshot of step %llu", (unsigned long long)step);
 }
 
+static void point_do(sim *s, sim_proc *p);
+static bool sim_point_met(sim *s, sim_proc *p, sim_point how, uint8_t type);
+
 static void snapshot_saved(sim *s, sim_proc *p, uint64_t step)
 {
     sim_disk *d = &s->disks[1 + p->rank];
 
+    if (p->alive && p->server && sim_point_met(s, p, SIM_AT_RECEIVE, SIM_DISK_TYPE)) {
+        point_do(s, p);
+        return;
+    }
     if (!p->alive || !p->server || d->blobs[2].step != step || p != sim_server(s, p->rank))
         return;
     if (d->blobs[0].step == step) { /* again, after going back */
@@ -287,10 +332,10 @@ void sim_wake(sim *s, sim_proc *p, uint64_t at)
 {
     sim_event *e;
 
+    if (at <= s->now)
+        at = s->now + SIM_MS; /* of an error that is switched on */
     if (at == TNI_KV_NEVER || at >= p->tick_ns)
         return;
-    if (at < s->now)
-        at = s->now + SIM_MS; /* of an error that is switched on */
     e = sim_event_add(s, SIM_TICK, at, 0);
     if (!e)
         return;
@@ -354,6 +399,7 @@ tn_status sim_proc_start(sim *s, uint32_t role, uint32_t rank, sim_proc **out)
                     .rank = rank,
                     .index = s->proc_count,
                     .birth = start.birth,
+                    .begun_ns = s->now,
                     .tick_ns = TNI_KV_NEVER,
                     .alive = true};
     s->proc_count++;
@@ -410,6 +456,22 @@ static void proc_look(sim *s, sim_proc *p)
         sim_replace(s, p);
 }
 
+static void point_do(sim *s, sim_proc *p)
+{
+    sim_event *e;
+
+    if (s->o.how == SIM_STOP) {
+        p->resume_ns = s->now + 12 * SIM_S;
+        return;
+    }
+    e = sim_event_add(s, SIM_RESTART, s->now + 200 * SIM_MS, 0);
+    if (e) {
+        e->what = p->role;
+        e->arg = p->rank;
+    }
+    sim_proc_kill(s, p);
+}
+
 static void deliver(sim *s, sim_event *e)
 {
     sim_proc *p = &s->procs[e->proc];
@@ -417,7 +479,11 @@ static void deliver(sim *s, sim_event *e)
 
     if (!p->alive || p->birth != e->arg || p->gone)
         return;
-    if (s->faults & SIM_STALE && s->now < s->faults_end_ns && sim_chance(s, 20))
+    if (sim_point_met(s, p, SIM_AT_RECEIVE, e->header[3])) {
+        point_do(s, p);
+        return;
+    }
+    if (s->faults & SIM_STALE && s->now < s->faults_end_ns && sim_chance(s, 60))
         stale_send(s, p, e);
     if (s->o.verbose && e->header[3] != TNI_KV_BEAT)
         sim_say(s, "%s %u gets type %u from %04x round %u key %llx seq %llx what %u", roles[p->role], p->rank,
@@ -527,6 +593,8 @@ static void loop(sim *s)
                 snapshot_saved(s, &s->procs[e->proc], e->arg);
             else
                 sim_fault(s, e);
+            if (e->kind <= SIM_TICK && s->procs[e->proc].dying && s->procs[e->proc].alive)
+                point_do(s, &s->procs[e->proc]);
         }
         event_free(s, e);
         if (s->now > s->deadline_ns) {
