@@ -93,6 +93,25 @@ typedef struct tn_records_options {
  * (n, label_width). Shares as tn_record_open() cuts. @since 0.1 */
 TN_API tn_data *tn_data_from_records_(tn_app *app, const char *path, const tn_records_options *options);
 
+typedef struct tn_records tn_records; /* records of a RecordIO file by their number */
+
+/**
+ * A RecordIO file and its index, as gluon.data's RecordFileDataset: for a loader's samples.
+ * @param index NULL: `path` with .idx in the place of its extension
+ * @since 0.1
+ */
+TN_API tn_records *tn_records_open(tn_app *app, const char *path, const char *index);
+/** Records of the index. @since 0.1 */
+TN_API int64_t tn_records_count(const tn_records *records);
+/**
+ * Record `number`, from 0, in the order of the index, as a uint8 array (bytes), yours; tn_record_unpack()
+ * takes it apart. @return TN_E_ARG: something is NULL, or there is no such record · TN_E_IO · TN_E_FORMAT:
+ * no record begins there
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_records_read(tn_records *records, int64_t number, tn_array **out);
+
 /* ---- orders of samples, and threads that make batches of them ---- */
 
 typedef struct tn_sampler tn_sampler; /* numbers of samples, in batches */
