@@ -338,8 +338,9 @@ static tn_status dot_any_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static tn_status right_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    if (node->in[0]->ndim != 2 || node->attrs[TN_dot_transpose_a] || node->attrs[TN_dot_transpose_b])
-        return tn_fail(err, TN_E_UNSUPPORTED, "of matrices that are not transposed");
+    if (node->in[1]->storage != TN_STORAGE_CSR || node->in[0]->ndim != 2 ||
+        node->attrs[TN_dot_transpose_a] || node->attrs[TN_dot_transpose_b])
+        return tn_fail(err, TN_E_UNSUPPORTED, "of a dense and a csr matrix that are not transposed");
     return storage_prepare(plugin, node, plan, err);
 }
 

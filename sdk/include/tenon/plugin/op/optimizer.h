@@ -207,7 +207,7 @@ TN_ATTRS(multi_lamb_update);
 TN_ATTRS(multi_sum_sq);
 
 #define TN_INIT_ROW(X, op)                                                                                   \
-    X(op, BOOL, init_output, "1", TN_ANY, "1 at first; else an array that is given keeps its value or gets 0")
+    X(op, BOOL, init_output, "1", TN_ANY, "1 at first; else a given array keeps its value or gets 0")
 
 #define TN_all_finite_ATTRS(X) TN_INIT_ROW(X, all_finite)
 TN_ATTRS(all_finite);
