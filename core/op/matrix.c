@@ -66,18 +66,12 @@ static void batch_dot_cost(const tn_infer *i, tn_cost *c)
     products_cost(i, c, 2);
 }
 
-/* Of a csr matrix and a dense one: dense; of its transpose: row_sparse, unless a dense one is asked for; of a
- * dense one and a csr matrix: csr. */
+/* Of a csr matrix and a dense one: dense; of its transpose: row_sparse, unless a dense one is asked for. */
 static tn_status dot_storage(tn_infer *i)
 {
     const bool back = tni_attr_bool(i->attrs, TN_dot_transpose_a);
     const bool dense = tn_value_int(i->attrs[TN_dot_forward_stype]) == TN_dot_forward_stype_default;
 
-    if (i->in_storage[0] == TN_STORAGE_DENSE && i->in_storage[1] == TN_STORAGE_CSR && !back &&
-        !tni_attr_bool(i->attrs, TN_dot_transpose_b)) {
-        i->out_storage[0] = TN_STORAGE_CSR;
-        return TN_OK;
-    }
     if (i->in_storage[0] > TN_STORAGE_DENSE || i->in_storage[1] > TN_STORAGE_DENSE) {
         if (i->in_storage[0] != TN_STORAGE_CSR || i->in_storage[1] == TN_STORAGE_CSR ||
             tni_attr_bool(i->attrs, TN_dot_transpose_b))

@@ -336,48 +336,6 @@ static tn_status dot_any_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return x->attrs[TN_dot_transpose_a] ? dot_back_run(plan, x, err) : dot_run(plan, x, err);
 }
 
-static tn_status right_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    if (node->in[1]->storage != TN_STORAGE_CSR || node->in[0]->ndim != 2 ||
-        node->attrs[TN_dot_transpose_a] || node->attrs[TN_dot_transpose_b])
-        return tn_fail(err, TN_E_UNSUPPORTED, "of a dense and a csr matrix that are not transposed");
-    return storage_prepare(plugin, node, plan, err);
-}
-
-/* Each row stores the columns that the csr matrix has something in, as MXNet's does. */
-static tn_status right_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const tn_tensor *lhs = x->in[0], *rhs = x->in[1], *y;
-    const int64_t rows = lhs->shape[0], columns = rhs->shape[1], count = rhs->aux[1]->shape[0];
-    int64_t *at = NULL, stored = 0, all;
-    tn_status st = scratch(x, columns, sizeof *at, &at, err);
-
-    (void)plan;
-    for (int64_t k = 0; !st && k < count; k++)
-        at[place(rhs->aux[1], k)] = 1;
-    for (int64_t c = 0; !st && c < columns; c++)
-        stored += at[c];
-    if (!st && __builtin_mul_overflow(rows, stored, &all))
-        st = tn_fail(err, TN_E_NOMEM, "more products than any memory holds");
-    if (st || (st = x->ops->resize_sparse(x->call, 0, all, &y, err)))
-        return st;
-    for (int64_t r = 0; r <= rows; r++)
-        ((int64_t *)y->aux[0]->data)[r] = r * stored;
-    for (int64_t c = 0, k = 0; rows && c < columns; c++)
-        if (at[c]) {
-            at[c] = k;
-            ((int64_t *)y->aux[1]->data)[k++] = c;
-        }
-    for (int64_t i = stored; i < all; i++)
-        ((int64_t *)y->aux[1]->data)[i] = ((int64_t *)y->aux[1]->data)[i - stored];
-    zero(y, (uint64_t)all * tn_dtype_bytes(y->dtype));
-    if (lhs->dtype == TN_F32)
-        dense_csr_f32(lhs->data, rows, rhs, at, stored, y->data);
-    else
-        dense_csr_f64(lhs->data, rows, rhs, at, stored, y->data);
-    return TN_OK;
-}
-
 /* ---- sum, mean ----------------------------------------------------------------------------------------- */
 
 static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -508,8 +466,6 @@ static const char *const retain_types[] = {"data:row_sparse," TNCPU_ALL, "indice
                                            "output:row_sparse,=data", NULL};
 static const char *const dot_types[] = {"lhs:csr,f32,f64", "rhs:=lhs", "output:dense,row_sparse,=lhs", NULL};
 
-static const char *const right_types[] = {"lhs:f32,f64", "rhs:csr,=lhs", "output:csr,=lhs", NULL};
-
 static const char *const sum_types[] = {"data:csr,f32,f64,f16,bf16,u8,i8,i32", "output:=data", NULL};
 static const char *const slice_types[] = {"data:csr," TNCPU_ALL, "output:csr,=data", NULL};
 
@@ -518,8 +474,6 @@ const tn_kernel *const tncpu_family_storage[] = {
     TNCPU_ROW("_sparse_retain", retain_types, TN_KERNEL_EMPTY_OK, storage_prepare, retain_run),
     &(const tn_kernel)TNCPU_KERNEL_NAMED("dot", "csr", dot_types, TN_KERNEL_EMPTY_OK, dot_prepare,
                                          dot_any_run),
-    &(const tn_kernel)TNCPU_KERNEL_NAMED("dot", "right", right_types, TN_KERNEL_EMPTY_OK, right_prepare,
-                                         right_run),
     &(const tn_kernel)TNCPU_KERNEL_NAMED("sum", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, sum_run),
     &(const tn_kernel)TNCPU_KERNEL_NAMED("mean", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, mean_run),
     &(const tn_kernel)TNCPU_KERNEL_NAMED("slice", "csr", slice_types, TN_KERNEL_EMPTY_OK, slice_prepare,
