@@ -321,7 +321,8 @@ static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 }
 
 /* Of float16 and bfloat16: added in float32, rounded once. */
-static tn_status add_short(const tn_exec *x, const lookup *l, const int64_t *at, const tn_tensor *y, tn_err *err)
+static tn_status add_short(const tn_exec *x, const lookup *l, const int64_t *at, const tn_tensor *y,
+                           tn_err *err)
 {
     const uint64_t all = (uint64_t)(l->size * l->inner);
     double part[COLUMNS];
