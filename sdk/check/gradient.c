@@ -367,8 +367,8 @@ static const struct {
     {"output_mean_var=True",
      "LayerNorm GroupNorm BatchNorm _contrib_BatchNormWithReLU _contrib_SyncBatchNorm"},
     {"returned=True", "_npi_average"},
-    /* where places of scatter_nd repeat, the last value stays, and MXNet gives all of them a gradient; a penalty's
-     * is added to that of IdentityAttachKLSparseReg */
+    /* where places of scatter_nd repeat, the last value stays, and MXNet gives all of them a gradient; a
+     * penalty's is added to that of IdentityAttachKLSparseReg */
     {"", "BlockGrad _contrib_round_ste _contrib_sign_ste _contrib_gradientmultiplier scatter_nd "
          "IdentityAttachKLSparseReg"},
     /* zeros */
