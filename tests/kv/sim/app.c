@@ -90,7 +90,8 @@ static void failed(sim *s, sim_proc *p, tn_status st)
 
     (void)tni_kv_worker_cut(p->worker, &epochs);
     sim_say(s, "worker %u: status %d: %s", p->rank, st, tni_error_message());
-    if (st == TN_E_PEER || (st == TN_E_TIMEOUT && s->mode == SIM_HANG)) {
+    s->closed = s->closed || (st == TN_E_PEER && strstr(tni_error_message(), "values are gone"));
+    if (st == TN_E_PEER || (st == TN_E_TIMEOUT && (s->mode == SIM_HANG || s->closed))) {
         if (a->status)
             return;
         a->status = st;

@@ -192,8 +192,8 @@ void sim_replace(sim *s, sim_proc *p)
     const bool last = newest(s, p->role, p->rank) == p;
 
     p->gone = true;
-    if (s->mode >= SIM_FAIL || sim_scheduler_gone(s) || strstr(tni_error_message(), "has ended") ||
-        strstr(tni_error_message(), "has left"))
+    if (s->mode >= SIM_FAIL || s->closed || sim_scheduler_gone(s) ||
+        strstr(tni_error_message(), "has ended") || strstr(tni_error_message(), "has left"))
         return;
     s->result->rejoins++;
     if (p->role == TNI_KV_SERVER)

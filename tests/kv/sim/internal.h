@@ -93,7 +93,8 @@ struct sim {
     uint64_t seen[SIM_KEYS_MAX][SIM_ROUNDS_MAX + 2];
     uint32_t break_worker, break_step;
     bool came[SIM_WORKERS_MAX]; /* to the first barrier */
-    bool apart, hurry;          /* push and pull are two requests; workers leave without a barrier */
+    bool closed;       /* a worker had left when a server was lost: the others end with an error, by name */
+    bool apart, hurry; /* push and pull are two requests; workers leave without a barrier */
     bool broke, cut, violated, killed, voided[SIM_KEYS_MAX]; /* voided: in the step that was broken */
     uint16_t victim;
     uint64_t victim_ns;
