@@ -91,7 +91,8 @@ static void failed(sim *s, sim_proc *p, tn_status st)
     (void)tni_kv_worker_cut(p->worker, &epochs);
     sim_say(s, "worker %u: status %d: %s", p->rank, st, tni_error_message());
     s->closed = s->closed || (st == TN_E_PEER && strstr(tni_error_message(), "values are gone"));
-    if (st == TN_E_PEER || (st == TN_E_TIMEOUT && (s->mode == SIM_HANG || s->closed))) {
+    if (st == TN_E_PEER ||
+        (st == TN_E_TIMEOUT && (s->mode == SIM_HANG || s->closed || sim_scheduler_gone(s)))) {
         if (a->status)
             return;
         a->status = st;
