@@ -561,9 +561,9 @@ static tn_status backward_data(tndnn_maker *m, backward *b)
     tndnn_md dy, weight, dx;
     tndnn_place at[3];
     dnnl_primitive_desc_t pd = NULL;
-    tn_status st = tndnn_wino_gradient(m, &b->g.output, &b->g.data);
+    tn_status st = ways_try(m, &b->g, data_make, b->hint, &pd);
 
-    if (st != TN_E_UNSUPPORTED || (st = ways_try(m, &b->g, data_make, b->hint, &pd)))
+    if (st)
         return st;
     dy = *tndnn_query(pd, dnnl_query_diff_dst_md, 0);
     weight = *tndnn_query(pd, dnnl_query_weights_md, 0);

@@ -222,8 +222,6 @@ tn_status tndnn_addend(tndnn_maker *m, uint32_t in, const tndnn_md *dense, const
  * node, or the library is faster, unless `all`. */
 tn_status tndnn_wino_prepare(tndnn_plugin *plugin, const tn_node *node, tn_plan *plan,
                              const tndnn_following *f, bool all, tn_err *err);
-/* The gradient of the data in front of all steps; TN_E_UNSUPPORTED as above, and nothing was bound. */
-tn_status tndnn_wino_gradient(tndnn_maker *m, const tndnn_md *dy, const tndnn_md *dx);
 tn_status tndnn_wino_reorder(tndnn_plugin *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
 
 #define TNDNN_KERNEL(op_, rank_, isa_, types_, prepare_)                                                     \

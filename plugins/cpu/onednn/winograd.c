@@ -5,7 +5,6 @@
  * it there once. Bits of this form do not depend on the number of threads.
  */
 #include <math.h>
-#include <omp.h>
 
 #include "onednn.h"
 #include "winograd.h"
@@ -15,7 +14,6 @@
 #define NS_PER_FLOP 0.0105 /* of products, the library's too */
 #define NS_PER_FLOAT 0.3   /* of transformed data and of products */
 #define NS_PER_WEIGHT 0.2  /* float of the weight: it is read once */
-#define NS_PER_MADE 0.8    /* the same, made in each run */
 #define NS_PER_MORE 0.3    /* of the 20 floats that the weight has more with side 4 than with side 2 */
 #define AHEAD 0.95         /* of the library's time, or that serves */
 
@@ -78,9 +76,8 @@ static tn_status weight_run(const tn_plan *plan, const tn_exec *x, const void *o
 {
     const order *to = &((const kept *)of)->order;
 
-    const tndnn_wino_form form = {to->side, to->filters, to->channels, false};
-
-    tndnn_wino_weight(&form, x->in[0]->data, x->out[0]->data, tncpu_run_threads(plan, x));
+    tndnn_wino_weight(to->side, to->filters, to->channels, x->in[0]->data, x->out[0]->data,
+                      tncpu_run_threads(plan, x));
     return TN_OK;
 }
 
@@ -114,13 +111,13 @@ static void tiles_cut(tndnn_wino *w, int64_t side)
     w->tiles = w->batch * w->high * w->wide;
 }
 
-static double winograd_ns(const tndnn_wino *w, double weight_ns)
+static double winograd_ns(const tndnn_wino *w)
 {
     const double products = (double)w->channels * (double)w->filters,
                  floats = (double)(w->channels + w->filters),
                  tile_ns = 2 * NS_PER_FLOP * products + NS_PER_FLOAT * floats;
 
-    return (double)tndnn_wino_elements(w->side) * ((double)w->tiles * tile_ns + weight_ns * products);
+    return (double)tndnn_wino_elements(w->side) * ((double)w->tiles * tile_ns + NS_PER_WEIGHT * products);
 }
 
 static double direct_ns(const tndnn_wino *w)
@@ -131,17 +128,15 @@ static double direct_ns(const tndnn_wino *w)
 }
 
 /* Cuts into tiles of the side that is worth its memory; nanoseconds. */
-static double side_choose(tndnn_wino *w, bool weight_stays)
+static double side_choose(tndnn_wino *w)
 {
-    const double weight_ns = NS_PER_WEIGHT + (weight_stays ? 0 : NS_PER_MADE),
-                 more = NS_PER_MORE * 20 * (double)w->channels * (double)w->filters;
     double small, large;
 
     tiles_cut(w, 2);
-    small = winograd_ns(w, weight_ns);
+    small = winograd_ns(w);
     tiles_cut(w, 4);
-    large = winograd_ns(w, weight_ns);
-    if (small < large + more) {
+    large = winograd_ns(w);
+    if (small < large + NS_PER_MORE * 20 * (double)w->channels * (double)w->filters) {
         tiles_cut(w, 2);
         large = small;
     }
@@ -157,61 +152,54 @@ static int64_t block_of(const tndnn_wino *w)
     return tncpu_min(w->tiles, w->side == 4 ? tiles : 2 * tiles);
 }
 
-/* The tensors of a convolution; of the data's gradient: dy, the weight, dx. */
-typedef struct layer {
-    const tn_tensor *data, *weight, *output;
-    bool gradient;
-} layer;
-
-static bool window_fits(const tn_node *node, const layer *l)
+static bool window_fits(const tn_node *node)
 {
     const tn_value *a = node->attrs;
+    const int64_t layout = tn_attrs_int(a, TN_Convolution_layout);
 
-    if (l->data->ndim != 4 || tn_attrs_int(a, TN_Convolution_layout) == TN_Convolution_layout_NHWC ||
+    if (node->in[0]->ndim != 4 || layout == TN_Convolution_layout_NHWC ||
         tn_attrs_int(a, TN_Convolution_num_group) != 1)
         return false;
     for (int k = 0; k < 2; k++)
-        if (l->weight->shape[2 + k] != 3 || tn_attrs_tuple_at(a, TN_Convolution_stride, k, 1) != 1 ||
-            tn_attrs_tuple_at(a, TN_Convolution_dilate, k, 1) != 1 ||
-            (l->gradient && tn_attrs_tuple_at(a, TN_Convolution_pad, k, 0) > 2))
+        if (node->in[1]->shape[2 + k] != 3 || tn_attrs_tuple_at(a, TN_Convolution_stride, k, 1) != 1 ||
+            tn_attrs_tuple_at(a, TN_Convolution_dilate, k, 1) != 1)
             return false;
     return true;
 }
 
-static void geometry_read(const tn_node *node, const layer *l, tndnn_wino *w)
+static void geometry_read(const tn_node *node, tndnn_wino *w)
 {
-    const int64_t *data = l->data->shape, *output = l->output->shape;
+    const int64_t *data = node->in[0]->shape, *output = node->out[0]->shape;
 
     *w = (tndnn_wino){.batch = data[0], .channels = data[1], .filters = output[1]};
     for (int k = 0; k < 2; k++) {
-        const int64_t pad = tn_attrs_tuple_at(node->attrs, TN_Convolution_pad, k, 0);
-
         w->in[k] = data[2 + k];
         w->out[k] = output[2 + k];
-        w->pad[k] = l->gradient ? 2 - pad : pad;
+        w->pad[k] = tn_attrs_tuple_at(node->attrs, TN_Convolution_pad, k, 0);
     }
 }
 
-static bool serves(const tn_node *node, const layer *l)
+static bool serves(const tn_node *node)
 {
-    return node->flags & TN_NODE_LAYOUTS && !(node->flags & TN_NODE_THREAD_INVARIANT) &&
-           !tndnn_out_of_range(l->data) && !tndnn_out_of_range(l->weight) && !tndnn_out_of_range(l->output) &&
-           window_fits(node, l) && l->data->shape[1] % TNDNN_WINO_BLOCK == 0 &&
-           l->output->shape[1] % TNDNN_WINO_BLOCK == 0;
-}
-
-static bool orders_make(const layer *l, tndnn_md *data, tndnn_md *output)
-{
-    return __builtin_cpu_supports("fma") && tndnn_md_blocks_8(data, l->data->shape) &&
-           tndnn_md_blocks_8(output, l->output->shape);
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (tndnn_out_of_range(node->in[i]))
+            return false;
+    return !(node->flags & TN_NODE_THREAD_INVARIANT) && !tndnn_out_of_range(node->out[0]) &&
+           tndnn_weight_stays(node) && window_fits(node) && node->in[0]->shape[1] % TNDNN_WINO_BLOCK == 0 &&
+           node->out[0]->shape[1] % TNDNN_WINO_BLOCK == 0;
 }
 
 /* ---- plans --------------------------------------------------------------------------------------------- */
 
-static void layouts_ask(tn_plan *plan, kept *k, const tndnn_md *data, const tndnn_md *output)
+static tn_status layouts_ask(const tn_node *node, tn_plan *plan, kept *k, tn_err *err)
 {
-    tndnn_layout_make(&k->data, data);
-    tndnn_layout_make(&k->output, output);
+    tndnn_md data, output;
+
+    if (!__builtin_cpu_supports("fma") || !tndnn_md_blocks_8(&data, node->in[0]->shape) ||
+        !tndnn_md_blocks_8(&output, node->out[0]->shape))
+        return tn_fail(err, TN_E_UNSUPPORTED, "Winograd's form is for AVX2 without AVX-512");
+    tndnn_layout_make(&k->data, &data);
+    tndnn_layout_make(&k->output, &output);
     weight_layout(&k->w, &k->order, &k->weight);
     plan->in_layout[0] = &k->data.layout;
     plan->in_layout[1] = &k->weight;
@@ -220,12 +208,7 @@ static void layouts_ask(tn_plan *plan, kept *k, const tndnn_md *data, const tndn
         plan->in_layout[k->addend] = &k->output.layout;
         plan->inplace[0] = (int32_t)k->addend;
     }
-}
-
-static uint64_t work_bytes(const tndnn_wino *w, uint32_t threads)
-{
-    return (uint64_t)(w->groups * tndnn_wino_data_floats(w) + threads * tndnn_wino_product_floats(w)) *
-           sizeof(float);
+    return TN_OK;
 }
 
 static void plan_size(const tn_node *node, tn_plan *plan, tndnn_wino *w, double ns)
@@ -237,7 +220,9 @@ static void plan_size(const tn_node *node, tn_plan *plan, tndnn_wino *w, double 
     tncpu_plan_tasks(node, plan, ns, tncpu_max(w->groups, chunks));
     plan->threads = (uint32_t)tncpu_team((int)plan->threads);
     w->groups = tncpu_min(w->groups, plan->threads);
-    plan->workspace_bytes = work_bytes(w, plan->threads);
+    plan->workspace_bytes = (uint64_t)(w->groups * tndnn_wino_data_floats(w) +
+                                       (int64_t)plan->threads * tndnn_wino_product_floats(w)) *
+                            sizeof(float);
 }
 
 static tn_status wino_run(const tn_plan *plan, const tn_exec *x, const void *of)
@@ -270,79 +255,23 @@ static bool limits_read(const tndnn_following *f, float *low, float *high)
 tn_status tndnn_wino_prepare(tndnn_plugin *plugin, const tn_node *node, tn_plan *plan,
                              const tndnn_following *f, bool all, tn_err *err)
 {
-    const layer l = {node->in[0], node->in[1], node->out[0], false};
     kept made = {.addend = f->with_sum ? node->in_count - 1 : 0}, *k = NULL;
-    tndnn_md data, output;
     double ns;
     tn_status st;
 
-    if (!serves(node, &l) || !limits_read(f, &made.low, &made.high))
+    if (!serves(node) || !limits_read(f, &made.low, &made.high))
         return tn_fail(err, TN_E_UNSUPPORTED, "Winograd's form is for other layers");
-    if (!orders_make(&l, &data, &output))
-        return tn_fail(err, TN_E_UNSUPPORTED, "Winograd's form is for AVX2 without AVX-512");
-    geometry_read(node, &l, &made.w);
-    ns = side_choose(&made.w, tndnn_weight_stays(node));
+    geometry_read(node, &made.w);
+    ns = side_choose(&made.w);
     if (!all && ns > AHEAD * direct_ns(&made.w))
         return tn_fail(err, TN_E_UNSUPPORTED, "Winograd's form is no faster here");
     made.bias = tn_attrs_int(node->attrs, TN_Convolution_no_bias) ? 0 : 2;
-    if ((st = plan_make(plugin, plan, wino_run, &k, err))) {
-        tndnn_plan_reset(node, plan);
-        return st;
-    }
-    *k = made;
-    plan_size(node, plan, &k->w, ns);
-    layouts_ask(plan, k, &data, &output);
-    return TN_OK;
-}
-
-/* ---- the gradient of the data --------------------------------------------------------------------------- */
-
-static void gradient_run(const tndnn_state *s, const tn_exec *x, char *work)
-{
-    const kept *k = s->kept;
-    const tndnn_wino_form form = {k->w.side, k->w.filters, k->w.channels, true};
-    const tndnn_wino_call call = {.data = x->in[0]->data,
-                                  .weight = (float *)(void *)work,
-                                  .output = x->out[0]->data,
-                                  .low = -INFINITY,
-                                  .high = INFINITY};
-    const int threads = omp_get_max_threads(); /* those of the variant */
-
-    tndnn_wino_weight(&form, x->in[2]->data, (float *)(void *)work, threads);
-    tndnn_wino_run(&k->w, &call, (float *)(void *)(work + s->own[0]), threads);
-}
-
-/* The same place of the workspace, its begin, in both variants. */
-tn_status tndnn_wino_gradient(tndnn_maker *m, const tndnn_md *dy, const tndnn_md *dx)
-{
-    const layer l = {m->node->in[0], m->node->in[2], m->node->out[0], true};
-    tndnn_md dy_as, dx_as;
-    tndnn_place at;
-    kept made = {.addend = 0}, *k = m->state->kept;
-    tn_status st;
-
-    if (!serves(m->node, &l) || !orders_make(&l, &dy_as, &dx_as))
-        return TN_E_UNSUPPORTED;
-    geometry_read(m->node, &l, &made.w);
-    if (side_choose(&made.w, false) > AHEAD * direct_ns(&made.w))
-        return TN_E_UNSUPPORTED;
-    if (!k) {
-        if (!(k = m->state->kept = tndnn_alloc(m->state->plugin, sizeof *k)))
-            return tn_fail(m->err, TN_E_NOMEM, "no memory for a kernel's plan");
-        made.w.block = block_of(&made.w);
-        made.w.groups = tncpu_min(tncpu_ceil_div(made.w.tiles, made.w.block), m->v->threads);
+    if (!(st = plan_make(plugin, plan, wino_run, &k, err))) {
         *k = made;
-        m->state->before = gradient_run;
-        m->state->own[0] =
-            TNCPU_ALIGN *
-            (uint64_t)tncpu_ceil_div((int64_t)sizeof(float) *
-                                         tndnn_wino_weight_floats(k->w.side, k->w.filters, k->w.channels),
-                                     TNCPU_ALIGN);
+        plan_size(node, plan, &k->w, ns);
+        st = layouts_ask(node, plan, k, err);
     }
-    (void)tndnn_work_bytes(m, m->state->own[0] + work_bytes(&k->w, m->v->threads));
-    if ((st = tndnn_bind_in(m, 0, dy, &dy_as, &at)) || at.kind != TNDNN_IN)
-        return st ? st : tn_fail(m->err, TN_E_INTERNAL, "dy is not as it was asked for");
-    if ((st = tndnn_bind_out(m, 0, dx, &dx_as, &at)) || at.kind != TNDNN_OUT)
-        return st ? st : tn_fail(m->err, TN_E_INTERNAL, "dx is not as it was asked for");
-    return TN_OK;
+    if (st)
+        tndnn_plan_reset(node, plan);
+    return st;
 }

@@ -64,12 +64,8 @@ static inline int64_t tndnn_wino_product_floats(const tndnn_wino *w)
 /* `work`: data floats of each group, then product floats of each thread; aligned to 64 bytes. */
 void tndnn_wino_run(const tndnn_wino *w, const tndnn_wino_call *c, float *work, int threads);
 
-typedef struct tndnn_wino_form { /* of a transformed weight */
-    int64_t side, filters, channels;
-    bool turned; /* for the gradient of the data: made of rows (channels, filters, 3, 3), pixels backwards */
-} tndnn_wino_form;
-
 /* Rows (filters, channels, 3, 3) to the transformed weight. */
-void tndnn_wino_weight(const tndnn_wino_form *f, const float *from, float *to, int threads);
+void tndnn_wino_weight(int64_t side, int64_t filters, int64_t channels, const float *from, float *to,
+                       int threads);
 
 #endif

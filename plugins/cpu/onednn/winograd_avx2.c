@@ -379,27 +379,24 @@ static void panel_transform(const double (*g)[3], int64_t edge, float (*taps)[PA
                 to[f] = (float)(g[j][0] * half[i][0][f] + g[j][1] * half[i][1][f] + g[j][2] * half[i][2][f]);
 }
 
-void tndnn_wino_weight(const tndnn_wino_form *form, const float *from, float *to, int threads)
+void tndnn_wino_weight(int64_t side, int64_t filters, int64_t channels, const float *from, float *to,
+                       int threads)
 {
-    const int64_t panels = tndnn_wino_panels(form->filters), elements = tndnn_wino_elements(form->side);
-    const int64_t channels = form->channels, filter_step = form->turned ? 9 : 9 * channels,
-                  channel_step = form->turned ? 9 * form->filters : 9;
-    const double(*g)[3] = form->side == 4 ? g_4 : g_2;
+    const int64_t panels = tndnn_wino_panels(filters), elements = tndnn_wino_elements(side);
+    const double(*g)[3] = side == 4 ? g_4 : g_2;
 
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t p = 0; p < panels; p++) {
         const int64_t first = p / CHUNK * CHUNK, wide = tncpu_min(CHUNK, panels - first);
-        const int64_t filters = tncpu_min(PANEL, form->filters - p * PANEL);
         float *panel = to + (first * elements + p - first) * PANEL * channels;
 
         for (int64_t c = 0; c < channels; c++) {
-            const float *rows = from + p * PANEL * filter_step + c * channel_step;
             float taps[9][PANEL] = {{0}};
 
-            for (int64_t f = 0; f < filters; f++)
+            for (int64_t f = 0; f < tncpu_min(PANEL, filters - p * PANEL); f++)
                 for (int64_t k = 0; k < 9; k++)
-                    taps[k][f] = rows[f * filter_step + (form->turned ? 8 - k : k)];
-            panel_transform(g, form->side + 2, taps, panel + c * PANEL, wide * PANEL * channels);
+                    taps[k][f] = from[((p * PANEL + f) * channels + c) * 9 + k];
+            panel_transform(g, side + 2, taps, panel + c * PANEL, wide * PANEL * channels);
         }
     }
 }
