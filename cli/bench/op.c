@@ -19,6 +19,7 @@
 typedef struct list { /* items that are tried one by one */
     char *text;       /* taken apart in place */
     char *name;       /* of the input whose shapes these are; NULL: the first */
+    tn_array *given;  /* by --in: its shape, its type and what it holds */
     const char *items[ITEMS_MAX];
     size_t count, at;
 } list;
@@ -40,6 +41,7 @@ typedef struct bench_op {
     tn_symbol_view *view;
     tn_site *site;
     tn_array *in[INPUTS_MAX], *out[OUTPUTS_MAX];
+    tn_array *given[INPUTS_MAX]; /* input i's values, of a list; NULL: made up */
     uint32_t in_count, out_count;
     char plugin[64], kernel[96];
 } bench_op;
@@ -106,6 +108,24 @@ static bool shapes_read(bench_op *b)
     return true;
 }
 
+/* Arrays of files: an input's shape, type and values. */
+static bool files_read(bench_op *b)
+{
+    size_t cursor = 0;
+    const char *text;
+
+    while ((text = cli_args_each(b->args, OPT_IN, &cursor))) {
+        const char *equals = strchr(text, '=');
+        list *l = list_add(b, "");
+
+        if (!l || (equals && !(l->name = cli_format("%.*s", (int)(equals - text), text))))
+            return false;
+        if (tn_app_check(b->app, tn_npy_load(b->ctx, equals ? equals + 1 : text, &l->given)))
+            return false;
+    }
+    return true;
+}
+
 static bool attrs_read(bench_op *b)
 {
     size_t cursor = 0;
@@ -148,7 +168,7 @@ static bool asked_read(bench_op *b)
     uint64_t rows = 1;
     list *l;
 
-    if (!(b->repeat = cli_repeat_of(b->args)) || !attrs_read(b) || !shapes_read(b) ||
+    if (!(b->repeat = cli_repeat_of(b->args)) || !attrs_read(b) || !shapes_read(b) || !files_read(b) ||
         !(l = list_add(b, types ? types : "float32")) || !types_check(l) ||
         !list_add(b, devices ? devices : tn_app_device(b->app)))
         return false;
@@ -181,8 +201,39 @@ static bool variadic(const char *name)
     return *name && name[strlen(name) - 1] == '*';
 }
 
-/* An operator that takes any number of inputs gets as many as shapes are given, at least one, at most what
- * num_args says. */
+static const char *attr_of(const bench_op *b, const char *name)
+{
+    for (size_t i = 0; i < b->attr_count; i++)
+        if (!strcmp(b->attrs[2 * i], name))
+            return b->attrs[2 * i + 1];
+    return NULL;
+}
+
+/* The attribute that says how many inputs there are; NULL: none does. */
+static const char *count_attr(const bench_op *b)
+{
+    static const char *const names[] = {"num_args", "num_arrays", "num_outputs"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (uint32_t k = 0; k < b->op.attr_count; k++)
+            if (!strcmp(b->op.attrs[k].name, names[i]))
+                return names[i];
+    return NULL;
+}
+
+/* An operator that takes any number of inputs gets as many as shapes are given. One shape is that of two
+ * inputs, or of as many as the attribute says. */
+static uint32_t variadic_count(const bench_op *b)
+{
+    const uint32_t shapes = (uint32_t)b->list_count - 2;
+    const char *name = count_attr(b), *given = name ? attr_of(b, name) : NULL;
+    const long count = given ? strtol(given, NULL, 10) : 0;
+
+    if (shapes > 1 || (shapes && b->lists[0].given))
+        return shapes;
+    return count > 0 && count <= INPUTS_MAX ? (uint32_t)count : 2;
+}
+
 static tn_status symbol_make(bench_op *b, tn_symbol **out)
 {
     tn_symbol *in[INPUTS_MAX] = {NULL};
@@ -191,7 +242,7 @@ static tn_status symbol_make(bench_op *b, tn_symbol **out)
     tn_status st = TN_OK;
 
     if (b->op.inputs[0] && variadic(b->op.inputs[0])) {
-        call.in_count = b->list_count > 4 ? (uint32_t)b->list_count - 2 : 2;
+        call.in_count = variadic_count(b);
         for (uint32_t i = 0; !st && i < call.in_count; i++) {
             char name[32];
 
@@ -235,6 +286,15 @@ static bool inputs_check(bench_op *b, char *const *inputs, size_t count)
     return true;
 }
 
+static void given_find(bench_op *b, char *const *inputs, size_t count)
+{
+    memset(b->given, 0, sizeof b->given);
+    for (size_t i = 0; i + 2 < b->list_count; i++)
+        for (size_t k = 0; k < count && k < INPUTS_MAX; k++)
+            if (b->lists[i].name ? !strcmp(b->lists[i].name, inputs[k]) : i == k)
+                b->given[k] = b->lists[i].given;
+}
+
 /* Shapes as listed; types: of the input that is named or first. */
 static tn_status infer(bench_op *b, tn_symbol *s, tn_inferred **out)
 {
@@ -247,14 +307,20 @@ static tn_status infer(bench_op *b, tn_symbol *s, tn_inferred **out)
 
     if (!st && !inputs_check(b, inputs, input_count))
         st = TN_E_KEY;
+    if (!st)
+        given_find(b, inputs, input_count);
     (void)tn_dtype_parse(item_of(types_of(b)), &dtype);
     for (size_t i = 0; !st && i < count; i++) {
         const list *l = &b->lists[i];
 
-        known[i] = (tn_known){.name = l->name ? l->name : inputs[i],
-                              .shape = dims[i],
-                              .ndim = cli_shape_parse(item_of(l), dims[i], TN_NDIM_MAX),
-                              .dtype = i ? -1 : dtype};
+        known[i] =
+            (tn_known){.name = l->name ? l->name : inputs[i], .shape = dims[i], .dtype = i ? -1 : dtype};
+        if (!l->given) {
+            known[i].ndim = cli_shape_parse(item_of(l), dims[i], TN_NDIM_MAX);
+        } else {
+            known[i].dtype = tn_array_dtype(l->given);
+            st = tn_array_shape(l->given, &known[i].ndim, &known[i].shape);
+        }
     }
     if (!st && !count && input_count) { /* only a type is known */
         known[0] = (tn_known){.name = inputs[0], .ndim = -1, .dtype = dtype};
@@ -288,7 +354,7 @@ static tn_status arrays_make(bench_op *b, const tn_device *device)
             (st = tn_array_create(b->ctx, k.dtype, k.ndim, k.shape, device, &b->in[b->in_count])))
             break;
         b->in_count++;
-        st = cli_array_fill(b->in[i], 0.1, 1);
+        st = b->given[i] ? tn_array_copy(b->given[i], b->in[i]) : cli_array_fill(b->in[i], 0.1, 1);
         if (st || !backward || !is_float(k.dtype))
             continue;
         st = tn_attach_grad(b->ctx, b->in[i], TN_MODE_WRITE, NULL);
@@ -385,6 +451,13 @@ static json_t *attrs_json(const bench_op *b)
     return o;
 }
 
+static const char *type_name(const bench_op *b)
+{
+    const bool given = b->list_count > 2 && b->given[0];
+
+    return given ? tn_dtype_name(tn_array_dtype(b->given[0])) : item_of(types_of(b));
+}
+
 static void row_add(bench_op *b, const cli_series *s)
 {
     double flops, bytes;
@@ -395,7 +468,7 @@ static void row_add(bench_op *b, const cli_series *s)
     (void)snprintf(kernel, sizeof kernel, "%s%s%s", b->plugin, *b->kernel ? "/" : "-", b->kernel);
     cli_table_add(&b->table,
                   json_pack("{s:s, s:o, s:s, s:s, s:s, s:b, s:o, s:o, s:s}", "op", b->op.name, "attrs",
-                            attrs_json(b), "shape", shape, "dtype", item_of(types_of(b)), "device",
+                            attrs_json(b), "shape", shape, "dtype", type_name(b), "device",
                             item_of(devices_of(b)), "backward", (int)(b->args->value[OPT_BACKWARD] != NULL),
                             "gflops", cli_json_number(flops > 0 ? flops / s->median : NAN), "gb_per_s",
                             cli_json_number(bytes > 0 ? bytes / s->median : NAN), "kernel", kernel),
@@ -434,9 +507,9 @@ static tn_status combination_measure(bench_op *b)
     kernel_find(b, s, shapes, device);
     before = tn_device_use(device);
     if (!(st = arrays_make(b, device))) {
-        if (b->op.inputs[0] && variadic(b->op.inputs[0])) { /* a site wants to know how many */
-            (void)snprintf(count, sizeof count, "%u", b->in_count);
-            attrs[2 * b->attr_count] = "num_args";
+        if (b->op.inputs[0] && variadic(b->op.inputs[0]) && count_attr(b) && !attr_of(b, count_attr(b))) {
+            (void)snprintf(count, sizeof count, "%u", b->in_count); /* a site wants to know how many */
+            attrs[2 * b->attr_count] = count_attr(b);
             attrs[2 * b->attr_count + 1] = count;
             attrs[2 * b->attr_count + 2] = NULL;
         }
@@ -512,6 +585,8 @@ int cmd_bench_op(const cli_args *args)
     b->op.struct_size = TN_SIZE(tn_op_info);
     if (tn_app_ok(b->app))
         code = bench_run(b);
+    for (size_t i = 0; i < LISTS_MAX; i++)
+        tn_array_release(b->lists[i].given);
     closed = tn_app_close(b->app);
     for (size_t i = 0; i < LISTS_MAX; i++) {
         free(b->lists[i].text);

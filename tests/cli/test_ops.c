@@ -130,6 +130,26 @@ static void bench_op(void **state)
     json_decref(rows);
 }
 
+/* What a file holds is measured: shape, type, values. */
+static void bench_op_in(void **state)
+{
+    static const double values[] = {1, 2};
+    FILE *file = fopen("two.npy", "w");
+    json_t *rows;
+
+    (void)state;
+    assert_non_null(file);
+    assert_int_equal(fwrite("\x93NUMPY\1\0\x46\0", 1, 10, file), 10);
+    assert_int_equal(fprintf(file, "%-69s\n", "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }"),
+                     70);
+    assert_int_equal(fwrite(values, sizeof *values, 2, file), 2);
+    assert_int_equal(fclose(file), 0);
+    rows = rows_of("\"$T\" bench op elemwise_add --in two.npy --in rhs=two.npy --repeat 3 -o json");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(rows, 0), "shape")), "2");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(rows, 0), "dtype")), "float64");
+    json_decref(rows);
+}
+
 static void compared(void **state)
 {
     FILE *file = fopen("old.json", "w");
@@ -217,6 +237,9 @@ static void bad_arguments(void **state)
         {"\"$T\" bench op dot --shape 3x3", "\"rhs\" ?", 2},
         {"\"$T\" bench op dot --shape 3x3 --shape rhs=4x4", "dot", 2},
         {"\"$T\" bench op tanh --shape 3 --dtype float33", "float33", 2},
+        {"\"$T\" bench op tanh --in absent.npy", "absent.npy", 1},
+        {"echo hallo >torn.npy; \"$T\" bench op tanh --in torn.npy", "torn.npy", 4},
+        {"\"$T\" bench op tanh --in lhs=torn.npy", "torn.npy", 4},
         {"\"$T\" bench op tanh --shape 3 --attr x", "NAME=VALUE", 2},
         {"\"$T\" bench op tanh --shape 3 --attr frob=1", "frob", 2},
         {"\"$T\" bench op tanh --shape 3 --device abacus", "abacus", 3},
@@ -243,9 +266,9 @@ static void bad_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list),          cmocka_unit_test(page),        cmocka_unit_test(bench_op),
-        cmocka_unit_test(compared),      cmocka_unit_test(bench_model), cmocka_unit_test(columns),
-        cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(list),        cmocka_unit_test(page),          cmocka_unit_test(bench_op),
+        cmocka_unit_test(bench_op_in), cmocka_unit_test(compared),      cmocka_unit_test(bench_model),
+        cmocka_unit_test(columns),     cmocka_unit_test(bad_arguments),
     };
     int failed;
 

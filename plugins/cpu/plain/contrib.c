@@ -149,10 +149,12 @@ static void svm_row(const void *call, int64_t row, double *room)
     }
 }
 
-/* A unit is the task, for all examples. */
+#define UNITS 128
+
+/* Some units are the task, for all examples. */
 static int64_t units(const tn_node *node)
 {
-    return node->out[0]->shape[1];
+    return tncpu_ceil_div(node->out[0]->shape[1], UNITS);
 }
 
 typedef struct sparse_reg_call {
@@ -161,28 +163,31 @@ typedef struct sparse_reg_call {
 } sparse_reg_call;
 
 /* in: data, moving_avg; out: output, average, moving_avg */
-static void sparse_reg_unit(const void *arg, int64_t unit, double *room)
+static void sparse_reg_units(const void *arg, int64_t task, double *room)
 {
     const tn_exec *x = ((const sparse_reg_call *)arg)->x;
     const tn_tensor *data = x->in[0], *moving = x->out[2];
-    const int64_t n = data->shape[0], size = data->shape[1];
+    const int64_t n = data->shape[0], size = data->shape[1], first = task * UNITS,
+                  wide = tncpu_min(UNITS, size - first);
     const double keep = tn_value_float(x->attrs[TN_IdentityAttachKLSparseReg_momentum]);
-    double average = tncpu_number(moving, unit), sum = 0;
+    double average[UNITS], sum[UNITS] = {0}, v[UNITS];
 
     (void)room;
     for (int64_t i = 0; i < n; i++) {
-        const double v = tncpu_number(data, i * size + unit);
-
-        sum += v;
+        tncpu_numbers(data, i * size + first, 1, wide, v);
+        for (int64_t k = 0; k < wide; k++)
+            sum[k] += v[k];
         if (x->modes[0])
-            tncpu_numbers_store(x->out[0], i * size + unit, 1, 1, &v);
+            tncpu_numbers_store(x->out[0], i * size + first, 1, wide, v);
     }
+    tncpu_numbers(moving, first, 1, wide, average);
     if (((const sparse_reg_call *)arg)->train && n) {
-        average = average * keep + (1 - keep) * (sum / (double)n);
-        tncpu_numbers_store(moving, unit, 1, 1, &average);
+        for (int64_t k = 0; k < wide; k++)
+            average[k] = average[k] * keep + (1 - keep) * (sum[k] / (double)n);
+        tncpu_numbers_store(moving, first, 1, wide, average);
     }
     if (x->modes[1])
-        tncpu_numbers_store(x->out[1], unit, 1, 1, &average);
+        tncpu_numbers_store(x->out[1], first, 1, wide, average);
 }
 
 static tn_status sparse_reg_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -201,25 +206,28 @@ static tn_status sparse_reg_run(const tn_plan *plan, const tn_exec *x, tn_err *e
     const sparse_reg_call call = {x, *(const bool *)plan->state};
 
     (void)err;
-    tncpu_rows_run(plan, x, x->in[0]->shape[1], 0, sparse_reg_unit, &call);
+    tncpu_rows_run(plan, x, tncpu_ceil_div(x->in[0]->shape[1], UNITS), 0, sparse_reg_units, &call);
     return TN_OK;
 }
 
 /* in: dy, average */
-static void backward_sparse_reg(const void *call, int64_t unit, double *room)
+static void backward_sparse_reg(const void *call, int64_t task, double *room)
 {
     const tn_exec *x = call;
     const double target = tn_value_float(x->attrs[TN_IdentityAttachKLSparseReg_sparseness_target]),
-                 penalty = tn_value_float(x->attrs[TN_IdentityAttachKLSparseReg_penalty]),
-                 average = tncpu_number(x->in[1], unit);
-    const double more = penalty * ((1 - target) / (1 - average) - target / average);
-    const int64_t size = x->out[0]->shape[1];
+                 penalty = tn_value_float(x->attrs[TN_IdentityAttachKLSparseReg_penalty]);
+    const int64_t size = x->out[0]->shape[1], first = task * UNITS, wide = tncpu_min(UNITS, size - first);
+    double more[UNITS], v[UNITS];
 
     (void)room;
-    for (int64_t i = unit; i < tn_tensor_count(x->out[0]); i += size) {
-        const double v = tncpu_number(x->in[0], i) + more;
-
-        tncpu_numbers_store(x->out[0], i, 1, 1, &v);
+    tncpu_numbers(x->in[1], first, 1, wide, more);
+    for (int64_t k = 0; k < wide; k++)
+        more[k] = penalty * ((1 - target) / (1 - more[k]) - target / more[k]);
+    for (int64_t at = first; at < tn_tensor_count(x->out[0]); at += size) {
+        tncpu_numbers(x->in[0], at, 1, wide, v);
+        for (int64_t k = 0; k < wide; k++)
+            v[k] += more[k];
+        tncpu_numbers_store(x->out[0], at, 1, wide, v);
     }
 }
 

@@ -1,6 +1,7 @@
 /* Kernels of arrays of one shape: two operands, copies and constants, sums of many, casts, a choice by
  * condition. */
 #include "loops.h"
+#include "rows.h"
 
 #define OPS2(X)                                                                                              \
     X(elemwise_add, ADD)                                                                                     \
@@ -279,7 +280,7 @@ static void where_part(void *arg, int64_t begin, int64_t end)
             char *to = (char *)call->x->out[0]->data + at * bytes;
 
             if (from)
-                memcpy(to, from + at * bytes, (size_t)((stop - at) * bytes));
+                tncpu_row_copy(to, from + at * bytes, (stop - at) * bytes);
             else
                 memset(to, 0, (size_t)((stop - at) * bytes));
             at = stop;

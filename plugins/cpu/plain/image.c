@@ -166,16 +166,15 @@ static void colours_part(void *arg, int64_t begin, int64_t end)
 {
     const colour_call *call = arg;
     const int64_t channels = call->to->shape[2];
-    void (*change_pixel)(const change *, int64_t, double *) =
-        call->to->dtype == TN_F64 ? pixel_change_f64 : pixel_change_f32;
+    void (*pixels_change)(const change *, int64_t, int64_t, double *) =
+        call->to->dtype == TN_F64 ? pixels_change_f64 : pixels_change_f32;
     double v[TNCPU_TILE];
 
     for (int64_t at = begin; at < end; at += PIXELS) {
         const int64_t n = tncpu_min(PIXELS, end - at);
 
         tncpu_numbers(call->from, at * channels, 1, n * channels, v);
-        for (int64_t i = 0; i < n; i++)
-            change_pixel(&call->c, channels, v + i * channels);
+        pixels_change(&call->c, n, channels, v);
         tncpu_numbers_store(call->to, at * channels, 1, n * channels, v);
     }
 }

@@ -5,6 +5,7 @@
  * take columns, so the order stays.
  */
 #include "index.h"
+#include "rows.h"
 
 #include "convert.h"
 #include "short.h"
@@ -176,9 +177,15 @@ static void gather(const lookup *l, const int64_t *at, const tn_tensor *data, co
     char *to = rows->data;
 
     (void)threads;
+    if (l->outer == 1) {
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+        for (int64_t t = 0; t < tasks; t++)
+            tncpu_row_copy(to + t * row, from + at[t] * row, row);
+        return;
+    }
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t t = 0; t < tasks; t++)
-        memcpy(to + t * row, from + (t / l->count * l->size + at[t % l->count]) * row, (size_t)row);
+        tncpu_row_copy(to + t * row, from + (t / l->count * l->size + at[t % l->count]) * row, row);
 }
 
 /* Of several rows for one place the last one stays: one thread. */
@@ -188,7 +195,7 @@ static void put(const lookup *l, const int64_t *at, const tn_tensor *data, const
 
     (void)threads;
     for (int64_t i = 0; i < l->count; i++)
-        memcpy((char *)data->data + at[i] * row, (const char *)rows->data + i * row, (size_t)row);
+        tncpu_row_copy((char *)data->data + at[i] * row, (const char *)rows->data + i * row, row);
 }
 
 static void add(const lookup *l, const int64_t *at, const tn_tensor *data, const tn_tensor *rows, int threads)
@@ -275,14 +282,18 @@ static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const double on = tn_value_float(x->attrs[TN_one_hot_on_value]);
     const int64_t *at = x->workspace;
+    const int64_t bytes = (int64_t)tn_dtype_bytes(x->out[0]->dtype);
+    char element[8];
+    const tn_tensor one = {.data = element, .shape = &(int64_t){1}, .ndim = 1, .dtype = x->out[0]->dtype};
     lookup l;
     tn_status st = one_hot_find(x, x->out[0], x->in[0], &l, x->workspace, err);
 
     (void)plan;
+    tncpu_numbers_store(&one, 0, 1, 1, &on);
     tncpu_fill(x->out[0], tn_value_float(x->attrs[TN_one_hot_off_value]));
     for (int64_t i = 0; !st && i < l.count; i++)
         if (at[i] >= 0)
-            tncpu_numbers_store(x->out[0], at[i], 1, 1, &on);
+            tncpu_row_copy((char *)x->out[0]->data + at[i] * bytes, element, bytes);
     return st;
 }
 

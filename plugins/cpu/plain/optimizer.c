@@ -559,12 +559,18 @@ static tn_status lars_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
                  scale = tn_value_float(x->attrs[TN_multi_lars_rescale_grad]);
 
     (void)plan, (void)err;
-    for (int64_t i = 0; i < tn_tensor_count(x->out[0]); i++) {
-        const double norm = sqrt(tncpu_number(x->in[1], i)), grad = sqrt(tncpu_number(x->in[2], i));
-        const double lr = tncpu_number(x->in[0], i), wd = tncpu_number(x->in[3], i);
-        const double made = norm > 0 && grad > 0 ? lr * eta * norm / (grad * scale + wd * norm + eps) : lr;
+    for (int64_t at = 0, n; at < tn_tensor_count(x->out[0]); at += n) {
+        double v[4][TNCPU_TILE];
 
-        tncpu_numbers_store(x->out[0], i, 1, 1, &made);
+        n = tncpu_min(TNCPU_TILE, tn_tensor_count(x->out[0]) - at);
+        for (int k = 0; k < 4; k++)
+            tncpu_numbers(x->in[k], at, 1, n, v[k]);
+        for (int64_t i = 0; i < n; i++) {
+            const double lr = v[0][i], norm = sqrt(v[1][i]), grad = sqrt(v[2][i]), wd = v[3][i];
+
+            v[0][i] = norm > 0 && grad > 0 ? lr * eta * norm / (grad * scale + wd * norm + eps) : lr;
+        }
+        tncpu_numbers_store(x->out[0], at, 1, n, v[0]);
     }
     return TN_OK;
 }

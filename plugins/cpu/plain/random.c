@@ -208,7 +208,14 @@ static void parameter_load(const tn_tensor *t, const tncpu_axes *a, int64_t at, 
     while (n > 0) {
         const int64_t run = a->ndim > 0 ? tncpu_min(inner - at % inner, n) : n;
 
-        tncpu_numbers(t, tncpu_axes_offset(a, at), stride, run, to);
+        if (stride) {
+            tncpu_numbers(t, tncpu_axes_offset(a, at), stride, run, to);
+        } else {
+            const double v = tncpu_number(t, tncpu_axes_offset(a, at));
+
+            for (int64_t i = 0; i < run; i++)
+                to[i] = v;
+        }
         at += run;
         n -= run;
         to += run;

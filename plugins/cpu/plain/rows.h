@@ -34,6 +34,27 @@ typedef void tncpu_row_body(const void *call, int64_t row, double *room);
 void tncpu_rows_run(const tn_plan *plan, const tn_exec *x, int64_t count, uint64_t shared,
                     tncpu_row_body *body, const void *call);
 
+/* Rows that may be as short as an element: a call of memcpy costs more than what it moves then. */
+static inline void tncpu_row_copy(void *to, const void *from, int64_t bytes)
+{
+    switch (bytes) {
+    case 1:
+        memcpy(to, from, 1);
+        break;
+    case 2:
+        memcpy(to, from, 2);
+        break;
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    case 8:
+        memcpy(to, from, 8);
+        break;
+    default:
+        memcpy(to, from, (size_t)bytes);
+    }
+}
+
 /* Sums of p, or of p·q: eight lanes side by side, joined by halves. */
 double tncpu_lanes_sum(const double *p, const double *q, int64_t n);
 

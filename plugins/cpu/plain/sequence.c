@@ -71,19 +71,29 @@ typedef struct sequence_call {
     char tile[TILE * 8]; /* of the constant */
 } sequence_call;
 
-static void sequence_row(const void *arg, int64_t row, double *room)
+static void sequence_row(const sequence_call *c, int64_t t, int64_t n)
 {
-    const sequence_call *c = arg;
-    const int64_t n = c->to.steps_first ? row % c->to.sequences : row / c->to.steps;
-    const int64_t t = c->to.steps_first ? row / c->to.sequences : row % c->to.steps;
     const int64_t s = source(c->kind, t, c->length ? c->length[n] : c->steps);
     char *to = row_at(&c->to, c->x->out[0]->data, t, n);
 
-    (void)room;
     if (s >= 0)
-        memcpy(to, row_at(&c->from, c->x->in[0]->data, s, n), (size_t)c->to.bytes);
+        tncpu_row_copy(to, row_at(&c->from, c->x->in[0]->data, s, n), c->to.bytes);
     else
         fill(to, c->to.bytes, c->tile, c->tile_bytes);
+}
+
+static void sequence_part(void *arg, int64_t begin, int64_t end)
+{
+    const sequence_call *c = arg;
+    const bool steps_first = c->to.steps_first;
+    const int64_t inner = steps_first ? c->to.sequences : c->to.steps;
+    int64_t outer = begin / inner, i = begin % inner;
+
+    for (int64_t row = begin; row < end; row++) {
+        sequence_row(c, steps_first ? outer : i, steps_first ? i : outer);
+        if (++i == inner)
+            outer++, i = 0;
+    }
 }
 
 /* Workspace holds the lengths. */
@@ -130,7 +140,7 @@ static tn_status sequence_run(const tn_plan *plan, const tn_exec *x, tn_err *err
             length[n] = length[n] > rows.steps ? rows.steps : length[n] < 0 ? 0 : length[n];
         call.length = length;
     }
-    tncpu_rows_run(plan, x, call.to.steps * sequences, plan->workspace_bytes, sequence_row, &call);
+    tncpu_for(plan, x, call.to.steps * sequences, 1, sequence_part, &call);
     return TN_OK;
 }
 

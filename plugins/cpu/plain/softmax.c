@@ -14,7 +14,8 @@
 #define STRIP 64  /* vectors side by side */
 #define BLOCK 512 /* elements of a row at a time */
 
-/* Vectors of n elements that lie `stride` apart, `width` of them side by side. `over` is 1 / temperature. */
+/* Vectors of n elements that lie `stride` apart, `width` of them side by side; rows, whose elements are
+ * together: one behind the other. `over` is 1 / temperature. */
 typedef struct vectors {
     int64_t n, stride, width;
     int32_t mode;
@@ -48,6 +49,7 @@ static vectors_function *const functions[2][2][2] = {
 typedef struct soft_plan {
     tncpu_rows rows;
     int64_t strip, per_row; /* vectors at a time; strips side by side */
+    int64_t group;          /* whole rows at a time, where inner is 1 */
     int32_t mode;
     uint32_t inputs;
     bool wide, direct, lengths; /* wide: computed as f64; direct: in the arrays themselves */
@@ -89,6 +91,9 @@ static tn_status soft_plan_make(void *plugin, const tn_node *node, tn_plan *plan
     p->direct = out->dtype == (p->wide ? TN_F64 : TN_F32);
     for (uint32_t k = 0; k < p->inputs; k++)
         p->direct &= node->in[k]->dtype == out->dtype;
+    p->group = p->rows.inner == 1 && p->direct && !p->lengths && p->rows.size
+                   ? tncpu_max(1, BLOCK / p->rows.size)
+                   : 1;
     tncpu_plan_work(node, plan,
                     20.0 + (double)(p->rows.outer * p->rows.inner) * 40.0 +
                         (double)tn_tensor_count(out) * 5.0);
@@ -176,10 +181,11 @@ static void strip_run(const void *arg, int64_t strip, double *room)
     const soft_plan *p = call->p;
     const tn_exec *x = call->x;
     const int64_t inner = p->rows.inner, lead = p->per_row > 1 ? strip % p->per_row * p->strip : 0;
-    const int64_t vector = (p->per_row > 1 ? strip / p->per_row : strip) * inner + lead;
+    const int64_t vector = (p->per_row > 1 ? strip / p->per_row : strip * p->group) * inner + lead;
     const int64_t at = tncpu_row_at(&p->rows, vector);
     const int64_t bytes = p->wide ? 8 : 4, n = length_of(call, vector);
     vectors v = {n, inner, tncpu_min(p->strip, inner - lead), p->mode, p->over};
+    const int64_t rows = tncpu_min(p->group, p->rows.outer - vector / inner);
     const int64_t runs = inner == 1 ? 1 : n, run = inner == 1 ? n : v.width;
     char *out = (char *)x->out[0]->data + at * bytes;
     const void *in[2] = {NULL, NULL};
@@ -194,6 +200,8 @@ static void strip_run(const void *arg, int64_t strip, double *room)
         out = (char *)room;
         v.stride = v.width;
     }
+    if (inner == 1)
+        v.width = rows;
     functions[p->wide][p->inputs - 1][inner > 1](&v, in, out);
     if (!p->direct)
         block_move(p, x->out[0], at, runs, run, out, true);
@@ -209,7 +217,7 @@ static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_rows_run(plan, x, p->rows.outer * p->per_row, 0, strip_run, &call);
+        tncpu_rows_run(plan, x, tncpu_ceil_div(p->rows.outer, p->group) * p->per_row, 0, strip_run, &call);
     return TN_OK;
 }
 
