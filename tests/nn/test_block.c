@@ -92,6 +92,43 @@ static void within_a_net(void **state)
     nn_folder_remove(folder);
 }
 
+/* An exported file of a net with another name: the block's parameters come first, and are called as the block
+ * calls them in both. */
+static void of_another_name(void **state)
+{
+    static const char *const names[] = {"a", "one_whose_name_is_longer_than_any_parameter_of_the_block"};
+    static float params[2][PARAMS];
+    char *folder = nn_folder(), json[512], file[560], prefix[512];
+    size_t count[2];
+
+    (void)state;
+    features_save(folder, (float[FEATURES]){0});
+    (void)snprintf(json, sizeof json, "%s/f-symbol.json", folder);
+    (void)snprintf(prefix, sizeof prefix, "%s/whole", folder);
+    (void)snprintf(file, sizeof file, "%s-0000.params", prefix);
+    for (int i = 0; i < 2; i++) {
+        tn_app *app = nn_open(NULL);
+        tn_array *x = nn_array(app, 4, image, 1);
+        tn_net *net;
+
+        inner = tn_net_block(app, json, .name = "b");
+        net = tn_net_function(app, around, .name = names[i]);
+        tn_net_init(net, .seed = (uint64_t)i + 7);
+        (void)tn_net_forward(net, x);
+        if (i)
+            tn_net_load_params(net, file);
+        else
+            tn_net_export(net, prefix);
+        if (!tn_app_ok(app))
+            fail_msg("%s", tn_app_error(app));
+        count[i] = nn_read_params(app, net, params[i], PARAMS);
+        nn_close(app);
+    }
+    assert_int_equal(count[0], count[1]);
+    assert_memory_equal(params[0], params[1], count[0] * sizeof **params);
+    nn_folder_remove(folder);
+}
+
 /* Two inputs and two outputs, of Gluon's export: as the model that is loaded of it. */
 static void of_mxnet(void **state)
 {
@@ -169,14 +206,20 @@ static void refused(void **state)
     assert_null(tn_net_block(app, good, .inputs = {"dada"}));
     nn_close_failed(app, "no variable \"dada\"", 2);
     app = nn_open(NULL);
+    assert_null(tn_net_block(app, good, .inputs = {"fullyconnected0"})); /* a node, which no call can feed */
+    nn_close_failed(app, "no variable \"fullyconnected0\"", 2);
+    app = nn_open(NULL);
+    assert_null(tn_net_block(app, good, .inputs = {"data", "data"}));
+    nn_close_failed(app, "input \"data\" is given twice", 2);
+    app = nn_open(NULL);
     assert_null(tn_net_block(app, good, .params = "/nowhere"));
     nn_close_failed(app, "/nowhere", 1);
     app = nn_open(NULL);
     assert_null(tn_net_forward(tn_net_block(app, good), nn_array(app, 2, (int64_t[]){2, 3}, 1)));
     nn_close_failed(app, "call tn_net_init()", 1);
     app = nn_open(NULL);
-    assert_null(tn_net_forward(tn_net_block(app, odd, .inputs = {"data"}),
-                               nn_array(app, 2, (int64_t[]){2, 3}, 1)));
+    assert_null(
+        tn_net_forward(tn_net_block(app, odd, .inputs = {"data"}), nn_array(app, 2, (int64_t[]){2, 3}, 1)));
     nn_close_failed(app, "variable \"w\" is neither an input nor a parameter", 1);
     nn_folder_remove(folder);
 }
@@ -184,7 +227,7 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(within_a_net), cmocka_unit_test(of_mxnet),
-                                       cmocka_unit_test(refused)};
+                                       cmocka_unit_test(of_another_name), cmocka_unit_test(refused)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
