@@ -215,22 +215,28 @@ void texts_read(texts *t, const char *folder, size_t least)
 {
     char *paths[TEXTS] = {NULL}, path[4096];
     DIR *dir = opendir(folder);
+    size_t found = 0;
     struct stat s;
 
-    for (struct dirent *e; dir && t->count < TEXTS && (e = readdir(dir));) {
+    for (struct dirent *e; dir && found < TEXTS && (e = readdir(dir));) {
         (void)snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         if (!lstat(path, &s) && S_ISREG(s.st_mode) && s.st_size >= (off_t)least)
-            if ((paths[t->count] = strdup(path)))
-                t->count++;
+            if ((paths[found] = strdup(path)))
+                found++;
     }
     if (dir)
         (void)closedir(dir);
-    qsort(paths, t->count, sizeof *paths, by_name);
-    for (size_t i = 0; i < t->count; i++) {
-        text_read(&t->text[i], paths[i]);
+    qsort(paths, found, sizeof *paths, by_name);
+    for (size_t i = 0; i < found; i++) {
+        text *book = &t->text[t->count];
+
+        text_read(book, paths[i]);
         free(paths[i]);
-        for (size_t k = 0; k < t->text[i].size; k++)
-            t->code[t->text[i].bytes[k]] = 1;
+        if (book->size < least)
+            continue;
+        t->count++;
+        for (size_t k = 0; k < book->size; k++)
+            t->code[book->bytes[k]] = 1;
     }
     for (size_t c = 0; c < 256; c++)
         t->code[c] = t->code[c] ? (unsigned char)t->chars++ : 0;

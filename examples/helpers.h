@@ -74,7 +74,8 @@ typedef struct texts {
     unsigned char code[256]; /* of each character, 0 to below chars */
 } texts;
 
-/** All regular files of at least `least` bytes, in the order of their names; links are not followed. */
+/** All regular files that can be read and have at least `least` bytes, in the order of their names; links are
+ * not followed. */
 void texts_read(texts *t, const char *folder, size_t least);
 
 /* ---- measures ---- */

@@ -96,6 +96,27 @@ static tn_status graph_read(tn_app *app, block *b, const char *json)
                                 : values_number(app, b);
 }
 
+/* Which input of the net a variable is; input_count: none. */
+static size_t input_of(const tn_net *net, const char *name)
+{
+    size_t i = 0;
+
+    while (i < net->input_count && strcmp(net->input_names[i], name) != 0)
+        i++;
+    return i;
+}
+
+static bool has_variable(const block *b, const char *name)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        const json_t *node = json_array_get(b->nodes, i);
+
+        if (!strcmp(text_of(node, "op"), "null") && !strcmp(text_of(node, "name"), name))
+            return true;
+    }
+    return false;
+}
+
 /* The names of its inputs: the given ones, or the variables whose names are no parameters'. */
 static tn_status inputs_take(tn_app *app, block *b, tn_net *net, const tn_block_options *o)
 {
@@ -119,27 +140,15 @@ static tn_status inputs_take(tn_app *app, block *b, tn_net *net, const tn_block_
             return app->status;
     }
     for (size_t i = 0; i < given; i++) {
-        size_t at = 0;
-
-        while (at < b->count && strcmp(text_of(json_array_get(b->nodes, at), "name"), o->inputs[i]) != 0)
-            at++;
-        if (at == b->count)
+        if (input_of(net, o->inputs[i]) < i)
+            return tnn_fail(app, TN_E_KEY, "%s: input \"%.80s\" is given twice", net->path, o->inputs[i]);
+        if (!has_variable(b, o->inputs[i]))
             return tnn_fail(app, TN_E_KEY, "%s has no variable \"%.80s\"", net->path, o->inputs[i]);
     }
     return net->input_count ? TN_OK : tnn_fail(app, TN_E_FORMAT, "%s has no input", net->path);
 }
 
 /* ---- a call ---- */
-
-/* Which input of the net a variable is; input_count: none. */
-static size_t input_of(const tn_net *net, const char *name)
-{
-    size_t i = 0;
-
-    while (i < net->input_count && strcmp(net->input_names[i], name) != 0)
-        i++;
-    return i;
-}
 
 static void shape_take(block *b, const tn_known *row)
 {

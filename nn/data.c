@@ -169,6 +169,8 @@ static tn_array *sparse_make(tn_app *app, const tn_data *d, const tnn_field *f, 
             const int64_t from = f->starts[d->order.rows[i]];
             const size_t count = (size_t)(starts[i + 1] - starts[i]);
 
+            if (!count) /* of no values at all there is no memory */
+                continue;
             memcpy(columns + starts[i], f->columns + from, count * sizeof *columns);
             memcpy(values + starts[i], f->floats + from, count * sizeof *values);
         }
@@ -230,6 +232,11 @@ static void batch_end(tn_app *app, tn_data *d)
     tnn_scope_end(app, d);
 }
 
+static int64_t epoch_last(const tn_data *d)
+{
+    return tnn_order_streams(&d->order) ? TNN_EPOCH_MAX : INT64_MAX;
+}
+
 int tn_data_next(tn_data *d, tn_batch *b)
 {
     tn_app *app = tnn_data_app(d);
@@ -240,7 +247,7 @@ int tn_data_next(tn_data *d, tn_batch *b)
     memset(b, 0, sizeof *b);
     batch_end(app, d);
     if (d->index >= tnn_order_batches(&d->order, d->epoch)) {
-        if (tnn_order_streams(&d->order) && d->epoch == TNN_EPOCH_MAX)
+        if (d->epoch == epoch_last(d))
             return tnn_fail(app, TN_E_ARG, "data \"%s\": no more epochs", d->name) == TN_OK;
         d->epoch++;
         d->index = 0;
@@ -286,8 +293,7 @@ void tn_data_seek(tn_data *d, int64_t epoch, int64_t index)
 
     if (!app)
         return;
-    if (epoch < 0 || (tnn_order_streams(&d->order) && epoch > TNN_EPOCH_MAX) || index < 0 ||
-        index > tnn_order_batches(&d->order, epoch)) {
+    if (epoch < 0 || epoch > epoch_last(d) || index < 0 || index > tnn_order_batches(&d->order, epoch)) {
         (void)tnn_fail(app, TN_E_ARG, "data \"%s\": there is no batch %lld of epoch %lld", d->name,
                        (long long)index, (long long)epoch);
         return;

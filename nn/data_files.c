@@ -107,6 +107,7 @@ static tn_status columns_take(tn_app *app, tn_data *d, const tn_columns *c, tn_a
     int64_t numbers, step, count = c->count;
     int32_t ndim = 0;
     tnn_shape out;
+    bool inside;
     tn_status st = TN_OK;
 
     if ((st = tn_array_shape(rows, &ndim, &shape)) || (st = tn_array_stride(rows, &stride)))
@@ -114,11 +115,13 @@ static tn_status columns_take(tn_app *app, tn_data *d, const tn_columns *c, tn_a
     if (shape_of(app, d, shape[0], c->shape, &out, &numbers))
         return app->status;
     step = stride[0];
-    count = count ? count : out.ndim > 1 ? numbers : shape[1] - c->first;
-    if (c->first < 0 || count < 1 || count > shape[1] - c->first || (out.ndim > 1 && count != numbers))
+    inside = c->first >= 0 && c->first < shape[1];
+    count = count ? count : out.ndim > 1 ? numbers : inside ? shape[1] - c->first : 1;
+    if (!inside || count < 1 || count > shape[1] - c->first || (out.ndim > 1 && count != numbers))
         return tnn_fail(
             app, TN_E_SHAPE, "data \"%s\": field \"%s\" asks for columns %lld to %lld%s, the file has %lld",
-            d->name, c->name ? c->name : "", (long long)c->first, (long long)(c->first + count - 1),
+            d->name, c->name ? c->name : "", (long long)c->first,
+            (long long)((uint64_t)c->first + (uint64_t)count - 1),
             out.ndim > 1 && count != numbers ? ", which its shape does not hold" : "", (long long)shape[1]);
     if (out.ndim == 1 && count > 1)
         out.dims[out.ndim++] = count;

@@ -482,14 +482,24 @@ void tn_net_save(tn_net *net, const char *path)
     tn_params_destroy(params);
 }
 
+/* "conv0_weight" of "net_conv0_weight"; NULL: the name does not begin with the net's. */
+static const char *own_end(const tn_net *net, const tnn_param *p)
+{
+    const size_t length = strlen(net->prefix);
+
+    return strncmp(p->full, net->prefix, length) ? NULL : p->full + length;
+}
+
 /* What stands in the file instead of the net's name: of the names that end as the first parameter's does, the
  * shortest without that end. "net_" of "net_conv0_weight"; its length; -1: none. */
 static int file_prefix(const tn_net *net, const tn_params *params, const char **prefix)
 {
-    const char *end = net->param_count ? net->params[0]->full + strlen(net->prefix) : "";
+    const char *end = NULL;
     int best = -1;
 
-    for (size_t i = 0; *end && i < tn_params_count(params); i++) {
+    for (size_t i = 0; !end && i < net->param_count; i++)
+        end = own_end(net, net->params[i]);
+    for (size_t i = 0; end && *end && i < tn_params_count(params); i++) {
         const char *name = tnn_plain_name(tn_params_name(params, i));
         const int length = (int)(strlen(name) - strlen(end));
 
@@ -506,17 +516,16 @@ static tn_status file_array(tn_app *app, const tn_net *net, const tn_params *par
                             const char *what, tn_array **out)
 {
     const tnn_param *p = net->params[index];
-    const char *prefix = NULL;
+    const char *prefix = NULL, *end = own_end(net, p);
     char *name;
     int length;
 
     if (tn_params_get(params, tnn_param_name(net, index), out) != TN_E_KEY)
         return app->status;
-    if (tn_params_get(params, p->full, out) != TN_E_KEY ||
-        strncmp(p->full, net->prefix, strlen(net->prefix)) != 0 ||
+    if (tn_params_get(params, p->full, out) != TN_E_KEY || !end ||
         (length = file_prefix(net, params, &prefix)) < 0)
         return *out ? TN_OK : tnn_check(app, tn_params_get(params, p->full, out), "%s", what);
-    if ((name = tnn_format(app, "%.*s%s", length, prefix, p->full + strlen(net->prefix))))
+    if ((name = tnn_format(app, "%.*s%s", length, prefix, end)))
         (void)tnn_check(app, tn_params_get(params, name, out), "%s", what);
     free(name);
     return app->status;

@@ -416,9 +416,9 @@ int64_t tnn_net_width(const tn_net *net);
 /* ---- load.c ---- */
 
 #define TNN_NO_OPERATOR 1301u /* TN number of an operator that nothing here defines */
-/* tn_symbol_load(), but all operators that are not here are the app's error, not only the first. */
-/* What a variable is by the end of its name, where that begins; NULL: no parameter. */
+/* The end of a variable's name that says what it is, "weight"; NULL: the name is no parameter's. */
 const char *tnn_role_of(const char *name, tnn_role *role);
+/* tn_symbol_load(), but all operators that are not here are the app's error, not only the first. */
 tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
 
 void tnn_model_destroy(struct tnn_model *model);

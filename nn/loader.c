@@ -75,8 +75,9 @@ static tn_status field_fit(const tn_loader *l, slot *s, size_t index, tn_array *
         to->dtype = tn_array_dtype(a);
         to->ndim = ndim + 1;
         to->shape[0] = s->count;
-        if (ndim >= TN_NDIM_MAX || tn_array_storage(a) != TN_STORAGE_DENSE)
-            return slot_fail(s, TN_E_SHAPE, "an array has too many dimensions, or is sparse");
+    }
+    if (ndim >= TN_NDIM_MAX || tn_array_storage(a) != TN_STORAGE_DENSE) {
+        return slot_fail(s, TN_E_SHAPE, "an array has too many dimensions, or is sparse");
     } else if (to->dtype != tn_array_dtype(a) || to->ndim != ndim + 1) {
         return slot_fail(s, TN_E_SHAPE,
                          "an array has another type or number of dimensions than in the samples before");
@@ -127,13 +128,15 @@ static tn_status field_stack(const tn_loader *l, slot *s, size_t index, tn_array
     stack *to = &s->fields[index];
     const size_t element = (size_t)tn_dtype_bytes(to->dtype);
     unsigned char fill[8] = {0}, *own = NULL;
-    size_t each = element;
+    size_t each = element, all;
     tn_status st = l->o.pad ? fill_make(l, to->dtype, fill) : TN_OK;
 
     for (int32_t d = 1; d < to->ndim; d++)
         if (__builtin_mul_overflow(each, (size_t)to->shape[d], &each))
             return slot_fail(s, TN_E_SHAPE, "the batch has too many elements");
-    to->data = malloc(each * (size_t)s->count + 1);
+    if (__builtin_mul_overflow(each, (size_t)s->count, &all) || all == SIZE_MAX)
+        return slot_fail(s, TN_E_SHAPE, "the batch has too many elements");
+    to->data = malloc(all + 1);
     own = malloc(each + 1);
     if (!to->data || !own) {
         free(own);
@@ -349,7 +352,8 @@ static bool slot_wait(tn_loader *l, slot *s)
     bool done;
 
     if (!l->o.workers) {
-        batch_make(l, s);
+        if (s->state != DONE) /* it failed before */
+            batch_make(l, s);
         s->state = DONE;
         return true;
     }

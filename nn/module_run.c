@@ -198,6 +198,8 @@ void tn_module_forward(tn_module *m, int32_t train, size_t count, tn_array *cons
     m->now_count = 0;
     while (!app->status && m->now_count < parts)
         (void)part_forward(app, m, train, count, arrays, parts);
+    if (app->status)
+        m->now_count = 0;
 }
 
 static tn_status run_check(tn_app *app, const tn_module *m, const char *what)

@@ -40,10 +40,11 @@ int64_t tnn_sampler_batch(const tn_sampler *s)
 /* Those that are asked for, in order; how many. */
 static int64_t numbers_fill(const tn_sampler_options *o, int64_t *out)
 {
-    const int64_t step = o->interval ? o->interval : 1, rounds = o->once ? 1 : step;
+    const int64_t interval = o->interval < o->count ? o->interval : o->count; /* of larger ones the same */
+    const int64_t step = interval ? interval : 1, rounds = o->once ? 1 : step;
     int64_t count = 0;
 
-    for (int64_t first = 0; first < rounds && first < o->count; first++)
+    for (int64_t first = 0; first < rounds; first++)
         for (int64_t i = first; i < o->count; i += step)
             if (!o->keep || o->keep(o->arg, o->start + i))
                 out[count++] = o->start + i;

@@ -15,7 +15,8 @@ static const char *const stores[] = {
 static const char *const compressions[] = {"none", "1bit", "2bit", NULL};
 static const char *const schedules[] = {"constant", "factor", "multifactor", "poly", "cosine", NULL};
 
-#define INPUTS_MAX 4096 /* of one call: tn_invoke */
+#define INPUTS_MAX 4096              /* of one call: tn_invoke */
+#define STEPS_MAX ((int64_t)1 << 60) /* of a file: they are counted on */
 enum { MILESTONES = sizeof((tn_trainer_options){0}).milestones / sizeof(int64_t) };
 
 /* ---- schedules ---- */
@@ -600,7 +601,7 @@ tn_status tnn_trainer_import(tn_trainer *t, const tn_params *params, int64_t ste
         return TN_E_STATE;
     if (slots_make(t))
         return app->status;
-    if (steps < 0)
+    if (steps < 0 || steps > STEPS_MAX)
         return tnn_fail(app, TN_E_FORMAT, "a trainer after %lld steps", (long long)steps);
     for (size_t i = 0; i < t->slot_count; i++)
         for (size_t k = 0; k < t->rule->states; k++)

@@ -38,6 +38,7 @@ struct tn_trainer {
     tn_kv_item *items;  /* one per slot: what goes in, and what comes out */
     tn_array **lists;   /* of them: per slot its gradients, then its arrays, one for each device */
     uint64_t *versions; /* per slot: of the values that the store, and all devices, have */
+    double *factors;    /* per slot: of lr and wd, as a store that updates has them; below 0: it has none */
 };
 
 /* Opens the store, if there is to be one. */

@@ -110,15 +110,23 @@ static tn_status lists_fill(tn_app *app, tn_trainer *t, size_t i)
     return TN_OK;
 }
 
-static tn_status factors_set(tn_app *app, tn_trainer *t, size_t i)
+/* Factors of slot `i`, once they differ from what the store has. */
+static tn_status factors_send(tn_app *app, tn_trainer *t, size_t i)
 {
+    static const char *const names[] = {"lr_mult", "wd_mult"};
     const tnn_param *p = t->slots[i].param;
+    const double now[] = {p->lr_factor, p->wd_factor};
 
-    if (tnn_check(app, tn_kv_set_param(t->kv, &t->items[i], "lr_mult", p->lr_factor), "parameter %s",
-                  p->full))
-        return app->status;
-    return tnn_check(app, tn_kv_set_param(t->kv, &t->items[i], "wd_mult", p->wd_factor), "parameter %s",
-                     p->full);
+    for (size_t k = 0; k < 2; k++) {
+        double *sent = &t->factors[2 * i + k];
+
+        if (*sent == now[k])
+            continue;
+        if (tnn_check(app, tn_kv_set_param(t->kv, &t->items[i], names[k], now[k]), "parameter %s", p->full))
+            return app->status;
+        *sent = now[k];
+    }
+    return TN_OK;
 }
 
 tn_status tnn_store_open(tn_trainer *t)
@@ -141,12 +149,14 @@ tn_status tnn_store_make(tn_trainer *t)
         return app->status;
     if (!(t->items = tnn_alloc(app, t->slot_count, sizeof *t->items)) ||
         !(t->lists = tnn_alloc(app, 2 * t->slot_count * app->device_count, sizeof(*t->lists))) ||
-        !(t->versions = tnn_alloc(app, t->slot_count, sizeof *t->versions)))
+        !(t->versions = tnn_alloc(app, t->slot_count, sizeof *t->versions)) ||
+        !(t->factors = tnn_alloc(app, 2 * t->slot_count, sizeof *t->factors)))
         return app->status;
     for (size_t i = 0; i < t->slot_count; i++) {
         t->items[i].name = t->slots[i].param->full;
         t->items[i].priority = -(int32_t)i;
-        if (value_send(app, t, i, true) || (t->on_store && factors_set(app, t, i)))
+        t->factors[2 * i] = t->factors[2 * i + 1] = -1;
+        if (value_send(app, t, i, true) || (t->on_store && factors_send(app, t, i)))
             return app->status;
     }
     return TN_OK;
@@ -160,9 +170,11 @@ void tnn_store_clear(tn_trainer *t)
     free(t->items);
     free(t->lists);
     free(t->versions);
+    free(t->factors);
     t->items = NULL;
     t->lists = NULL;
     t->versions = NULL;
+    t->factors = NULL;
 }
 
 tn_status tnn_store_state(tn_trainer *t, size_t i)
@@ -208,7 +220,7 @@ tn_status tnn_store_step(tn_trainer *t, double lr, double rescale)
     tn_app *app = t->object.app;
 
     for (size_t i = 0; i < t->slot_count; i++)
-        if (value_send(app, t, i, false) || lists_fill(app, t, i))
+        if (value_send(app, t, i, false) || factors_send(app, t, i) || lists_fill(app, t, i))
             return app->status;
     return pushed_pulled(app, t, lr, rescale);
 }

@@ -14,16 +14,8 @@
 #define SUFFIX ".npy"
 #define SUFFIX_BYTES 4u
 
-typedef struct input { /* the host's file, as a source of libzip */
-    const tn_archive_input *from;
-    uint64_t at;
-    zip_error_t error;
-    tn_err host; /* what the host said */
-    int32_t failed;
-} input;
-
 struct tn_archive {
-    input in;
+    tnnpz_stream in;
     zip_t *zip;
     zip_file_t *file; /* of the entry that is read; NULL */
     uint64_t left;    /* of it */
@@ -39,79 +31,99 @@ tn_status tnnpz_fail(tn_err *err, tn_status code, const char *what, zip_error_t 
     return tn_fail(err, zip_error_code_zip(error) == ZIP_ER_MEMORY ? TN_E_NOMEM : code, text);
 }
 
-/* ---- the host's file as a source ------------------------------------------------------------------ */
+/* ---- bytes of the host as a source ----------------------------------------------------------------- */
 
-static zip_int64_t input_read(input *in, void *out, zip_uint64_t bytes)
+static zip_int64_t stream_read(tnnpz_stream *s, void *out, zip_uint64_t bytes)
 {
-    const uint64_t left = in->from->bytes - in->at, count = bytes < left ? bytes : left;
+    const uint64_t left = s->bytes - s->at, count = bytes < left ? bytes : left;
 
     if (!count)
         return 0;
-    if (in->from->read(in->from->self, in->at, out, count, &in->host)) {
-        in->failed = 1;
-        zip_error_set(&in->error, ZIP_ER_READ, 0);
+    if (s->read(s, out, count)) {
+        s->failed = 1;
+        zip_error_set(&s->error, ZIP_ER_READ, 0);
         return -1;
     }
-    in->at += count;
+    s->at += count;
     return (zip_int64_t)count;
 }
 
-static zip_int64_t input_stat(const input *in, void *out, zip_uint64_t bytes)
+static zip_int64_t stream_stat(const tnnpz_stream *s, void *out, zip_uint64_t bytes)
 {
-    zip_stat_t s;
+    zip_stat_t stat;
 
-    if (bytes < sizeof s)
+    if (bytes < sizeof stat)
         return -1;
-    zip_stat_init(&s);
-    s.size = in->from->bytes;
-    s.valid = ZIP_STAT_SIZE;
-    memcpy(out, &s, sizeof s);
-    return (zip_int64_t)sizeof s;
+    zip_stat_init(&stat);
+    stat.size = s->bytes;
+    stat.valid = ZIP_STAT_SIZE;
+    memcpy(out, &stat, sizeof stat);
+    return (zip_int64_t)sizeof stat;
 }
 
-static zip_int64_t input_call(void *arg, void *data, zip_uint64_t bytes, zip_source_cmd_t command)
+static zip_int64_t stream_supports(const tnnpz_stream *s)
 {
-    input *in = arg;
+    const zip_int64_t all =
+        zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT,
+                                       ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, ZIP_SOURCE_SUPPORTS, -1);
+
+    return s->seeks ? all | zip_source_make_command_bitmap(ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, -1) : all;
+}
+
+zip_int64_t tnnpz_stream_call(void *arg, void *data, zip_uint64_t bytes, zip_source_cmd_t command)
+{
+    tnnpz_stream *s = arg;
     zip_int64_t at;
 
     switch (command) {
     case ZIP_SOURCE_OPEN:
-        in->at = 0;
+        s->at = 0;
         return 0;
     case ZIP_SOURCE_READ:
-        return input_read(in, data, bytes);
+        return stream_read(s, data, bytes);
     case ZIP_SOURCE_STAT:
-        return input_stat(in, data, bytes);
+        return stream_stat(s, data, bytes);
     case ZIP_SOURCE_ERROR:
-        return zip_error_to_data(&in->error, data, bytes);
+        return zip_error_to_data(&s->error, data, bytes);
     case ZIP_SOURCE_TELL:
-        return (zip_int64_t)in->at;
+        return (zip_int64_t)s->at;
     case ZIP_SOURCE_SEEK:
-        at = zip_source_seek_compute_offset(in->at, in->from->bytes, data, bytes, &in->error);
-        in->at = at < 0 ? in->at : (uint64_t)at;
+        at = zip_source_seek_compute_offset(s->at, s->bytes, data, bytes, &s->error);
+        s->at = at < 0 ? s->at : (uint64_t)at;
         return at < 0 ? -1 : 0;
     case ZIP_SOURCE_CLOSE:
     case ZIP_SOURCE_FREE:
         return 0;
     case ZIP_SOURCE_SUPPORTS:
-        return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE,
-                                              ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE,
-                                              ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_SUPPORTS, -1);
+        return stream_supports(s);
     default:
-        zip_error_set(&in->error, ZIP_ER_OPNOTSUPP, 0);
+        zip_error_set(&s->error, ZIP_ER_OPNOTSUPP, 0);
         return -1;
     }
+}
+
+tn_status tnnpz_stream_fail(const tnnpz_stream *s, tn_err *err, tn_status code, const char *what,
+                            zip_error_t *error)
+{
+    if (!s->failed)
+        return tnnpz_fail(err, code, what, error);
+    if (err)
+        *err = s->host;
+    return s->host.code ? s->host.code : TN_E_IO;
+}
+
+static tn_status input_read(tnnpz_stream *s, void *out, uint64_t bytes)
+{
+    const tn_archive_input *from = s->of;
+
+    return from->read(from->self, s->at, out, bytes, &s->host);
 }
 
 /* ---- entries ---------------------------------------------------------------------------------------- */
 
 static tn_status archive_fail(const tn_archive *a, tn_err *err, const char *what, zip_error_t *error)
 {
-    if (!a->in.failed)
-        return tnnpz_fail(err, TN_E_FORMAT, what, error);
-    if (err)
-        *err = a->in.host;
-    return a->in.host.code ? a->in.host.code : TN_E_IO;
+    return tnnpz_stream_fail(&a->in, err, TN_E_FORMAT, what, error);
 }
 
 const char *tnnpz_name_fault(const char *name, size_t length)
@@ -153,7 +165,7 @@ static tn_status entry_check(tn_archive *a, zip_uint64_t index, uint64_t *packed
         return entry_fail(err, TN_E_UNSUPPORTED, s.name, "is neither stored nor deflated");
     if ((fault = tnnpz_name_fault(s.name, strlen(s.name))))
         return entry_fail(err, TN_E_FORMAT, s.name, fault);
-    if (s.comp_size > a->in.from->bytes - *packed)
+    if (s.comp_size > a->in.bytes - *packed)
         return entry_fail(err, TN_E_FORMAT, s.name,
                           "takes more bytes than the file has, with those before it");
     *packed += s.comp_size;
@@ -182,10 +194,10 @@ static tn_status archive_open(tn_archive *a, tn_err *err)
     uint64_t packed = 0;
     tn_status st = TN_OK;
 
-    if (a->in.from->bytes < END_BYTES) /* libzip takes no bytes for an archive without entries */
+    if (a->in.bytes < END_BYTES) /* libzip takes no bytes for an archive without entries */
         return tn_fail(err, TN_E_FORMAT, "the zip archive: it is shorter than the record that ends one");
     zip_error_init(&error);
-    if (!(source = zip_source_function_create(input_call, &a->in, &error)) ||
+    if (!(source = zip_source_function_create(tnnpz_stream_call, &a->in, &error)) ||
         !(a->zip = zip_open_from_source(source, ZIP_RDONLY, &error))) {
         st = archive_fail(a, err, "the zip archive", &error);
         zip_source_free(source); /* NULL is fine */
@@ -209,7 +221,7 @@ static tn_status npz_open(void *plugin, const tn_archive_input *from, tn_archive
     (void)plugin;
     if (!a)
         return tn_fail(err, TN_E_NOMEM, "out of memory");
-    a->in.from = from;
+    a->in = (tnnpz_stream){.of = from, .bytes = from->bytes, .seeks = 1, .read = input_read};
     zip_error_init(&a->in.error);
     if ((st = archive_open(a, err)))
         npz_close(a);

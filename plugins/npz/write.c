@@ -10,63 +10,17 @@
 
 #define PIECE_BYTES ((uint64_t)1 << 20)
 
-typedef struct part { /* an entry as a source of libzip */
-    const tn_archive_output *to;
-    uint32_t index;
-    uint64_t at;
-    zip_error_t error;
-    tn_err *host; /* what the host said, of all parts */
-} part;
-
-static zip_int64_t part_read(part *p, void *out, zip_uint64_t bytes)
+/* An entry as a source of libzip. */
+static tn_status part_read(tnnpz_stream *s, void *out, uint64_t bytes)
 {
-    const uint64_t left = p->to->entries[p->index].bytes - p->at, count = bytes < left ? bytes : left;
+    const tn_archive_output *to = s->of;
 
-    if (!count)
-        return 0;
-    if (p->to->read(p->to->self, p->index, p->at, out, count, p->host)) {
-        zip_error_set(&p->error, ZIP_ER_READ, 0);
-        return -1;
-    }
-    p->at += count;
-    return (zip_int64_t)count;
+    return to->read(to->self, s->index, s->at, out, bytes, &s->host);
 }
 
-static zip_int64_t part_call(void *arg, void *data, zip_uint64_t bytes, zip_source_cmd_t command)
+static tn_status part_add(zip_t *zip, tnnpz_stream *part, int64_t deflate, tn_err *err)
 {
-    part *p = arg;
-    zip_stat_t s;
-
-    switch (command) {
-    case ZIP_SOURCE_OPEN:
-        p->at = 0;
-        return 0;
-    case ZIP_SOURCE_READ:
-        return part_read(p, data, bytes);
-    case ZIP_SOURCE_STAT:
-        zip_stat_init(&s);
-        s.size = p->to->entries[p->index].bytes;
-        s.valid = ZIP_STAT_SIZE;
-        memcpy(data, &s, sizeof s);
-        return (zip_int64_t)sizeof s;
-    case ZIP_SOURCE_ERROR:
-        return zip_error_to_data(&p->error, data, bytes);
-    case ZIP_SOURCE_CLOSE:
-    case ZIP_SOURCE_FREE:
-        return 0;
-    case ZIP_SOURCE_SUPPORTS:
-        return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE,
-                                              ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE,
-                                              ZIP_SOURCE_SUPPORTS, -1);
-    default:
-        zip_error_set(&p->error, ZIP_ER_OPNOTSUPP, 0);
-        return -1;
-    }
-}
-
-static tn_status part_add(zip_t *zip, part *p, int64_t deflate, tn_err *err)
-{
-    const char *name = p->to->entries[p->index].name;
+    const char *name = ((const tn_archive_output *)part->of)->entries[part->index].name;
     const size_t bytes = strlen(name) + sizeof ".npy";
     char *file = malloc(bytes);
     zip_source_t *source = NULL;
@@ -82,7 +36,7 @@ static tn_status part_add(zip_t *zip, part *p, int64_t deflate, tn_err *err)
         free(file);
         return tn_fail(err, TN_E_ARG, text);
     }
-    if ((source = zip_source_function(zip, part_call, p)) &&
+    if ((source = zip_source_function(zip, tnnpz_stream_call, part)) &&
         (at = zip_file_add(zip, file, source, ZIP_FL_ENC_GUESS)) < 0)
         zip_source_free(source);
     free(file);
@@ -115,24 +69,21 @@ static tn_status pieces_write(zip_source_t *memory, const tn_archive_output *to,
     return st;
 }
 
-static tn_status archive_write(zip_source_t *memory, zip_t *zip, part *parts, const tnnpz_plugin *plugin,
-                               const tn_archive_output *to, tn_err *err)
+static tn_status archive_write(zip_source_t *memory, zip_t *zip, tnnpz_stream *parts,
+                               const tnnpz_plugin *plugin, const tn_archive_output *to, tn_err *err)
 {
-    tn_err host = {.code = TN_OK};
     tn_status st = TN_OK;
+    uint32_t bad = 0;
 
     for (uint32_t i = 0; !st && i < to->count; i++) {
-        parts[i] = (part){.to = to, .index = i, .host = &host};
+        parts[i] = (tnnpz_stream){.of = to, .index = i, .bytes = to->entries[i].bytes, .read = part_read};
         zip_error_init(&parts[i].error);
         st = part_add(zip, &parts[i], plugin->deflate, err);
     }
     if (!st && zip_close(zip)) {
-        st = tnnpz_fail(err, TN_E_IO, "the archive", zip_get_error(zip));
-        if (host.code) {
-            st = host.code;
-            if (err)
-                *err = host;
-        }
+        while (bad + 1 < to->count && !parts[bad].failed)
+            bad++;
+        st = tnnpz_stream_fail(&parts[bad], err, TN_E_IO, "the archive", zip_get_error(zip));
         zip_discard(zip);
     } else if (st) {
         zip_discard(zip);
@@ -147,7 +98,7 @@ tn_status tnnpz_write(void *plugin, const tn_archive_output *to, tn_err *err)
     zip_source_t *memory = NULL;
     /* Of an archive without entries libzip makes no file. */
     static const char empty[] = "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-    part *parts = calloc(to->count + (size_t)1, sizeof *parts);
+    tnnpz_stream *parts = calloc(to->count + (size_t)1, sizeof *parts);
     zip_t *zip = NULL;
     zip_error_t error;
     tn_status st;

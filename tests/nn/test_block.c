@@ -92,6 +92,89 @@ static void within_a_net(void **state)
     nn_folder_remove(folder);
 }
 
+/* An exported file of a net with another name: that is told from the names of its own parameters; the block's
+ * are called the same in both. */
+static void of_another_name(void **state)
+{
+    static const char *const names[] = {"a", "one_whose_name_is_longer_than_any_parameter_of_the_block"};
+    static float params[2][PARAMS];
+    char *folder = nn_folder(), json[512], file[560], prefix[512];
+    size_t count[2];
+
+    (void)state;
+    features_save(folder, (float[FEATURES]){0});
+    (void)snprintf(json, sizeof json, "%s/f-symbol.json", folder);
+    (void)snprintf(prefix, sizeof prefix, "%s/whole", folder);
+    (void)snprintf(file, sizeof file, "%s-0000.params", prefix);
+    for (int i = 0; i < 2; i++) {
+        tn_app *app = nn_open(NULL);
+        tn_array *x = nn_array(app, 4, image, 1);
+        tn_net *net;
+
+        inner = tn_net_block(app, json, .name = "b");
+        net = tn_net_function(app, around, .name = names[i]);
+        tn_net_init(net, .seed = (uint64_t)i + 7);
+        (void)tn_net_forward(net, x);
+        if (i)
+            tn_net_load_params(net, file);
+        else
+            tn_net_export(net, prefix);
+        if (!tn_app_ok(app))
+            fail_msg("%s", tn_app_error(app));
+        count[i] = nn_read_params(app, net, params[i], PARAMS);
+        nn_close(app);
+    }
+    assert_int_equal(count[0], count[1]);
+    assert_memory_equal(params[0], params[1], count[0] * sizeof **params);
+    nn_folder_remove(folder);
+}
+
+static tn_net *parts[2];
+
+static tn_x both_parts(tn_x x)
+{
+    return tn_net_call(parts[1], tn_net_call(parts[0], x));
+}
+
+static tn_x part(tn_x x)
+{
+    return tn_dense(x, .units = 2, .name = "d");
+}
+
+/* No parameter is the net's own, but the name of a net within it begins as its name does, and is not the
+ * file's. The first parameter's name is shorter than the net's. */
+static void of_no_own_name(void **state)
+{
+    char *folder = nn_folder(), file[560], prefix[512];
+
+    (void)state;
+    (void)snprintf(prefix, sizeof prefix, "%s/parts", folder);
+    (void)snprintf(file, sizeof file, "%s-0000.params", prefix);
+    for (int i = 0; i < 2; i++) {
+        tn_app *app = nn_open(NULL);
+        tn_array *x = nn_array(app, 2, (int64_t[]){2, 3}, 1);
+        tn_net *net;
+
+        parts[0] = tn_net_function(app, part, .name = "x");
+        parts[1] =
+            tn_net_function(app, part, .name = i ? "a_net_with_a_long_name3" : "a_net_with_a_long_name2");
+        net = tn_net_function(app, both_parts, .name = "a_net_with_a_long_name");
+        tn_net_init(net, .seed = 1);
+        (void)tn_net_forward(net, x);
+        if (!i)
+            tn_net_export(net, prefix);
+        if (!tn_app_ok(app))
+            fail_msg("%s", tn_app_error(app));
+        if (i) {
+            tn_net_load_params(net, file);
+            nn_close_failed(app, "a_net_with_a_long_name3_d_weight", 2);
+        } else {
+            nn_close(app);
+        }
+    }
+    nn_folder_remove(folder);
+}
+
 /* Two inputs and two outputs, of Gluon's export: as the model that is loaded of it. */
 static void of_mxnet(void **state)
 {
@@ -169,14 +252,20 @@ static void refused(void **state)
     assert_null(tn_net_block(app, good, .inputs = {"dada"}));
     nn_close_failed(app, "no variable \"dada\"", 2);
     app = nn_open(NULL);
+    assert_null(tn_net_block(app, good, .inputs = {"fullyconnected0"})); /* a node, which no call can feed */
+    nn_close_failed(app, "no variable \"fullyconnected0\"", 2);
+    app = nn_open(NULL);
+    assert_null(tn_net_block(app, good, .inputs = {"data", "data"}));
+    nn_close_failed(app, "input \"data\" is given twice", 2);
+    app = nn_open(NULL);
     assert_null(tn_net_block(app, good, .params = "/nowhere"));
     nn_close_failed(app, "/nowhere", 1);
     app = nn_open(NULL);
     assert_null(tn_net_forward(tn_net_block(app, good), nn_array(app, 2, (int64_t[]){2, 3}, 1)));
     nn_close_failed(app, "call tn_net_init()", 1);
     app = nn_open(NULL);
-    assert_null(tn_net_forward(tn_net_block(app, odd, .inputs = {"data"}),
-                               nn_array(app, 2, (int64_t[]){2, 3}, 1)));
+    assert_null(
+        tn_net_forward(tn_net_block(app, odd, .inputs = {"data"}), nn_array(app, 2, (int64_t[]){2, 3}, 1)));
     nn_close_failed(app, "variable \"w\" is neither an input nor a parameter", 1);
     nn_folder_remove(folder);
 }
@@ -184,6 +273,7 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(within_a_net), cmocka_unit_test(of_mxnet),
+                                       cmocka_unit_test(of_another_name), cmocka_unit_test(of_no_own_name),
                                        cmocka_unit_test(refused)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,26 @@ static void test_seek(void **state)
     }
 }
 
+/* Behind the last number of an epoch there is none. */
+static void test_last_epoch(void **state)
+{
+    static const char *const lasts[] = {"keep", "roll_over"};
+
+    (void)state;
+    for (int l = 0; l < 2; l++) {
+        tn_app *app = nn_open(NULL);
+        tn_data *d = tn_data_arrays(app, .fields = {{"x", numbers(app, 4, 1)}}, .batch = 2, .last = lasts[l]);
+        int64_t epoch = 0;
+        tn_batch b;
+
+        tn_data_seek(d, l ? (int64_t)1 << 30 : INT64_MAX, 2);
+        assert_int_equal(tn_data_next(d, &b), 0);
+        tn_data_tell(d, &epoch, NULL);
+        assert_true(epoch > 0);
+        nn_close_failed(app, "no more epochs", 2);
+    }
+}
+
 /* Epochs end also where each needs more than one of them to fill a batch. */
 static void test_few(void **state)
 {
@@ -329,6 +349,18 @@ static tn_data *csv_first(tn_app *app, const char *path)
 {
     return tn_data_from_csv(app, path, .fields = {{"x", .first = -1}});
 }
+static tn_data *csv_least(tn_app *app, const char *path)
+{
+    return tn_data_from_csv(app, path, .fields = {{"x", .first = INT64_MIN}});
+}
+static tn_data *csv_most(tn_app *app, const char *path)
+{
+    return tn_data_from_csv(app, path, .fields = {{"x", .first = 1, .count = INT64_MAX}});
+}
+static tn_data *csv_behind(tn_app *app, const char *path)
+{
+    return tn_data_from_csv(app, path, .fields = {{"x", .first = 2}});
+}
 static tn_data *csv_shape(tn_app *app, const char *path)
 {
     return tn_data_from_csv(app, path, .fields = {{"x", .count = 2, .shape = {3}}});
@@ -431,6 +463,9 @@ static void test_refused(void **state)
     } rows[] = {
         {csv_columns, "1,2\n", 4, "asks for columns 1 to 2, the file has 2", 1},
         {csv_first, "1,2\n", 4, "asks for columns -1", 1},
+        {csv_least, "1,2\n", 4, "asks for columns -9223372036854775808 to", 1},
+        {csv_most, "1,2\n", 4, "asks for columns 1 to", 1},
+        {csv_behind, "1,2\n", 4, "asks for columns 2 to 2, the file has 2", 1},
         {csv_shape, "1,2\n", 4, "which its shape does not hold", 1},
         {csv_negative, "1,2\n", 4, "a dimension of -3", 1},
         {csv_large, "1,2\n", 4, "a dimension of 65536", 1},
@@ -515,10 +550,10 @@ static void test_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shuffled),  cmocka_unit_test(test_seek),    cmocka_unit_test(test_few),
-        cmocka_unit_test(test_shares),    cmocka_unit_test(test_figures), cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_records),   cmocka_unit_test(test_sparse),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_shuffled),   cmocka_unit_test(test_seek),      cmocka_unit_test(test_few),
+        cmocka_unit_test(test_last_epoch), cmocka_unit_test(test_shares),    cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_csv),        cmocka_unit_test(test_records),   cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_arguments),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

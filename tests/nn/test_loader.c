@@ -106,6 +106,27 @@ static void test_shuffled(void **state)
     nn_close(app);
 }
 
+/* An interval above the count gives the numbers as they are; `once`: the first one alone. */
+static void test_wide_interval(void **state)
+{
+    static const int64_t intervals[] = {5, 6, INT64_MAX - 1, INT64_MAX};
+    tn_app *app = nn_open(NULL);
+    const int64_t *numbers = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof intervals / sizeof *intervals; i++) {
+        tn_sampler *all = tn_sampler_new(app, .count = 5, .interval = intervals[i], .batch = 5);
+        tn_sampler *once = tn_sampler_new(app, .count = 5, .interval = intervals[i], .once = 1);
+
+        assert_int_equal(tn_sampler_count(all), 5);
+        assert_int_equal(tn_sampler_next(all, &numbers), 5);
+        for (int64_t k = 0; k < 5; k++)
+            assert_int_equal(numbers[k], k);
+        assert_int_equal(tn_sampler_count(once), 1);
+    }
+    nn_close(app);
+}
+
 static void test_split(void **state)
 {
     static const struct {
@@ -268,6 +289,56 @@ static void test_errors(void **state)
         }
 }
 
+/* Each sample is empty, and all of them padded have more bytes than a size can say. */
+static tn_status make_wide(void *arg, int64_t number, tn_array *out[8])
+{
+    const int64_t shapes[2][2] = {{(int64_t)1 << 31, 0}, {0, (int64_t)1 << 31}};
+
+    return tn_array_zeros(arg, TN_U8, 2, shapes[number % 2], NULL, &out[0]);
+}
+
+/* A sparse array behind dense ones. */
+static tn_status make_sparse(void *arg, int64_t number, tn_array *out[8])
+{
+    const int64_t shape[] = {2, 2}, starts[] = {0, 0, 0};
+    const tn_array_sparse empty = {.struct_size = TN_SIZE(tn_array_sparse),
+                                   .storage = TN_STORAGE_CSR,
+                                   .dtype = TN_F32,
+                                   .ndim = 2,
+                                   .shape = shape,
+                                   .indptr = starts};
+
+    return number < 3 ? tn_array_zeros(arg, TN_F32, 2, shape, NULL, &out[0])
+                      : tn_array_sparse_from(arg, &empty, &out[0]);
+}
+
+static void test_odd_samples(void **state)
+{
+    static const struct {
+        tn_sample_fn sample;
+        int32_t pad;
+        const char *says;
+    } rows[] = {{make_wide, 1, "the batch has too many elements"},
+                {make_sparse, 0, "sample 3: an array has too many dimensions, or is sparse"},
+                {make_sparse, 1, "sample 3: an array has too many dimensions, or is sparse"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int workers = 0; workers < 2; workers++) {
+            tn_app *app = nn_open(NULL);
+            tn_loader *l =
+                tn_loader_new(tn_sampler_new(app, .count = 4, .batch = 4), .sample = rows[i].sample,
+                              .arg = tn_app_ctx(app), .workers = workers, .pad = rows[i].pad);
+            tn_array *out[8];
+
+            assert_int_equal(tn_loader_next(l, out), 0);
+            assert_non_null(strstr(tn_app_error(app), rows[i].says));
+            tn_app_clear(app);
+            assert_int_equal(tn_loader_next(l, out), 0); /* no batch behind an error */
+            nn_close_failed(app, rows[i].says, 1);
+        }
+}
+
 /* Closed in the middle, by hand or with the app; two loaders beside each other. */
 static void test_ends(void **state)
 {
@@ -412,9 +483,12 @@ static void test_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samplers), cmocka_unit_test(test_shuffled), cmocka_unit_test(test_split),
-        cmocka_unit_test(test_order),    cmocka_unit_test(test_pad),      cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_ends),     cmocka_unit_test(test_records),  cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_samplers),    cmocka_unit_test(test_shuffled),
+        cmocka_unit_test(test_split),       cmocka_unit_test(test_order),
+        cmocka_unit_test(test_pad),         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_ends),        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_records),     cmocka_unit_test(test_wide_interval),
+        cmocka_unit_test(test_odd_samples),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
