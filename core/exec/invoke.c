@@ -412,12 +412,13 @@ static tn_status call_given_dense(tni_context *c, tni_signature *s, const tni_in
     if (!st)
         st = call_signature(c, s, given, in, out_count, made);
     for (uint32_t i = 0; !st && i < out_count; i++)
-        if (!given_dense(s, i, out[i])) {
-            out[i] = made[i];
-        } else {
+        if (given_dense(s, i, out[i]))
             st = tni_dense_give(c, made[i], &out[i]);
-            tni_array_release(made[i]);
-        }
+    for (uint32_t i = 0; made && i < out_count; i++)
+        if (st || given_dense(s, i, out[i]))
+            tni_array_release(made[i] != out[i] ? made[i] : NULL);
+        else
+            out[i] = made[i];
     tni_free((void *)made);
     return st;
 }

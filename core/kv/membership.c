@@ -59,18 +59,9 @@ uint16_t tni_kv_view_node(const tni_kv_view *v, uint32_t index)
 void tni_kv_view_write(const tni_kv_view *v, tni_str *out)
 {
     for (size_t i = 0; i < FIELD_COUNT; i++) {
-        uint64_t value = 0; /* of this machine: little endian or not, the low bytes are found by its width */
         const char *at = (const char *)v + view_fields[i].member;
-        uint32_t word;
-        uint16_t half;
 
-        if (view_fields[i].bytes == 8)
-            memcpy(&value, at, 8);
-        else if (view_fields[i].bytes == 4)
-            value = (memcpy(&word, at, 4), word);
-        else
-            value = (memcpy(&half, at, 2), half);
-        tni_kv_write(out, value, view_fields[i].bytes);
+        tni_kv_write(out, tni_kv_member_get(at, view_fields[i].bytes), view_fields[i].bytes);
     }
     tni_kv_write(out, v->workers, 4);
     tni_kv_write(out, v->servers, 4);
@@ -111,15 +102,6 @@ static tn_status member_read(tni_kv_reader *r, tni_kv_member *m)
     return TN_OK;
 }
 
-static void field_set(tni_kv_view *v, const field *f, uint64_t value)
-{
-    char *at = (char *)v + f->member;
-    const uint32_t word = (uint32_t)value;
-    const uint16_t half = (uint16_t)value;
-
-    memcpy(at, f->bytes == 8 ? (const void *)&value : f->bytes == 4 ? (const void *)&word : &half, f->bytes);
-}
-
 tn_status tni_kv_view_read(tni_kv_view *v, const uint8_t *text, uint64_t bytes)
 {
     tni_kv_reader r = {text, bytes, false};
@@ -129,7 +111,8 @@ tn_status tni_kv_view_read(tni_kv_view *v, const uint8_t *text, uint64_t bytes)
     if (st)
         return st;
     for (size_t i = 0; i < FIELD_COUNT; i++)
-        field_set(&got, &view_fields[i], tni_kv_read(&r, view_fields[i].bytes));
+        tni_kv_member_set((char *)&got + view_fields[i].member, tni_kv_read(&r, view_fields[i].bytes),
+                          view_fields[i].bytes);
     if (tni_kv_read(&r, 4) != v->workers || tni_kv_read(&r, 4) != v->servers || r.bad)
         st = tni_error(TN_E_FORMAT, "view of another number of workers or servers");
     for (uint32_t i = 0; !st && i < v->workers + v->servers; i++)

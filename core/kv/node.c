@@ -252,15 +252,21 @@ const char *tni_kv_node_name(uint16_t id, char out[24])
     return out;
 }
 
-void tni_kv_hello_write(tni_str *out, uint32_t role, const tni_kv_start *start, uint64_t token)
+void tni_kv_node_hello(tni_kv_node *n, uint32_t role, const tni_kv_start *start, uint64_t token)
 {
-    tni_kv_write(out, role, 1);
-    tni_kv_write(out, (uint32_t)start->rank, 4);
-    tni_kv_write(out, start->birth, 8);
-    tni_kv_write(out, token, 8);
-    tni_kv_write(out, start->steps[0], 8);
-    tni_kv_write(out, start->steps[1], 8);
-    (void)tni_str_add_bytes(out, start->address, start->address_bytes);
+    tni_kv_header h = {.type = TNI_KV_HELLO};
+    tni_str text;
+
+    tni_str_init(&text, TN_TEXT_MAX);
+    tni_kv_write(&text, role, 1);
+    tni_kv_write(&text, (uint32_t)start->rank, 4);
+    tni_kv_write(&text, start->birth, 8);
+    tni_kv_write(&text, token, 8);
+    tni_kv_write(&text, start->steps[0], 8);
+    tni_kv_write(&text, start->steps[1], 8);
+    if (!tni_str_add_bytes(&text, start->address, start->address_bytes))
+        tni_kv_node_send(n, TNI_KV_NODE(TNI_KV_SCHEDULER, 0), &h, text.text, text.length);
+    tni_str_fini(&text);
 }
 
 bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload,

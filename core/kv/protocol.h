@@ -183,7 +183,7 @@ void tni_kv_node_receive(tni_kv_node *n, const uint8_t *header, const void *payl
 bool tni_kv_node_view(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload);
 /* A server's or worker's way into the job. `welcome`: true once it has a rank; else `token` says how to ask
  * on. */
-void tni_kv_hello_write(tni_str *out, uint32_t role, const tni_kv_start *start, uint64_t token);
+void tni_kv_node_hello(tni_kv_node *n, uint32_t role, const tni_kv_start *start, uint64_t token);
 bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload,
                          const tni_kv_start *start, uint64_t *token);
 /* True: this process is out, and the thread's error says why. */

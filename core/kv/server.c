@@ -15,14 +15,7 @@ void tni_kv_server_stop(tni_kv_server *s, tn_status st)
 
 static void hello_send(tni_kv_server *s)
 {
-    tni_kv_header h = {.type = TNI_KV_HELLO};
-    tni_str text;
-
-    tni_str_init(&text, TN_TEXT_MAX);
-    tni_kv_hello_write(&text, TNI_KV_SERVER, &s->start, s->token);
-    if (!text.status)
-        tni_kv_node_send(&s->node, SCHEDULER, &h, text.text, text.length);
-    tni_str_fini(&text);
+    tni_kv_node_hello(&s->node, TNI_KV_SERVER, &s->start, s->token);
     s->hello_ns = s->node.now + TNI_KV_HELLO_NS;
 }
 

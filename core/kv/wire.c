@@ -42,7 +42,7 @@ uint64_t tni_kv_get(const uint8_t *at, uint32_t bytes)
     return value;
 }
 
-static uint64_t member_get(const void *member, uint32_t bytes)
+uint64_t tni_kv_member_get(const void *member, uint32_t bytes)
 {
     uint64_t wide;
     uint32_t word;
@@ -63,7 +63,7 @@ static uint64_t member_get(const void *member, uint32_t bytes)
     }
 }
 
-static void member_set(void *member, uint64_t value, uint32_t bytes)
+void tni_kv_member_set(void *member, uint64_t value, uint32_t bytes)
 {
     const uint32_t word = (uint32_t)value;
     const uint16_t half = (uint16_t)value;
@@ -80,13 +80,13 @@ static void member_set(void *member, uint64_t value, uint32_t bytes)
 static void fields_put(const field *f, size_t count, const tni_kv_header *h, uint8_t *out)
 {
     for (size_t i = 0; i < count; i++)
-        tni_kv_put(out + f[i].at, member_get((const char *)h + f[i].member, f[i].bytes), f[i].bytes);
+        tni_kv_put(out + f[i].at, tni_kv_member_get((const char *)h + f[i].member, f[i].bytes), f[i].bytes);
 }
 
 static void fields_get(const field *f, size_t count, const uint8_t *in, tni_kv_header *h)
 {
     for (size_t i = 0; i < count; i++)
-        member_set((char *)h + f[i].member, tni_kv_get(in + f[i].at, f[i].bytes), f[i].bytes);
+        tni_kv_member_set((char *)h + f[i].member, tni_kv_get(in + f[i].at, f[i].bytes), f[i].bytes);
 }
 
 void tni_kv_encode(tni_kv_header *h, const void *payload, uint8_t out[TNI_KV_HEADER_BYTES])

@@ -85,6 +85,9 @@ tn_status tni_kv_entry_get(const tni_kv_header *batch, const uint8_t *payload, u
 /* Numbers of little-endian texts: journals, snapshots and views are made of them as well. */
 void tni_kv_put(uint8_t *at, uint64_t value, uint32_t bytes);
 uint64_t tni_kv_get(const uint8_t *at, uint32_t bytes);
+/* The same of a struct's member, which has 1, 2, 4 or 8 bytes. */
+uint64_t tni_kv_member_get(const void *member, uint32_t bytes);
+void tni_kv_member_set(void *member, uint64_t value, uint32_t bytes);
 /* A text being written, a text being read: `left` never runs below 0; `bad` sticks. */
 typedef struct tni_kv_reader {
     const uint8_t *at;

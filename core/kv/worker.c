@@ -28,14 +28,7 @@ static void stop(tni_kv_worker *w, tn_status st)
 
 static void hello_send(tni_kv_worker *w)
 {
-    tni_kv_header h = {.type = TNI_KV_HELLO};
-    tni_str text;
-
-    tni_str_init(&text, TN_TEXT_MAX);
-    tni_kv_hello_write(&text, TNI_KV_WORKER, &w->start, w->token);
-    if (!text.status)
-        tni_kv_node_send(&w->node, SCHEDULER, &h, text.text, text.length);
-    tni_str_fini(&text);
+    tni_kv_node_hello(&w->node, TNI_KV_WORKER, &w->start, w->token);
     w->hello_ns = w->node.now + TNI_KV_HELLO_NS;
 }
 
