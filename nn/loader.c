@@ -4,8 +4,8 @@
  * stacks them in plain memory; the program's thread waits for the slot whose turn it is. So the order is
  * the sampler's, however the threads run, and no more than `prefetch` batches lie ready.
  *
- * Under the lock: the slots' states, `stop`, `started`. What a slot holds is its thread's while it is BUSY,
- * the program's else. A thread never touches the app.
+ * Under the lock: the slots' states, `stop`, `filled`, `taken`. A BUSY slot belongs to its thread, any other
+ * one to the program's thread. A loader's thread never touches the app.
  */
 #include "data.h"
 

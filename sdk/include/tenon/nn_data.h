@@ -110,7 +110,7 @@ typedef struct tn_sampler_options {
 } tn_sampler_options;
 
 /**
- * What gluon.data's samplers are, in one: sequential, random (.shuffle), filtered, at intervals, a share
+ * A sampler, of any kind that gluon.data has: sequential, random (.shuffle), filtered, at intervals, a share
  * (.parts, .part: by number, of what is left), in batches (.batch, 0: 1; .last: keep, discard, roll_over …).
  * @since 0.1
  */
@@ -118,8 +118,8 @@ TN_API tn_sampler *tn_sampler_new_(tn_app *app, const tn_sampler_options *option
 /** Samples of an epoch, and batches of the running one. @since 0.1 */
 TN_API int64_t tn_sampler_count(const tn_sampler *sampler);
 TN_API int64_t tn_sampler_batches(const tn_sampler *sampler);
-/** The next batch: how many numbers `*numbers` holds, borrowed until the next call. 0: the epoch ends; the next
- * call begins another one. @since 0.1 */
+/** The next batch: how many numbers `*numbers` holds, borrowed until the next call. 0: the epoch ends; the
+ * next call begins another one. @since 0.1 */
 TN_API int64_t tn_sampler_next(tn_sampler *sampler, const int64_t **numbers);
 /** Where the next batch comes from. @since 0.1 */
 TN_API void tn_sampler_seek(tn_sampler *sampler, int64_t epoch, int64_t index);
