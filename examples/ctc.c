@@ -110,12 +110,12 @@ int main(int argc, char **argv)
     tn_app *app = tn_app_open(.name = "ctc", .errors = stderr);
     tn_net *net = tn_net_function(app, reader, .name = "reader");
     tn_net *steps = tn_net_function(app, likeliest, .name = "steps", .arg = net);
-    strips learnt = strips_compose(app, "digits:train", argument(argc, argv, 3, 8000), seed, 1);
-    strips held_out = strips_compose(app, "digits:test", learnt.count / 4, seed + 1000, 0);
+    strips learnt = strips_compose(app, "digits:train", argument(argc, argv, 3, 14000), seed, 1);
+    strips held_out = strips_compose(app, "digits:test", learnt.count / 8, seed + 1000, 0);
     float *found;
 
     tn_net_init(net, .seed = seed);
-    tn_fit(net, strips_data(app, &learnt, 1, seed), .loss = loss, .epochs = argument(argc, argv, 1, 7),
+    tn_fit(net, strips_data(app, &learnt, 1, seed), .loss = loss, .epochs = argument(argc, argv, 1, 4),
            .optimizer = "adam", .lr = 0.003, .schedule = "cosine", .clip_norm = 5, .log = stdout);
     found = outputs_of(app, steps, strips_data(app, &held_out, 0, 0), STEPS);
     if (found) {

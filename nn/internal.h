@@ -100,6 +100,7 @@ double tnn_random_normal(uint64_t key, uint64_t high, uint64_t low); /* mean 0, 
 uint64_t tnn_random_mix(uint64_t seed, uint64_t purpose);            /* unrelated keys for unrelated uses */
 #define TNN_PURPOSE_INIT 1
 #define TNN_PURPOSE_SHUFFLE 2
+#define TNN_PURPOSE_TRANSFORM 3
 tn_status tnn_seed(tn_app *app, uint64_t given, uint64_t *seed); /* given, or option run.seed */
 
 /* ---- net.c, layer.c ---- */

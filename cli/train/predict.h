@@ -18,8 +18,8 @@ typedef struct cli_samples {
     float *values;       /* owned */
 } cli_samples;
 
-/* Reads IDX, .npy or CSV, plain or (IDX, CSV) .gz; "-": CSV from stdin. `scale` NAN: bytes of IDX by 1/255,
- * others as they are. A failure is the app's error. */
+/* Reads IDX, .npy, .npz or CSV, plain or (IDX, CSV) .gz; "-": CSV from stdin. `scale` NAN: bytes of IDX by
+ * 1/255, others as they are. A failure is the app's error. */
 bool cli_samples_load(cli_samples *s, tn_app *app, const char *name, double scale);
 /* Gives the samples a shape that the net takes: `wanted` ("1,28,28"), or the file's, or that of an image. */
 bool cli_samples_fit(cli_samples *s, tn_app *app, tn_net *net, const char *wanted);

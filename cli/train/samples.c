@@ -26,7 +26,7 @@ void cli_samples_fini(cli_samples *s)
 
 /* ---- reading ---- */
 
-typedef enum file_kind { FILE_CSV, FILE_IDX, FILE_NPY } file_kind;
+typedef enum file_kind { FILE_CSV, FILE_IDX, FILE_NPY, FILE_NPZ } file_kind;
 
 /* A .gz is an IDX file unless it is called .csv.gz. */
 static file_kind kind_of(const char *path)
@@ -41,6 +41,8 @@ static file_kind kind_of(const char *path)
         return FILE_NPY;
     if (cli_ends_with(path, ".npy"))
         return FILE_NPY; /* its reader says what is wrong with it */
+    if ((n >= 2 && !memcmp(start, "PK", 2)) || cli_ends_with(path, ".npz"))
+        return FILE_NPZ;
     if (n >= 2 && start[0] == 0x1f && start[1] == 0x8b)
         return cli_ends_with(path, ".csv.gz") ? FILE_CSV : FILE_IDX;
     return n >= 2 && !start[0] && !start[1] ? FILE_IDX : FILE_CSV;
@@ -71,10 +73,22 @@ static char *stdin_read(tn_app *app, size_t *bytes)
     return text;
 }
 
+/* The only array of an archive, or that called data. */
+static tn_status npz_load(tn_ctx *ctx, const char *path, tn_array **out)
+{
+    tn_params *p = NULL;
+    tn_status st = tn_load(ctx, path, &p);
+
+    if (!st)
+        st = tn_params_count(p) == 1 ? tn_params_at(p, 0, out) : tn_params_get(p, "data", out);
+    tn_params_destroy(p);
+    return st;
+}
+
 static tn_array *array_read(tn_app *app, const char *name, file_kind *kind)
 {
     static tn_status (*const readers[])(tn_ctx *, const char *, tn_array **) = {
-        [FILE_CSV] = tn_csv_load, [FILE_IDX] = tn_idx_load, [FILE_NPY] = tn_npy_load};
+        [FILE_CSV] = tn_csv_load, [FILE_IDX] = tn_idx_load, [FILE_NPY] = tn_npy_load, [FILE_NPZ] = npz_load};
     tn_array *array = NULL;
     size_t bytes = 0;
     char *text;

@@ -146,7 +146,8 @@ static void call_fini(inlined_call *k)
 static tni_array *head_given(const inlined_call *k, const tni_gnode *node, uint32_t entry)
 {
     for (uint32_t h = 0; h < k->g->head_count; h++)
-        if (k->g->heads[h] == entry && k->given[h] && !(node->def->op->flags & TN_OP_VIEW))
+        if (k->g->heads[h] == entry && k->given[h] && !(node->def->op->flags & TN_OP_VIEW) &&
+            !tni_op_keeps(node->def, node->attrs)) /* a program's arrays hold nothing before */
             return k->given[h];
     return NULL;
 }

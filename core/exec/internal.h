@@ -68,6 +68,7 @@ struct tni_signature {
     uint64_t need_in[1], need_out[1]; /* what the gradient reads (bits; inputs beyond 63: all) */
     bool fast_path;                   /* small host kernel: runs on the caller if variables are free */
     bool view;                        /* output 0 is a view of input 0 */
+    bool keeps;                       /* an output that is given is multiplied by what comes out */
     bool pending;                     /* an output's shape is known only after the run */
     bool sparse;                      /* some operand is: no program, sparse.c runs it */
     struct tni_signature *bucket_next, *lru_prev, *lru_next;

@@ -422,6 +422,20 @@ static tn_status call_given_dense(tni_context *c, tni_signature *s, const tni_in
     return st;
 }
 
+/* The first output goes into the given array as a factor of what that holds. */
+static tn_status call_kept(tni_context *c, tni_signature *s, const tni_invoke_given *given,
+                           tni_array *const *in, tni_array **out)
+{
+    tni_array *both[] = {out[0], NULL};
+    uint32_t made = 0;
+    tn_status st = output_check(s, 0, out[0]);
+
+    if (!st && !(st = call_signature(c, s, given, in, 1, &both[1])))
+        st = tni_invoke_text(c, "elemwise_mul", 2, both, 0, NULL, NULL, 1, out, &made);
+    tni_array_release(both[1]);
+    return st;
+}
+
 static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invoke_given *given,
                                 tni_array *const *in, uint32_t out_count, tni_array **out)
 {
@@ -431,6 +445,8 @@ static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invo
     if (out_count < s->args.visible_count)
         return tni_error(TN_E_ARG, "operator %s has %u outputs, room for %u is given", s->def->op->name,
                          s->args.visible_count, out_count);
+    if (s->keeps && out[0])
+        return call_kept(c, s, given, in, out);
     for (uint32_t i = 0; s->sparse && i < s->args.visible_count; i++)
         if (given_dense(s, i, out[i]))
             return call_given_dense(c, s, given, in, s->args.visible_count, out);

@@ -457,6 +457,7 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
                                  s->need_in, s->need_out)))
         goto cleanup;
     s->fast_path = fast_path(c, s);
+    s->keeps = tni_op_keeps(k->def, k->attrs);
     *out = s;
     s = NULL;
 

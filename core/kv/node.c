@@ -117,8 +117,8 @@ void tni_kv_node_send(tni_kv_node *n, uint16_t to, tni_kv_header *h, const void 
     h->incarnation = n->incarnation;
     h->job = n->settings->job;
     h->bytes = bytes;
-    if (bytes > TNI_KV_SMALL_MAX || h->type < TNI_KV_INIT || to == TNI_KV_UNKNOWN ||
-        !batch_add(n, to, h, payload))
+    if (bytes > (n->settings->batch_bytes ? n->settings->batch_bytes : TNI_KV_SMALL_MAX) ||
+        h->type < TNI_KV_INIT || to == TNI_KV_UNKNOWN || !batch_add(n, to, h, payload))
         message_send(n, to, h, payload, bytes);
 }
 

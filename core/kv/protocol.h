@@ -73,6 +73,7 @@ typedef struct tni_kv_settings {
     tni_kv_uneven uneven;
     tni_kv_loss worker_loss, server_loss; /* servers: fail or wait */
     uint64_t worker_wait_ns, server_wait_ns;
+    uint32_t batch_bytes; /* longer messages go alone; 0: TNI_KV_SMALL_MAX, the most */
     uint32_t workers_min; /* shrink: fewer fail the job */
 } tni_kv_settings;
 

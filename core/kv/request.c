@@ -117,13 +117,10 @@ static void piece_land(tni_kv_worker *w, tni_kv_lot *l, uint32_t index, uint8_t 
 static void retry_at(tni_kv_worker *w, tni_kv_piece *p, uint64_t ns)
 {
     const uint64_t least = w->node.settings->retry_ns;
-    uint64_t wait = ns;
+    uint64_t wait = least ? least : ns;
 
-    if (least)
-        wait = least;
-    for (uint32_t i = 1; i < p->tries && wait < RETRY_MAX_NS; i++)
+    for (uint32_t i = 1; i < p->tries && wait < RETRY_MAX_NS / 2; i++)
         wait *= 2;
-    wait = wait < RETRY_MAX_NS ? wait : RETRY_MAX_NS;
     wait += tni_hash_bytes(p->tries, &p->sequence, 8) % (wait / 4 + 1); /* so that not all come at once */
     p->retry_ns = TNI_KV_BUG(GIVE_UP) && p->tries > 5 ? TNI_KV_NEVER : w->node.now + wait;
     w->retry_ns = p->retry_ns < w->retry_ns ? p->retry_ns : w->retry_ns;
@@ -163,13 +160,13 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
         bytes = (part.bytes + round_up) >> code;
     }
     p->tries++;
-    p->sent_ns = p->tries == 1 ? w->node.now : p->sent_ns;
+    p->sent_ns = w->node.now;
     retry_at(w, p, p->state == TNI_KV_WAITS ? ASK_NS : answer_time(lane_of(w, l, index)));
     tni_kv_node_send(&w->node, target(w, l, index), &h, payload, bytes);
 }
 
-/* Sends what a lane has credit for. One piece may always be under way. */
-static void lane_pump(tni_kv_worker *w, tni_kv_lane *lane)
+/* Sends the next piece of a lane if it has credit; true if so. One piece may always be under way. */
+static bool lane_send(tni_kv_worker *w, tni_kv_lane *lane)
 {
     while (lane->heap.count) {
         const tni_kv_queued top = *(const tni_kv_queued *)lane->heap.data;
@@ -180,14 +177,34 @@ static void lane_pump(tni_kv_worker *w, tni_kv_lane *lane)
             continue;
         }
         if (lane->in_flight && lane->in_flight + p->cost > w->node.settings->credit_bytes)
-            return;
+            return false;
         if (tni_vec_push(&w->flights, &top))
-            return; /* no memory: the next tick tries again */
+            return false; /* no memory: the next tick tries again */
         (void)heap_pop(&lane->heap);
         p->flight = (uint32_t)w->flights.count - 1;
         p->state = TNI_KV_SENT;
         lane->in_flight += p->cost;
         piece_send(w, top.lot, top.piece);
+        return true;
+    }
+    return false;
+}
+
+static void lane_pump(tni_kv_worker *w, tni_kv_lane *lane)
+{
+    while (lane_send(w, lane))
+        ;
+}
+
+/* One piece to each server in turn, so that none waits while another is flooded. */
+static void lanes_pump(tni_kv_worker *w)
+{
+    bool more = true;
+
+    while (more) {
+        more = false;
+        for (uint32_t i = 0; i < w->node.settings->servers; i++)
+            more |= lane_send(w, &w->lanes[i]);
     }
 }
 
@@ -235,8 +252,7 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
         if (!st)
             st = piece_queue(w, l, i);
     }
-    for (uint32_t i = 0; i < w->node.settings->servers; i++)
-        lane_pump(w, &w->lanes[i]);
+    lanes_pump(w);
     if (st) /* no memory for a queue: it goes out at its deadline, said to be late */
         op->deadline_ns = w->deadline_ns = w->node.now;
 }
@@ -293,8 +309,8 @@ static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     op_land(w, op);
     op_unlink(w, op);
     tni_free(op);
-    for (uint32_t i = 0; st && i < w->node.settings->servers; i++)
-        lane_pump(w, &w->lanes[i]); /* with the credit of what was given up */
+    if (st)
+        lanes_pump(w); /* with the credit of what was given up */
     if (fence || w->fences)
         tni_kv_ops_start(w);
     else if (l->first && op_may(w, l->first))
@@ -418,8 +434,6 @@ static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
     tni_kv_piece *p = &l->pieces[piece];
     tni_kv_lane *lane = lane_of(w, l, piece);
 
-    if (lane && p->tries == 1 && p->state == TNI_KV_SENT)
-        lane->answer_ns = (7 * lane->answer_ns + (w->node.now - p->sent_ns)) / 8;
     piece_land(w, l, piece, TNI_KV_IDLE);
     p->sequence = 0;
     l->got = h->round < l->got ? h->round : l->got;
@@ -484,6 +498,7 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
 {
     uint32_t piece;
     tni_kv_lot *l = answer_lot(w, h, &piece);
+    tni_kv_lane *lane;
     tni_kv_piece *p;
     bool asked;
 
@@ -491,6 +506,9 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
         l->pieces[piece].state < TNI_KV_SENT)
         return;
     p = &l->pieces[piece];
+    lane = lane_of(w, l, piece);
+    if (lane && p->state == TNI_KV_SENT) /* of the last try: too short at worst, which the next one mends */
+        lane->answer_ns = (7 * lane->answer_ns + (w->node.now - p->sent_ns)) / 8;
     if (h->type == TNI_KV_VALUE) {
         value_take(w, l, piece, h, payload);
         return;
@@ -506,13 +524,13 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
         piece_land(w, l, piece, TNI_KV_WAITS);
         p->tries = 1;
         retry_at(w, p, ASK_NS);
-        if (lane_of(w, l, piece))
-            lane_pump(w, lane_of(w, l, piece));
+        if (lane)
+            lane_pump(w, lane);
         break;
     case TNI_KV_ABSENT: /* lost by the server: at once; not there yet: later */
         asked = p->state == TNI_KV_WAITS;
-        if (asked && !piece_queue(w, l, piece))
-            lane_pump(w, lane_of(w, l, piece));
+        if (asked && !piece_queue(w, l, piece) && lane)
+            lane_pump(w, lane);
         break;
     case TNI_KV_VOID:
         if (l->first->r.kind == TNI_KV_DO_BREAK)

@@ -9,7 +9,8 @@
 
 #include "kv/protocol.h"
 
-#define COMMIT_NS 20000000u /* between two views: many leave at once */
+#define COMMIT_NS 20000000u    /* between two views: many leave at once */
+#define COMMIT_NODE_NS 250000u /* and for each node that has to hear of it */
 #define SCHEDULER TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
 
 typedef struct seat { /* of members[i] */
@@ -55,7 +56,7 @@ static void commit(tni_kv_scheduler *s)
 
     if (!s->changed || s->node.now < s->commit_ns)
         return;
-    s->commit_ns = s->node.now + COMMIT_NS;
+    s->commit_ns = s->node.now + COMMIT_NS + (uint64_t)s->count * COMMIT_NODE_NS;
     tni_str_init(&text, TN_TEXT_MAX);
     tni_str_init(&record, TN_TEXT_MAX);
     v->number++;

@@ -161,6 +161,8 @@ typedef enum tni_stored_way {
     TNI_STORED_ROWS     /* an update of the rows that the gradient, input 1, stores */
 } tni_stored_way;
 
+/* all_finite with init_output=False: an array that is given keeps its value where 1 comes out, or gets 0. */
+bool tni_op_keeps(const tni_opdef *def, const tni_attrs *attrs);
 /* Of a call whose inputs have these storage types, one of them sparse. `*out`: the type of output 0. */
 tni_stored_way tni_op_stored(const tni_opdef *def, const tni_attrs *attrs, uint32_t in_count,
                              const int32_t *storage, int32_t *out);

@@ -394,15 +394,11 @@ static const tn_attr_def all_finite_attrs[] = TN_ATTR_TABLE(all_finite);
 static const tn_attr_def multi_all_finite_attrs[] = TN_ATTR_TABLE(multi_all_finite);
 static const tn_attr_def reset_arrays_attrs[] = TN_ATTR_TABLE(reset_arrays);
 
-/* MXNet's kernel would keep the 0 of an earlier call. No output is read here. */
+/* What init_output=False means is the caller's matter: tni_op_keeps. */
 static tn_status finite_shape(tn_infer *i)
 {
     const tn_shape one = {.ndim = 1, .dim = {1}};
 
-    if (!tni_attr_bool(i->attrs, i->attr_count - 1)) /* init_output is the last one */
-        return tni_infer_fail(i, TN_E_ATTR,
-                              "init_output=False needs the old output, which is not read; "
-                              "take the minimum of both");
     return tni_shape_assign(i, i->out_shape[0], &one);
 }
 
@@ -434,6 +430,12 @@ static const tn_op reset_arrays =
     TNI_OP("reset_arrays", .doc = "Zeros in every element of many arrays.", .attrs = reset_arrays_attrs,
            .mutates = 1, .mutates_period = 1, .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES(NULL),
            .args = reset_args, .shape = reset_any, .dtype = reset_any);
+
+/* init_output is the last attribute. */
+bool tni_op_keeps(const tni_opdef *def, const tni_attrs *attrs)
+{
+    return def->op->shape == finite_shape && !attrs->values[def->attr_count - 1];
+}
 
 const tn_op *const tni_family_optimizer[] = {
     &all_finite,

@@ -137,19 +137,14 @@ static const char *own_expected(chk_lab *lab, const char *differs, int32_t dtype
 /* Vectors of decompositions: the nearer two values are, the more a rounding turns their vectors. */
 static double looseness(const chk_problem *p)
 {
-    static const char *const turning[] = {"_linalg_syevd", "_npi_eigh", "_npi_svd"};
-
-    for (size_t i = 0; i < sizeof turning / sizeof *turning; i++)
-        if (!strcmp(turning[i], p->op->name))
-            return 500;
-    return 1;
+    return chk_is_listed("_linalg_syevd _npi_eigh _npi_svd", p->op->name) ? 500 : 1;
 }
 
 /* Eigenvalues of matrices that are not symmetric come in any order, with vectors of either sign: the values
  * are compared as they ascend, the vectors not at all. */
 static bool is_unordered(const chk_problem *p)
 {
-    return !strcmp(p->op->name, "_npi_eig") || !strcmp(p->op->name, "_npi_eigvals");
+    return chk_is_listed("_npi_eig _npi_eigvals", p->op->name);
 }
 
 static const void *rows_sorted(chk_lab *lab, const chk_outputs *x, int64_t row)

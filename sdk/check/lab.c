@@ -48,6 +48,20 @@ static const tn_kernel *kernel_next(chk_env *env, const char *device, walk *w)
     }
 }
 
+bool chk_is_listed(const char *names, const char *name)
+{
+    const size_t length = strlen(name);
+
+    for (const char *at = names; *at; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+
+        if (word == length && !memcmp(at, name, length))
+            return true;
+        at += word;
+    }
+    return false;
+}
+
 static bool is_called(const tn_op *op, const char *name)
 {
     return op->name && !strcmp(op->name, name);

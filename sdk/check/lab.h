@@ -103,6 +103,8 @@ void chk_subject_operators(chk_env *env, chk_names *names);
 /* Operators that the plugin defines, and those that it has kernels for, backward ones left out. */
 void chk_subject_gradients(chk_env *env, chk_names *names);
 
+bool chk_is_listed(const char *names, const char *name); /* one of "a b c" */
+
 /* ---- attrs.c ----------------------------------------------------------------------------------------- */
 
 typedef struct chk_attrs {

@@ -95,13 +95,7 @@ static tn_shape grown(const generator *g, tn_shape s)
 /* The work grows with the square of the elements. */
 static bool is_steep(const generator *g)
 {
-    static const char *const steep[] = {"_npi_polyval", "_npi_svd", "_npi_pinv", "_npi_pinv_scalar_rcond",
-                                        "_npi_norm"};
-
-    for (uint32_t i = 0; i < COUNT(steep); i++)
-        if (!strcmp(steep[i], g->op->name))
-            return true;
-    return false;
+    return chk_is_listed("_npi_polyval _npi_svd _npi_pinv _npi_pinv_scalar_rcond _npi_norm", g->op->name);
 }
 
 static tn_shape shape_of(const generator *g, const shape_row *row)

@@ -86,6 +86,15 @@ static uint64_t others_ran_us(void)
     return all > own ? (all - own) / 1000u : 0;
 }
 
+bool chk_is_over(chk_stillness *s, uint32_t ms)
+{
+    const uint64_t ran = others_ran_us(), now = chk_clock_ns(CLOCK_MONOTONIC);
+
+    if (!s->since_ns || ran != s->ran_us || (now - s->since_ns > ms * 1000000ull && others_busy()))
+        *s = (chk_stillness){.ran_us = ran, .since_ns = now};
+    return now - s->since_ns > ms * 1000000ull;
+}
+
 void chk_quiet_us(uint32_t us)
 {
     const struct timespec end = chk_deadline(QUIET_MS);

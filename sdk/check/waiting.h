@@ -17,6 +17,12 @@ void chk_condition_init(pthread_cond_t *condition);
 struct timespec chk_deadline(uint32_t ms);
 /* Sleeps a millisecond; false: the deadline is over. */
 bool chk_pause(const struct timespec *deadline);
+/* True: for so long no other thread of the process has run, and none would: what did not come will not. Asked
+ * again and again, with zeros at first. */
+typedef struct chk_stillness {
+    uint64_t ran_us, since_ns;
+} chk_stillness;
+bool chk_is_over(chk_stillness *s, uint32_t ms);
 /* What other threads of the process may do without the caller is done: they had so much time, or sleep. */
 void chk_quiet_us(uint32_t us);
 

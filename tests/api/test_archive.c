@@ -333,6 +333,32 @@ static void without(void **state)
     test_close(ctx);
 }
 
+static tn_status load_once(void *arg)
+{
+    tn_params *p = NULL;
+    const tn_status st = tn_load(f.ctx, arg, &p);
+
+    tn_params_destroy(p);
+    return st;
+}
+
+static tn_status save_once(void *arg)
+{
+    return tn_save(f.ctx, arg, scratch_quick_path("memory.npz"));
+}
+
+static void out_of_memory(void **state)
+{
+    tn_params *p = made();
+
+    (void)state;
+    if (built) {
+        assert_true(scratch_each_allocation_fails(load_once, (void *)(uintptr_t)recorded("stored.npz")) > 10);
+        assert_true(scratch_each_allocation_fails(save_once, p) > 10);
+    }
+    tn_params_destroy(p);
+}
+
 static int open_all(void **state)
 {
     char path[2048];
@@ -347,9 +373,9 @@ static int open_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_numpy),   cmocka_unit_test(written), cmocka_unit_test(others),
-        cmocka_unit_test(damaged),    cmocka_unit_test(refused), cmocka_unit_test(without),
-        cmocka_unit_test(every_byte),
+        cmocka_unit_test(of_numpy),   cmocka_unit_test(written),       cmocka_unit_test(others),
+        cmocka_unit_test(damaged),    cmocka_unit_test(refused),       cmocka_unit_test(without),
+        cmocka_unit_test(every_byte), cmocka_unit_test(out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, open_all, fixture_close);

@@ -11,6 +11,7 @@ static const kit_defect defects[] = {
     {"op_wrong_gradient", "G-values", NULL, ""},
     {"op_zero_gradient", "G-zero", NULL, ""},
     {"op_keeps_state", "K-state", NULL, "--only kernel/state"},
+    {"op_keeps_first", "K-state", NULL, "--only kernel/state"},
     {"op_not_deterministic", "K-deterministic", NULL, "--only kernel/deterministic"},
     {"op_thread_sum", "K-thread-invariant", "K-precision", ""},
     {"op_ignores_strides", "K-strided", NULL, ""},

@@ -1,8 +1,9 @@
 /*
  * The first verdict of a case counts, whatever its other threads do at that moment: fail too, touch memory
- * that nobody may, crash, or end well.
+ * that nobody may, crash, or end well. So does that of a second process, whatever becomes of it.
  */
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -88,13 +89,14 @@ static void left_behind(chk_env *env)
         i = i - 1;
 }
 
-/* Runs the case in a process of its own; false: it ended without a verdict. */
-static bool verdict_of(void (*run)(chk_env *env), uint64_t seed, chk_verdict *out)
+/* Runs the cases in a process of its own, until one fails; how many said a verdict. `twin`: in two. */
+static uint32_t verdicts_of(void (*const *runs)(chk_env *env), uint32_t count, bool twin, uint64_t seed,
+                            chk_verdict *out)
 {
-    const chk_test test = {
-        .group = "test", .name = "verdict", .rule = "T-own", .run = run, .limit_s = 10, .bare = true};
-    unsigned char bytes[sizeof(chk_told)];
+    chk_test test = {
+        .group = "test", .name = "verdict", .rule = "T-own", .limit_s = 10, .bare = true, .twin = twin};
     chk_told told;
+    uint32_t said = 0;
     size_t got = 0;
     int ends[2], status;
     ssize_t n;
@@ -109,17 +111,29 @@ static bool verdict_of(void (*run)(chk_env *env), uint64_t seed, chk_verdict *ou
 
         (void)close(ends[0]);
         chk_case_init(&c, &test, ends[1]);
-        chk_case_run(&env, NULL);
+        for (uint32_t i = 0; i < count && !c.verdict.result; i++) {
+            if (i)
+                chk_case_next(&c, &test);
+            test.run = runs[i];
+            chk_case_run(&env, NULL);
+        }
         _exit(0);
     }
     (void)close(ends[1]);
-    while (got < sizeof bytes && (n = read(ends[0], bytes + got, sizeof bytes - got)) > 0)
-        got += (size_t)n;
+    while ((n = read(ends[0], (char *)&told + got, sizeof told - got)) > 0)
+        if ((got += (size_t)n) == sizeof told) {
+            assert_true(said < count);
+            out[said++] = told.verdict;
+            got = 0;
+        }
     (void)close(ends[0]);
     (void)waitpid(pid, &status, 0);
-    memcpy(&told, bytes, sizeof told);
-    *out = told.verdict;
-    return got == sizeof bytes;
+    return said;
+}
+
+static bool verdict_of(void (*run)(chk_env *env), uint64_t seed, chk_verdict *out)
+{
+    return verdicts_of(&run, 1, false, seed, out) == 1;
 }
 
 static void rounds(void (*what)(void *arg), const char *rule, const char *says)
@@ -173,6 +187,92 @@ static void one_ends_well(void **state)
     }
 }
 
+/* ---- two processes ---- */
+
+/* What the second one notes the first one reads, of this case and no other. */
+static void note_crosses(chk_env *env)
+{
+    const uint64_t *read;
+    uint64_t *noted;
+
+    if (chk_twin_is_second(env)) {
+        noted = chk_twin_take(env, sizeof *noted);
+        chk_fail_if(env, chk_twin_take(env, UINT64_MAX) || chk_twin_take(env, (uint64_t)1 << 40), "T-own",
+                    "room");
+        *noted = 7;
+        chk_twin_note(env, 3, noted);
+        return;
+    }
+    read = chk_twin_read(env, 3);
+    chk_fail_if(env, !read || *read != 7 || chk_twin_read(env, 4), "T-own", "another note");
+    chk_count(env);
+}
+
+static void nothing_noted(chk_env *env)
+{
+    chk_count(env);
+    chk_fail_if(env, !chk_twin_is_second(env) && chk_twin_read(env, 3), "T-own", "a note of the case before");
+}
+
+static void second_fails(chk_env *env)
+{
+    chk_count(env);
+    chk_fail_if(env, chk_twin_is_second(env), "T-second", "so says the second");
+}
+
+static void second_dies(chk_env *env)
+{
+    chk_count(env);
+    if (chk_twin_is_second(env))
+        (void)kill(getpid(), SIGKILL);
+}
+
+static void second_exits(chk_env *env)
+{
+    chk_count(env);
+    if (chk_twin_is_second(env))
+        _exit(0);
+}
+
+static void second_process(void **state)
+{
+    static const struct {
+        void (*run)(chk_env *env);
+        const char *rule, *says;
+    } rows[] = {{second_fails, "T-second", "in another process, with the problems in another order: so says"},
+                {second_dies, "T-own", "died of signal 9"},
+                {second_exits, "T-own", "was ended with code 0"}};
+    chk_verdict v[4];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        void (*const runs[])(chk_env * env) = {note_crosses, nothing_noted, note_crosses, rows[i].run};
+
+        assert_int_equal(verdicts_of(runs, 4, true, 1, v), 4);
+        for (uint32_t k = 0; k < 3; k++)
+            assert_int_equal(v[k].result, CHK_PASS);
+        assert_int_equal(v[3].result, CHK_FAIL);
+        assert_string_equal(v[3].rule, rows[i].rule);
+        assert_non_null(strstr(v[3].message, rows[i].says));
+        assert_int_equal(verdicts_of(&rows[i].run, 1, true, 1, v), 1);
+        assert_int_equal(v[0].result, CHK_FAIL);
+    }
+}
+
+static void too_many_cases(void **state)
+{
+    void (*runs[CHK_TWIN_CASES + 1])(chk_env * env);
+    chk_verdict v[CHK_TWIN_CASES + 1];
+
+    (void)state;
+    for (uint32_t i = 0; i <= CHK_TWIN_CASES; i++)
+        runs[i] = note_crosses;
+    assert_int_equal(verdicts_of(runs, CHK_TWIN_CASES, true, 1, v), CHK_TWIN_CASES);
+    assert_int_equal(v[CHK_TWIN_CASES - 1].result, CHK_PASS);
+    assert_int_equal(verdicts_of(runs, CHK_TWIN_CASES + 1, true, 1, v), CHK_TWIN_CASES + 1);
+    assert_int_equal(v[CHK_TWIN_CASES].result, CHK_FAIL);
+}
+
 /* A wait goes on before its deadline, and ends behind it. */
 static void deadlines_end(void **state)
 {
@@ -187,8 +287,10 @@ static void deadlines_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_fault), cmocka_unit_test(several_fail), cmocka_unit_test(crash_comes_second),
-        cmocka_unit_test(one_ends_well), cmocka_unit_test(deadlines_end),
+        cmocka_unit_test(several_fault),      cmocka_unit_test(several_fail),
+        cmocka_unit_test(crash_comes_second), cmocka_unit_test(one_ends_well),
+        cmocka_unit_test(deadlines_end),      cmocka_unit_test(second_process),
+        cmocka_unit_test(too_many_cases),
     };
 
     return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);

@@ -123,6 +123,41 @@ static void same_answers(void **state)
     assert_int_equal(tool(PREDICT "one.npy rows.csv | wc -l | grep -q '^42$'")->code, 0);
 }
 
+/* An archive: its only array, or the one called data; without the plugin its name and exit code 3. */
+static void archives(void **state)
+{
+    const char *plugins = getenv("TENON_TEST_PLUGINS");
+    char path[1024], *want;
+    const tool_said *s;
+
+    (void)state;
+    if (tool("command -v python3")->code) {
+        print_message("skipped: there is no python3 to make archives\n");
+        return;
+    }
+    assert_int_equal(tool("cp flat.npy data.npy; python3 -m zipfile -c one.npz flat.npy; "
+                          "python3 -m zipfile -c data.npz one.npy data.npy; "
+                          "python3 -m zipfile -c two.npz one.npy flat.npy; head -c 999 one.npz >cut.npz")
+                         ->code,
+                     0);
+    s = tool(PREDICT "one.npz --set plugins.load=cpu");
+    assert_int_equal(s->code, 3);
+    assert_non_null(strstr(s->err, "needs the plugin npz"));
+    (void)snprintf(path, sizeof path, "%s/npz.so", plugins ? plugins : "");
+    if (access(path, R_OK)) {
+        print_message("skipped: the plugin npz was not built\n");
+        return;
+    }
+    assert_int_equal(tool(PREDICT "flat.npy >want.txt")->code, 0);
+    want = tool_file("want.txt");
+    assert_string_equal(tool(PREDICT "one.npz")->out, want);
+    assert_string_equal(tool(PREDICT "data.npz")->out, want);
+    free(want);
+    s = tool(PREDICT "two.npz");
+    assert_true(s->code && strstr(s->err, "data"));
+    assert_int_equal(tool(PREDICT "cut.npz")->code, 4);
+}
+
 static void forms(void **state)
 {
     const tool_said *s = tool(PREDICT IMAGES " --json --top 3");
@@ -528,9 +563,9 @@ static void confusion(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_answers),    cmocka_unit_test(forms),         cmocka_unit_test(refused),
-        cmocka_unit_test(damaged),         cmocka_unit_test(confusion),     cmocka_unit_test(hostile_graphs),
-        cmocka_unit_test(several_outputs), cmocka_unit_test(strange_bytes),
+        cmocka_unit_test(same_answers),   cmocka_unit_test(archives),        cmocka_unit_test(forms),
+        cmocka_unit_test(refused),        cmocka_unit_test(damaged),         cmocka_unit_test(confusion),
+        cmocka_unit_test(hostile_graphs), cmocka_unit_test(several_outputs), cmocka_unit_test(strange_bytes),
     };
     int failed;
 

@@ -1,6 +1,8 @@
 /* Arrays that the caller gives for results: in any form, over inputs, for views too. */
 #include "context.h"
 
+#include <math.h>
+
 /* Three elements among sevens. */
 static tni_array *every_second(tni_context *c, tni_array **whole)
 {
@@ -94,10 +96,37 @@ static void of_recorded_views(void **state)
     test_context_close(c);
 }
 
+/* all_finite with init_output=False: what MXNet's kernel leaves of the array that it finds. */
+static void old_ones(void **state)
+{
+    static const struct {
+        float before, x, after;
+    } rows[] = {{0, 1, 0}, {1, 1, 1}, {1, INFINITY, 0}, {3, 1, 3}};
+    const char *names[] = {"init_output"}, *texts[] = {"False"};
+    tni_context *c = test_context(NULL);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int many = 0; many < 2; many++) {
+            const char *const op = many ? "multi_all_finite" : "all_finite";
+            tni_array *out = test_vector(c, 1, &rows[i].before), *x = test_vector(c, 1, &rows[i].x);
+            tni_array *made = NULL;
+
+            assert_ok(tni_invoke_text(c, op, 1, &x, 1, names, texts, 1, &out, NULL));
+            test_values(out, &rows[i].after, 1, 0);
+            assert_ok(tni_invoke_text(c, "all_finite", 1, &x, 1, names, texts, 1, &made, NULL));
+            test_values(made, (float[]){rows[i].x == 1}, 1, 0);
+            tni_array_release(made);
+            tni_array_release(out);
+            tni_array_release(x);
+        }
+    test_context_close(c);
+}
+
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_gaps),
+        cmocka_unit_test(with_gaps), cmocka_unit_test(old_ones),
         cmocka_unit_test(turned),
         cmocka_unit_test(of_views),
         cmocka_unit_test(of_recorded_views),

@@ -546,7 +546,7 @@ static void test_arguments(void **state)
     tn_app *app = nn_open(NULL);
     char *header = nulls_source("sdk/include/tenon/nn_data.h"),
          *tests[] = {nulls_source("tests/nn/test_data_files.c"), nulls_source("tests/nn/test_loader.c"),
-                     NULL};
+                     nulls_source("tests/nn/test_transform.c"), NULL};
     size_t functions = 0;
 
     (void)state;
@@ -568,6 +568,7 @@ static void test_arguments(void **state)
     free(header);
     free(tests[0]);
     free(tests[1]);
+    free(tests[2]);
 }
 
 int main(void)

@@ -360,6 +360,62 @@ static void test_ends(void **state)
     }
 }
 
+/* ---- records by their number -------------------------------------------------------------------------- */
+
+static tn_status read_record(void *arg, int64_t number, tn_array *out[8])
+{
+    return tn_records_read(arg, number, &out[0]);
+}
+
+/* Those that MXNet wrote (tests/oracle/record.py), by threads, backwards too. */
+static void test_records(void **state)
+{
+    static const int64_t bytes[] = {0, 1, 4, 11, 4, 8, 11, 8, 8, 768};
+    tn_app *app = nn_open(NULL);
+    char path[1024], index[1024];
+    tn_array *out[8], *a = NULL;
+    tn_records *r;
+    tn_loader *l;
+    uint8_t text[16];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/tests/oracle/recorded/record/some.rec",
+                   getenv("TENON_TEST_SOURCE"));
+    (void)snprintf(index, sizeof index, "%s/tests/oracle/recorded/record/some.idx",
+                   getenv("TENON_TEST_SOURCE"));
+    r = tn_records_open(app, path, NULL);
+    assert_int_equal(tn_records_count(r), 12);
+    assert_int_equal(tn_records_count(tn_records_open(app, path, index)), 12);
+    l = tn_loader_new(tn_sampler_new(app, .count = 10), .sample = read_record, .arg = r, .workers = 3);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(tn_loader_next(l, out), 1);
+        nn_shape(out[0], 2, (int64_t[]){1, bytes[i]});
+    }
+    for (int64_t i = 9; i >= 0; i--) {
+        assert_int_equal(tn_records_read(r, i, &a), TN_OK);
+        nn_shape(a, 1, &bytes[i]);
+        if (i == 3) {
+            assert_int_equal(tn_array_read(a, text, 11), TN_OK);
+            assert_memory_equal(text, "eleven byte", 11);
+        }
+        tn_array_release(a);
+    }
+    assert_int_equal(tn_records_read(r, 12, &a), TN_E_ARG);
+    assert_int_equal(tn_records_read(r, -1, &a), TN_E_ARG);
+    assert_int_equal(tn_records_read(NULL, 0, &a), TN_E_ARG);
+    assert_int_equal(tn_records_read(r, 0, NULL), TN_E_ARG);
+    assert_int_equal(tn_records_count(NULL), 0);
+    assert_null(tn_records_open(NULL, path, NULL));
+    assert_null(tn_records_open(app, NULL, NULL));
+    assert_int_equal(tn_app_status(app), TN_E_ARG);
+    tn_app_clear(app);
+    assert_null(tn_records_open(app, index, path)); /* the wrong way round */
+    assert_int_equal(tn_app_status(app), TN_E_FORMAT);
+    tn_app_clear(app);
+    assert_null(tn_records_open(app, "/nowhere/x.rec", NULL));
+    nn_close_failed(app, "/nowhere/x.idx", 1);
+}
+
 static tn_status nothing(void *arg, int64_t number, tn_array *out[8])
 {
     (void)arg;
@@ -427,11 +483,12 @@ static void test_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samplers),      cmocka_unit_test(test_shuffled),
-        cmocka_unit_test(test_split),         cmocka_unit_test(test_order),
-        cmocka_unit_test(test_pad),           cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_ends),          cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_wide_interval), cmocka_unit_test(test_odd_samples),
+        cmocka_unit_test(test_samplers),    cmocka_unit_test(test_shuffled),
+        cmocka_unit_test(test_split),       cmocka_unit_test(test_order),
+        cmocka_unit_test(test_pad),         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_ends),        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_records),     cmocka_unit_test(test_wide_interval),
+        cmocka_unit_test(test_odd_samples),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -607,6 +607,7 @@ static void test_nulls(void **state)
     assert_null(tn_relu_(NULL, NULL, 0)); /* outside, with no app to tell */
     assert_null(tn_net_function_(NULL, NULL, NULL));
     assert_null(tn_net_functions_(NULL, NULL, NULL));
+    assert_null(tn_net_block_(NULL, NULL, NULL));
     other_app = nn_open(NULL);
     inner = tn_net_function(other_app, encoder, .name = "inner");
     assert_non_null(tn_net_forward(tn_net_function(other_app, f_nulls), nn_array(other_app, 2, flat, 1)));

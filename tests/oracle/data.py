@@ -104,6 +104,23 @@ def keep_samplers():
     mx.nd.save(path("samplers.params"), {k: mx.nd.array(v) for k, v in found.items()})
 
 
+def keep_transforms():
+    """An image as gluon.data.vision's transforms change it; CenterCrop's larger size shrinks the window."""
+    t = mx.gluon.data.vision.transforms
+    image = mx.nd.array(np.random.RandomState(5).randint(0, 256, (6, 9, 3)), dtype="uint8")
+    found = {"image": image}
+    steps = {"to_tensor": [t.ToTensor()], "normalize": [t.ToTensor(), t.Normalize((0.25, 0.5, 0), (0.5, 2, 1))],
+             "cast": [t.Cast("float32")], "center": [t.CenterCrop((4, 3))], "center_odd": [t.CenterCrop((7, 5))],
+             "center_wide": [t.CenterCrop((18, 6))], "resize": [t.Resize((5, 7))], "resize_one": [t.Resize(4)],
+             "resize_short": [t.Resize(4, keep_ratio=True)]}
+    for name, each in steps.items():
+        x = image
+        for step in each:
+            x = step(x)
+        found[name] = x
+    mx.nd.save(path("transforms.params"), {k: v.astype("float32") for k, v in found.items()})
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     write_files()
@@ -130,6 +147,7 @@ def main():
     cifar("cifar100", ["cifar100_0.bin", "cifar100_1.bin"], vision.CIFAR100, _fine_label=True)
     cifar("cifar20", ["cifar100_0.bin"], vision.CIFAR100, _fine_label=False)
     keep_samplers()
+    keep_transforms()
     mx.nd.save(path("batches.params"), {k: mx.nd.array(v) for k, v in kept.items()})
 
 

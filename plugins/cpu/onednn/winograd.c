@@ -147,7 +147,7 @@ static double side_choose(tndnn_wino *w)
  * many, the weight is read for more tiles at a time. */
 static int64_t block_of(const tndnn_wino *w)
 {
-    const int64_t tiles = w->channels >= 256 ? 48 : w->channels >= 128 ? 32 : 24;
+    const int64_t tiles = w->channels >= 256 ? 48 : 24;
 
     return tncpu_min(w->tiles, w->side == 4 ? tiles : 2 * tiles);
 }

@@ -320,6 +320,38 @@ static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     return TN_OK;
 }
 
+/* Of float16 and bfloat16: added in float32, rounded once. */
+static tn_status add_short(const tn_exec *x, const lookup *l, const int64_t *at, const tn_tensor *y,
+                           tn_err *err)
+{
+    const uint64_t all = (uint64_t)(l->size * l->inner);
+    double part[COLUMNS];
+    float *sums = NULL;
+    void *room = NULL;
+    tn_status st = x->ops->alloc(x->call, all * sizeof *sums, &room, err);
+
+    if (st)
+        return st;
+    sums = room;
+    memset(sums, 0, (size_t)all * sizeof *sums);
+    for (int64_t k = 0; k < l->count; k++)
+        for (int64_t first = 0; first < l->inner; first += COLUMNS) {
+            const int64_t n = tncpu_min(COLUMNS, l->inner - first);
+
+            tncpu_numbers(x->in[0], k * l->inner + first, 1, n, part);
+            for (int64_t i = 0; i < n; i++)
+                sums[at[k] * l->inner + first + i] += (float)part[i];
+        }
+    for (int64_t first = 0; first < (int64_t)all; first += COLUMNS) {
+        const int64_t n = tncpu_min(COLUMNS, (int64_t)all - first);
+
+        for (int64_t i = 0; i < n; i++)
+            part[i] = sums[first + i];
+        tncpu_numbers_store(y, first, 1, n, part);
+    }
+    return TN_OK;
+}
+
 static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const int64_t count = tn_tensor_count(x->in[1]), rows = x->out[0]->shape[0];
@@ -348,6 +380,8 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     l.size = stored;
     if (stored * l.inner == 0)
         return TN_OK;
+    if (y->dtype != TN_F32 && y->dtype != TN_F64)
+        return add_short(x, &l, at, y, err);
     memset(y->data, 0, (size_t)(stored * l.inner) * tn_dtype_bytes(y->dtype));
     add(&l, at, y, x->in[0], tncpu_run_threads(plan, x));
     return TN_OK;

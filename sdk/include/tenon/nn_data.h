@@ -93,6 +93,25 @@ typedef struct tn_records_options {
  * (n, label_width). Shares as tn_record_open() cuts. @since 0.1 */
 TN_API tn_data *tn_data_from_records_(tn_app *app, const char *path, const tn_records_options *options);
 
+typedef struct tn_records tn_records; /* records of a RecordIO file by their number */
+
+/**
+ * A RecordIO file and its index, as gluon.data's RecordFileDataset: for a loader's samples.
+ * @param index NULL: `path` with .idx in the place of its extension
+ * @since 0.1
+ */
+TN_API tn_records *tn_records_open(tn_app *app, const char *path, const char *index);
+/** Records of the index. @since 0.1 */
+TN_API int64_t tn_records_count(const tn_records *records);
+/**
+ * Record `number`, from 0, in the order of the index, as a uint8 array (bytes), yours; tn_record_unpack()
+ * takes it apart. @return TN_E_ARG: something is NULL, or there is no such record · TN_E_IO · TN_E_FORMAT:
+ * no record begins there
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_records_read(tn_records *records, int64_t number, tn_array **out);
+
 /* ---- orders of samples, and threads that make batches of them ---- */
 
 typedef struct tn_sampler tn_sampler; /* numbers of samples, in batches */
@@ -168,6 +187,47 @@ TN_API int tn_split_data(tn_app *app, tn_array *x, size_t count, int32_t axis, i
 /** The same, slice k copied to devices[k] ("cpu:1"; NULL-ended). @since 0.1 */
 TN_API int tn_split_and_load(tn_app *app, tn_array *x, const char *const *devices, int32_t axis,
                              int32_t uneven, tn_array **out);
+
+/* ---- changes of images that are arrays ---- */
+
+typedef struct tn_transform tn_transform; /* steps, one behind the other */
+
+/** One step; a list ends with one whose `kind` is NULL. What a kind does not need is not looked at. */
+typedef struct tn_transform_step {
+    /* to_tensor: (H, W, C) bytes to (C, H, W) float32, byte / 255 · normalize: mean, std · cast: dtype ·
+     * resize, center_crop: size · random_resized_crop: size, area, ratio · random_flip_left_right,
+     * random_flip_top_bottom: with chance 1/2 · random_brightness, random_contrast, random_saturation,
+     * random_hue, random_lighting: amount */
+    const char *kind;
+    int64_t size[2];    /* width, height; the second 0: as the first */
+    int32_t keep_ratio; /* resize to one size: that of the short edge */
+    const char *interp; /* nearest, linear, cubic, area; NULL: linear */
+    double area[2];     /* of the window, as a part of the image; 0, 0: 0.08 to 1 */
+    double ratio[2];    /* of width to height; 0, 0: 3/4 to 4/3 */
+    double mean[4];     /* of each channel; the further ones are 0 */
+    double std[4];      /* 0: 1 */
+    double amount;      /* how far a factor may be from 1; of lighting the deviation */
+    int32_t dtype;      /* TN_F32 … */
+} tn_transform_step;
+
+/**
+ * Checks and copies a list of steps. An unknown kind is an error with those that there are, as is a number
+ * out of range.
+ * @since 0.1
+ */
+TN_API tn_transform *tn_transform_new(tn_app *app, const tn_transform_step *steps);
+/**
+ * Image x, (H, W, C), behind all steps. What steps draw is a function of `seed`, `number` (of the
+ * sample, and of the epoch, as the program counts) and the place of the step: the same on any thread, in any
+ * order.
+ *
+ * @param out yours (tn_array_release)
+ * @return TN_E_ARG: something is NULL · what the operators say
+ * @threads any; the app is not touched
+ * @since 0.1
+ */
+TN_API tn_status tn_transform_apply(const tn_transform *transform, uint64_t seed, uint64_t number,
+                                    tn_array *x, tn_array **out);
 
 #ifndef __cplusplus
 #define TN_NN_NAMED_(function, type, app, path, ...)                                                         \

@@ -47,6 +47,14 @@ static void settings_plan(sim *s)
                            .worker_wait_ns = 90 * SIM_S,
                            .server_wait_ns = 90 * SIM_S,
                            .workers_min = 1};
+    if (s->o.byte_ns) { /* a network that loses nothing: no retries, and each part goes alone */
+        o->retry_ns = 100 * SIM_S;
+        o->timeout_ns = o->control_timeout_ns = 3600 * SIM_S;
+        o->part_bytes = 128;
+        o->bound = 1;
+        o->batch_bytes = 64;
+        o->credit_bytes = o->landing_bytes = 1u << 30;
+    }
     if (s->mode >= SIM_FAIL && o->workers < 2)
         o->workers = 2;
     if (s->mode == SIM_FAIL)
@@ -65,18 +73,21 @@ static void job_plan(sim *s)
     for (uint32_t k = 0; k < s->o.keys; k++)
         s->elements[k] =
             k == 1 ? 65 + (uint32_t)sim_below(s, SIM_ELEMENTS_MAX - 64) : 1 + (uint32_t)sim_below(s, 40);
+    if (s->o.elements)
+        s->elements[0] = s->o.elements;
     least = s->o.rounds;
-    for (uint32_t w = 0; w < s->settings.workers && w < 300; w++) {
+    for (uint32_t w = 0; w < s->settings.workers && w < SIM_WORKERS_MAX; w++) {
         s->last_round[w] = uneven ? 1 + (uint32_t)sim_below(s, s->o.rounds) : s->o.rounds;
         least = s->last_round[w] < least ? s->last_round[w] : least;
     }
     if (s->settings.async && s->settings.uneven == TNI_KV_DROP)
         s->settings.uneven = TNI_KV_JOIN;
-    for (uint32_t w = 0; s->settings.uneven == TNI_KV_DROP && w < s->settings.workers && w < 300; w++)
+    for (uint32_t w = 0; s->settings.uneven == TNI_KV_DROP && w < s->settings.workers && w < SIM_WORKERS_MAX;
+         w++)
         s->last_round[w] = s->mode == SIM_SYNC ? s->last_round[w] : least;
     s->save_every = s->mode <= SIM_ASYNC ? (uint32_t)sim_below(s, 4) : 0;
     s->save_every = s->o.save ? s->o.save : s->save_every;
-    s->apart = sim_below(s, 2);
+    s->apart = sim_below(s, 2) && !s->o.byte_ns;
     s->hurry = sim_below(s, 2) && !(s->faults & (SIM_KILL_WORKER | SIM_KILL_SERVER | SIM_PAUSE | SIM_CUT));
     s->break_worker = (uint32_t)sim_below(s, s->settings.workers);
     s->break_step = 1 + (uint32_t)sim_below(s, s->o.rounds);
@@ -153,7 +164,7 @@ void sim_faults_plan(sim *s)
     }
     if (s->faults & SIM_SLOW)
         act(s, ACT_SLOW, sim_below(s, span), any_of(s, (uint32_t)sim_below(s, 3)), 0);
-    s->deadline_ns = s->faults_end_ns + 140 * SIM_S;
+    s->deadline_ns = s->faults_end_ns + (s->o.byte_ns ? 3600 : 140) * SIM_S;
     if (s->loss || s->damage) /* a short end for kills that come after */
         s->faults_end_ns += SIM_S;
 }
@@ -181,8 +192,8 @@ void sim_replace(sim *s, sim_proc *p)
     const bool last = newest(s, p->role, p->rank) == p;
 
     p->gone = true;
-    if (s->mode >= SIM_FAIL || sim_scheduler_gone(s) || strstr(tni_error_message(), "has ended") ||
-        strstr(tni_error_message(), "has left"))
+    if (s->mode >= SIM_FAIL || s->closed || sim_scheduler_gone(s) ||
+        strstr(tni_error_message(), "has ended") || strstr(tni_error_message(), "has left"))
         return;
     s->result->rejoins++;
     if (p->role == TNI_KV_SERVER)

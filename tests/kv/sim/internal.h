@@ -6,8 +6,10 @@
 
 #define SIM_KEYS_MAX 6u
 #define SIM_ROUNDS_MAX 32u
-#define SIM_PARTS_MAX 16u
-#define SIM_ELEMENTS_MAX 320u
+#define SIM_PARTS_MAX 16u     /* with a shadow; in runs that are timed there are more */
+#define SIM_ELEMENTS_MAX 320u /* of a key, unless options say more */
+#define SIM_ELEMENTS_MOST 4096u
+#define SIM_WORKERS_MAX 1024u
 #define SIM_DISK_TYPE 0u    /* in place of a message's type: a snapshot is on the disk */
 #define SIM_PROCS_EXTRA 64u /* processes that come after others */
 
@@ -48,7 +50,7 @@ typedef struct sim_app { /* a worker's program */
     uint64_t asked_ns[SIM_KEYS_MAX + 1]; /* of the request under way; 0: none */
     uint32_t asked_round[SIM_KEYS_MAX + 1];
     bool pushed[SIM_KEYS_MAX + 1], pulls[SIM_KEYS_MAX + 1], broken; /* pulls: the push came first */
-    float gradient[SIM_KEYS_MAX][SIM_ELEMENTS_MAX], value[SIM_KEYS_MAX][SIM_ELEMENTS_MAX];
+    float *gradient[SIM_KEYS_MAX], *value[SIM_KEYS_MAX];
     tn_status status;
     tn_err error;
 } sim_app;
@@ -62,6 +64,7 @@ typedef struct sim_proc {
     bool alive, gone;                                      /* gone: ended by itself */
     bool dying;                                            /* killed within a call: sends nothing more */
     uint64_t received, sent;
+    uint64_t out_ns, in_ns; /* until then its link is busy */
     tni_kv_scheduler *scheduler;
     tni_kv_server *server;
     tni_kv_worker *worker;
@@ -77,19 +80,20 @@ struct sim {
     sim_mode mode;
     uint64_t random, now, order, faults_end_ns, deadline_ns;
     uint32_t faults, loss, doubled, reorder, damage; /* per 1,000 */
-    uint64_t delay_ns;
+    uint64_t delay_ns, step_ns;                      /* step: when the first one began */
     sim_event **heap;
     size_t heap_count, heap_room;
     sim_event *free_events;
     sim_proc *procs;
     uint32_t proc_count, proc_room, base_count;
     sim_disk *disks; /* scheduler, then servers */
-    uint32_t elements[SIM_KEYS_MAX], last_round[300], save_every;
+    uint32_t elements[SIM_KEYS_MAX], last_round[SIM_WORKERS_MAX], save_every;
     sim_shadow *shadows; /* [key][part], of the servers' memory; async: [key][part][worker] */
-    float reference[SIM_KEYS_MAX][SIM_ELEMENTS_MAX]; /* scratch */
+    float reference[SIM_KEYS_MAX][SIM_ELEMENTS_MOST]; /* scratch */
     uint64_t seen[SIM_KEYS_MAX][SIM_ROUNDS_MAX + 2];
     uint32_t break_worker, break_step;
-    bool came[300];    /* to the first barrier */
+    bool came[SIM_WORKERS_MAX]; /* to the first barrier */
+    bool closed;       /* a worker had left when a server was lost: the others end with an error, by name */
     bool apart, hurry; /* push and pull are two requests; workers leave without a barrier */
     bool broke, cut, violated, killed, voided[SIM_KEYS_MAX]; /* voided: in the step that was broken */
     uint16_t victim;

@@ -43,9 +43,11 @@ typedef enum sim_point {
 typedef struct sim_options {
     uint64_t seed;
     uint32_t workers, servers, keys, rounds, save; /* 0: by the seed; save: steps between snapshots */
-    uint32_t faults;                               /* of these, some, by the seed */
-    int32_t mode;                                  /* -1: by the seed; else a sim_mode */
-    bool exactly;                                  /* all of `faults` */
+    uint32_t elements;                             /* of key 0; 0: by the seed */
+    uint64_t byte_ns; /* what a byte of a payload takes on each link, both ways at once; 0: nothing */
+    uint32_t faults;  /* of these, some, by the seed */
+    int32_t mode;     /* -1: by the seed; else a sim_mode */
+    bool exactly;     /* all of `faults` */
     bool verbose;
     bool hostile; /* members send what they like, well signed: nothing may crash, hang or grow */
     /* A process ends, or stops, at a point: the `point`th message that it gets or sends (or snapshot that is
@@ -67,6 +69,7 @@ typedef struct sim_result {
     char violation[512]; /* "": none */
     uint64_t messages, events, time_ns, faults, batches;
     uint32_t rejoins;
+    uint64_t steps_ns;  /* from the first push to the last value */
     bool reached;       /* the point */
     uint8_t point_type; /* of its message */
 } sim_result;

@@ -58,12 +58,22 @@ static bool earlier(const sim_event *a, const sim_event *b)
     return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
 
+static void event_put(sim *s, sim_event *e, uint64_t at)
+{
+    size_t i;
+
+    e->at = at;
+    e->order = s->order++;
+    for (i = s->heap_count++; i > 0 && earlier(e, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        s->heap[i] = s->heap[(i - 1) / 2];
+    s->heap[i] = e;
+}
+
 #define EVENT_ROOM 512u /* of those that are used again */
 
 sim_event *sim_event_add(sim *s, sim_kind kind, uint64_t at, uint64_t bytes)
 {
     sim_event *e = bytes <= EVENT_ROOM ? s->free_events : NULL;
-    size_t i;
 
     if (s->heap_count == s->heap_room) {
         const size_t room = s->heap_room ? 2 * s->heap_room : 256;
@@ -82,12 +92,9 @@ sim_event *sim_event_add(sim *s, sim_kind kind, uint64_t at, uint64_t bytes)
         return NULL;
     e->next = NULL;
     e->kind = kind;
-    e->at = at;
-    e->order = s->order++;
+    e->what = 0;
     e->bytes = bytes;
-    for (i = s->heap_count++; i > 0 && earlier(e, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        s->heap[i] = s->heap[(i - 1) / 2];
-    s->heap[i] = e;
+    event_put(s, e, at);
     return e;
 }
 
@@ -146,10 +153,23 @@ static void forge(sim *s, sim_event *e)
     tni_kv_put(e->header + 60, tni_crc32(0, e->header, 60), 4);
 }
 
-static void packet_to(sim *s, const sim_proc *from, const sim_proc *to, const uint8_t *header,
-                      const void *payload, uint64_t bytes)
+/* When a message reaches the link of its receiver. Each link carries one byte after the other, both ways at
+ * once. */
+static uint64_t arrival(sim *s, sim_proc *from, const sim_proc *to, uint64_t bytes)
 {
-    const bool faults = s->now < s->faults_end_ns;
+    const uint64_t at = s->now > from->out_ns ? s->now : from->out_ns, delay = delay_of(s, from, to);
+
+    if (!bytes || !s->o.byte_ns)
+        return s->now + delay;
+    from->out_ns = at + bytes * s->o.byte_ns;
+    return at + delay;
+}
+
+static void packet_to(sim *s, sim_proc *from, const sim_proc *to, const uint8_t *header, const void *payload,
+                      uint64_t bytes)
+{
+    const bool faults = s->now < s->faults_end_ns,
+               data = header[3] == TNI_KV_PUSH || header[3] == TNI_KV_VALUE;
     uint32_t copies = 1;
     sim_event *e;
 
@@ -158,11 +178,12 @@ static void packet_to(sim *s, const sim_proc *from, const sim_proc *to, const ui
     else if (faults && sim_chance(s, s->doubled))
         copies = 2;
     for (; copies > 0; copies--) {
-        e = sim_event_add(s, SIM_DELIVER, s->now + delay_of(s, from, to), bytes);
+        e = sim_event_add(s, SIM_DELIVER, arrival(s, from, to, data ? bytes : 0), bytes);
         if (!e)
             return;
         e->proc = to->index;
         e->arg = to->birth;
+        e->what = data && s->o.byte_ns;
         memcpy(e->header, header, TNI_KV_HEADER_BYTES);
         if (bytes)
             memcpy(e->payload, payload, bytes);
@@ -220,7 +241,7 @@ static void sim_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_
     if (to != TNI_KV_UNKNOWN && base < s->base_count && s->procs[base].alive)
         packet_to(s, from, &s->procs[base], header, payload, bytes);
     for (uint32_t i = to == TNI_KV_UNKNOWN ? 0 : s->base_count; i < s->proc_count; i++) {
-        const sim_proc *p = &s->procs[i];
+        sim_proc *p = &s->procs[i];
 
         if (p->alive && (to == TNI_KV_UNKNOWN ? p->birth == birth : id_of(p) == to))
             packet_to(s, from, p, header, payload, bytes);
@@ -379,6 +400,12 @@ static tn_status worker_start(sim *s, sim_proc *p, const tni_kv_host *host, cons
     tn_status st;
 
     p->app = tni_zalloc(sizeof *p->app);
+    for (uint32_t k = 0; p->app && k < s->o.keys; k++) {
+        p->app->gradient[k] = tni_calloc(2ull * s->elements[k], sizeof(float));
+        if (!p->app->gradient[k])
+            return TN_E_NOMEM;
+        p->app->value[k] = p->app->gradient[k] + s->elements[k];
+    }
     st = p->app ? tni_kv_worker_create(&s->settings, host, start, sim_app_done, &p->worker) : TN_E_NOMEM;
     for (uint32_t k = 0; !st && k < s->o.keys; k++)
         st = tni_kv_worker_key(p->worker, k, 0, s->elements[k], sizeof(float));
@@ -419,6 +446,8 @@ static void proc_free(sim_proc *p)
     tni_kv_scheduler_destroy(p->scheduler);
     tni_kv_server_destroy(p->server);
     tni_kv_worker_destroy(p->worker);
+    for (uint32_t k = 0; p->app && k < SIM_KEYS_MAX; k++)
+        tni_free(p->app->gradient[k]);
     tni_free(p->app);
     p->scheduler = NULL;
     p->server = NULL;
@@ -584,6 +613,14 @@ static void loop(sim *s)
     while (!s->violated && (e = event_next(s)) != NULL) {
         s->now = e->at;
         s->result->events++;
+        if (e->kind == SIM_DELIVER && e->what) { /* through the receiver's link */
+            sim_proc *to = &s->procs[e->proc];
+
+            to->in_ns = (s->now > to->in_ns ? s->now : to->in_ns) + e->bytes * s->o.byte_ns;
+            e->what = 0;
+            event_put(s, e, to->in_ns);
+            continue;
+        }
         if (!postponed(s, e)) {
             if (e->kind == SIM_DELIVER)
                 deliver(s, e);

@@ -206,7 +206,8 @@ TN_ATTRS(multi_lamb_update);
     X(multi_sum_sq, INT, num_arrays, TN_REQUIRED, TN_ANY, "arrays whose squares are summed")
 TN_ATTRS(multi_sum_sq);
 
-#define TN_INIT_ROW(X, op) X(op, BOOL, init_output, "1", TN_ANY, "the output is 1 at first; it has to be")
+#define TN_INIT_ROW(X, op)                                                                                   \
+    X(op, BOOL, init_output, "1", TN_ANY, "1 at first; else a given array keeps its value or gets 0")
 
 #define TN_all_finite_ATTRS(X) TN_INIT_ROW(X, all_finite)
 TN_ATTRS(all_finite);

@@ -1,0 +1,396 @@
+/*
+ * Changes of images that are arrays, step by step, by the operators _image_*. What is random is drawn here,
+ * from the seed, the number of the sample and the place of the step; the operators get one factor as both
+ * ends of their range. So threads may do samples in any order.
+ */
+#include "internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tenon/nn_data.h"
+
+#define STEPS_MAX 64
+#define APART "cpu:63"
+#define TRIES 10 /* for a window that lies in the image, as MXNet's random_size_crop */
+
+typedef struct step step;
+typedef tn_status (*step_fn)(step *s);
+
+typedef struct planned { /* a step, as it was checked */
+    step_fn run;
+    int64_t width, height; /* height 0: not said */
+    int32_t keep_ratio, interp, dtype;
+    double area[2], ratio[2], mean[4], std[4], amount;
+} planned;
+
+struct tn_transform {
+    tnn_object object;
+    tn_ctx *ctx;
+    size_t count;
+    planned steps[STEPS_MAX];
+};
+
+struct step {
+    tn_ctx *ctx;
+    const planned *t;
+    uint64_t key, number, place, drawn;
+    tn_array *x; /* ours */
+    int64_t rows, columns, channels;
+};
+
+/* In [0, 1), another one at each call. */
+static double draw(step *s)
+{
+    return tnn_random_unit(s->key, s->number, s->place << 32 | s->drawn++);
+}
+
+static double draw_between(step *s, double low, double high)
+{
+    return low + (high - low) * draw(s);
+}
+
+/* x = op(x) with pairs of attributes. */
+static tn_status call(step *s, const char *op, const char *const *attrs)
+{
+    const tn_op_call c = {
+        .struct_size = TN_SIZE(tn_op_call), .in_count = 1, .op = op, .attrs = attrs, .in = &s->x};
+    tn_array *y = NULL;
+    const tn_status st = tn_invoke_text(s->ctx, &c, 1, &y, NULL);
+
+    if (st)
+        return st;
+    tn_array_release(s->x);
+    s->x = y;
+    return TN_OK;
+}
+
+/* Its size as an image (…, H, W, C); `channels` as a tensor (…, C, H, W). */
+static tn_status image_look(step *s)
+{
+    const int64_t *shape = NULL;
+    int32_t ndim = 0;
+    tn_status st = tn_array_shape(s->x, &ndim, &shape);
+
+    if (st || ndim < 3) /* the operator says what it needs */
+        return st ? st : call(s, "_image_flip_left_right", NULL);
+    s->channels = s->rows = shape[ndim - 3];
+    s->columns = shape[ndim - 2];
+    return TN_OK;
+}
+
+static tn_status to_tensor(step *s)
+{
+    return call(s, "_image_to_tensor", NULL);
+}
+
+static void numbers_write(char *out, size_t room, const double *from, size_t count)
+{
+    size_t used = (size_t)snprintf(out, room, "(");
+
+    for (size_t i = 0; i < count && used < room; i++)
+        used += (size_t)snprintf(out + used, room - used, "%.9g,", from[i]);
+    if (used < room)
+        (void)snprintf(out + used - 1, room - used + 1, ")");
+}
+
+static tn_status normalize(step *s)
+{
+    char mean[128], std[128];
+    const char *const attrs[] = {"mean", mean, "std", std, NULL};
+    tn_status st = image_look(s);
+
+    if (st)
+        return st;
+    numbers_write(mean, sizeof mean, s->t->mean,
+                  s->channels > 0 && s->channels < 4 ? (size_t)s->channels : 4);
+    numbers_write(std, sizeof std, s->t->std, s->channels > 0 && s->channels < 4 ? (size_t)s->channels : 4);
+    return call(s, "_image_normalize", attrs);
+}
+
+static tn_status cast(step *s)
+{
+    tn_array *y = NULL;
+    const tn_status st = tn_array_cast(s->ctx, s->x, s->t->dtype, &y);
+
+    if (st)
+        return st;
+    tn_array_release(s->x);
+    s->x = y;
+    return TN_OK;
+}
+
+static tn_status resize_to(step *s, int64_t width, int64_t height, int32_t keep)
+{
+    char size[64], interp[4];
+
+    (void)snprintf(size, sizeof size, height ? "(%lld,%lld)" : "(%lld,)", (long long)width,
+                   (long long)height);
+    (void)snprintf(interp, sizeof interp, "%d", s->t->interp);
+    return call(s, "_image_resize",
+                (const char *const[]){"size", size, "keep_ratio", keep ? "1" : "0", "interp", interp, NULL});
+}
+
+static tn_status resize(step *s)
+{
+    return resize_to(s, s->t->width, s->t->height, s->t->keep_ratio);
+}
+
+/* The window, in the size that is asked for. */
+static tn_status window(step *s, int64_t x, int64_t y, int64_t width, int64_t height)
+{
+    const int64_t to_width = s->t->width, to_height = s->t->height ? s->t->height : to_width;
+    char text[4][24];
+    tn_status st;
+
+    (void)snprintf(text[0], sizeof *text, "%lld", (long long)x);
+    (void)snprintf(text[1], sizeof *text, "%lld", (long long)y);
+    (void)snprintf(text[2], sizeof *text, "%lld", (long long)width);
+    (void)snprintf(text[3], sizeof *text, "%lld", (long long)height);
+    st = call(s, "_image_crop",
+              (const char *const[]){"x", text[0], "y", text[1], "width", text[2], "height", text[3], NULL});
+    return st || (width == to_width && height == to_height) ? st : resize_to(s, to_width, to_height, 0);
+}
+
+/* The largest window of the wanted ratio up to the wanted size. */
+static tn_status center_crop(step *s)
+{
+    double width = (double)s->t->width, height = (double)(s->t->height ? s->t->height : s->t->width);
+    tn_status st = image_look(s);
+    double h, w;
+
+    if (st)
+        return st;
+    h = (double)s->rows;
+    w = (double)s->columns;
+    if (h < height) {
+        width = width * h / height;
+        height = h;
+    }
+    if (w < width) {
+        height = height * w / width;
+        width = w;
+    }
+    return window(s, (int64_t)((w - (double)(int64_t)width) / 2),
+                  (int64_t)((h - (double)(int64_t)height) / 2), (int64_t)width, (int64_t)height);
+}
+
+static tn_status random_resized_crop(step *s)
+{
+    const double *area = s->t->area, *ratio = s->t->ratio;
+    tn_status st = image_look(s);
+
+    if (st)
+        return st;
+    for (int i = 0; i < TRIES; i++) {
+        const double h = (double)s->rows, w = (double)s->columns;
+        const double target = draw_between(s, area[0], area[1]) * h * w;
+        const double shape = exp(draw_between(s, log(ratio[0]), log(ratio[1])));
+        const double width = nearbyint(sqrt(target * shape)), height = nearbyint(sqrt(target / shape));
+
+        if (width >= 1 && height >= 1 && width <= w && height <= h)
+            return window(s, (int64_t)(draw(s) * (w - width + 1)), (int64_t)(draw(s) * (h - height + 1)),
+                          (int64_t)width, (int64_t)height);
+    }
+    return center_crop(s);
+}
+
+static tn_status flip_columns(step *s)
+{
+    return draw(s) < 0.5 ? TN_OK : call(s, "_image_flip_left_right", NULL);
+}
+
+static tn_status flip_rows(step *s)
+{
+    return draw(s) < 0.5 ? TN_OK : call(s, "_image_flip_top_bottom", NULL);
+}
+
+/* x = the copy on `device`. */
+static tn_status move(step *s, const tn_device *device)
+{
+    tn_array *y = NULL;
+    const tn_status st = tn_array_to(s->ctx, s->x, device, &y);
+
+    if (st)
+        return st;
+    tn_array_release(s->x);
+    s->x = y;
+    return TN_OK;
+}
+
+/* By an operator that takes a draw of its device though its range is one number. It runs on a device that the
+ * program does not use: else what the program draws would depend on how far the threads are. */
+static tn_status factor(step *s, const char *op)
+{
+    const tn_device *home = tn_array_device(s->x), *apart = NULL;
+    const double amount = s->t->amount, low = amount < 1 ? 1 - amount : 0;
+    char text[40];
+    tn_status st;
+
+    (void)snprintf(text, sizeof text, "%.9g", draw_between(s, low, 1 + amount));
+    if ((st = tn_device_get(s->ctx, APART, &apart)) || (st = move(s, apart)) ||
+        (st = call(s, op, (const char *const[]){"min_factor", text, "max_factor", text, NULL})))
+        return st;
+    return move(s, home);
+}
+
+static tn_status brightness(step *s)
+{
+    return factor(s, "_image_random_brightness");
+}
+
+static tn_status contrast(step *s)
+{
+    return factor(s, "_image_random_contrast");
+}
+
+static tn_status saturation(step *s)
+{
+    return factor(s, "_image_random_saturation");
+}
+
+static tn_status hue(step *s)
+{
+    return factor(s, "_image_random_hue");
+}
+
+static tn_status lighting(step *s)
+{
+    char text[160];
+    double alpha[3];
+
+    for (int i = 0; i < 3; i++)
+        alpha[i] = s->t->amount * tnn_random_normal(s->key, s->number, s->place << 32 | s->drawn++);
+    numbers_write(text, sizeof text, alpha, 3);
+    return call(s, "_image_adjust_lighting", (const char *const[]){"alpha", text, NULL});
+}
+
+#define SIZED 1u
+
+static const struct {
+    const char *name;
+    step_fn run;
+    uint32_t needs;
+} kinds[] = {
+    {"to_tensor", to_tensor, 0},
+    {"normalize", normalize, 0},
+    {"cast", cast, 0},
+    {"resize", resize, SIZED},
+    {"center_crop", center_crop, SIZED},
+    {"random_resized_crop", random_resized_crop, SIZED},
+    {"random_flip_left_right", flip_columns, 0},
+    {"random_flip_top_bottom", flip_rows, 0},
+    {"random_brightness", brightness, 0},
+    {"random_contrast", contrast, 0},
+    {"random_saturation", saturation, 0},
+    {"random_hue", hue, 0},
+    {"random_lighting", lighting, 0},
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+/* ---- making ---- */
+
+static void range_take(double out[2], const double given[2], double low, double high)
+{
+    out[0] = given[0] != 0 || given[1] != 0 ? given[0] : low;
+    out[1] = given[0] != 0 || given[1] != 0 ? given[1] : high;
+}
+
+static tn_status step_take(tn_app *app, const tn_transform_step *t, planned *out)
+{
+    static const char *const interps[] = {"nearest", "linear", "cubic", "area", NULL};
+    const char *names[KINDS + 1] = {NULL};
+    size_t k = 0;
+
+    for (size_t i = 0; i < KINDS; i++)
+        names[i] = kinds[i].name;
+    while (k < KINDS && strcmp(names[k], t->kind) != 0)
+        k++;
+    if (k == KINDS)
+        return tnn_unknown(app, "transform", t->kind, names);
+    *out = (planned){.run = kinds[k].run,
+                     .width = t->size[0],
+                     .height = t->size[1],
+                     .keep_ratio = t->keep_ratio,
+                     .interp = 1,
+                     .dtype = t->dtype,
+                     .amount = t->amount};
+    if (t->interp) {
+        if (!tnn_one_of(t->interp, interps))
+            return tnn_unknown(app, "interpolation", t->interp, interps);
+        for (out->interp = 0; strcmp(interps[out->interp], t->interp) != 0;)
+            out->interp++;
+    }
+    range_take(out->area, t->area, 0.08, 1);
+    range_take(out->ratio, t->ratio, 3.0 / 4, 4.0 / 3);
+    for (int i = 0; i < 4; i++) {
+        out->mean[i] = t->mean[i];
+        out->std[i] = t->std[i] != 0 ? t->std[i] : 1;
+        if (!isfinite(t->mean[i]) || !isfinite(t->std[i]))
+            return tnn_fail(app, TN_E_ARG, "%s: mean and std are to be finite", t->kind);
+    }
+    if (kinds[k].needs & SIZED &&
+        (t->size[0] < 1 || t->size[0] > INT32_MAX || t->size[1] < 0 || t->size[1] > INT32_MAX))
+        return tnn_fail(app, TN_E_ARG, "%s: .size is missing or out of range", t->kind);
+    if (!(out->area[0] >= 0 && out->area[0] <= out->area[1] && out->area[1] <= 1 && out->ratio[0] > 0 &&
+          out->ratio[0] <= out->ratio[1] && out->ratio[1] < 1e6))
+        return tnn_fail(app, TN_E_ARG, "%s: .area or .ratio is out of range", t->kind);
+    if (!(t->amount >= 0 && t->amount < 1e6))
+        return tnn_fail(app, TN_E_ARG, "%s: .amount is to be 0 or more", t->kind);
+    return t->dtype >= 0 && t->dtype < TN_DTYPE_LIMIT
+               ? TN_OK
+               : tnn_fail(app, TN_E_ARG, "%s: .dtype is none", t->kind);
+}
+
+static void transform_destroy(tnn_object *object)
+{
+    free(object);
+}
+
+tn_transform *tn_transform_new(tn_app *app, const tn_transform_step *steps)
+{
+    tn_transform *t;
+
+    if (!tnn_ok(app))
+        return NULL;
+    if (!steps) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_transform_new: steps is NULL");
+        return NULL;
+    }
+    if (!(t = tnn_alloc(app, 1, sizeof *t)))
+        return NULL;
+    tnn_object_add(app, &t->object, transform_destroy);
+    t->ctx = app->ctx;
+    for (; !app->status && steps[t->count].kind; t->count++) {
+        if (t->count == STEPS_MAX)
+            (void)tnn_fail(app, TN_E_ARG, "a transform of more than %d steps", STEPS_MAX);
+        else
+            (void)step_take(app, &steps[t->count], &t->steps[t->count]);
+        if (app->status)
+            break;
+    }
+    return app->status ? NULL : t;
+}
+
+tn_status tn_transform_apply(const tn_transform *t, uint64_t seed, uint64_t number, tn_array *x,
+                             tn_array **out)
+{
+    step s = {.key = tnn_random_mix(seed, TNN_PURPOSE_TRANSFORM), .number = number, .x = x};
+    tn_status st = TN_OK;
+
+    if (!t || !x || !out)
+        return TN_E_ARG;
+    s.ctx = t->ctx;
+    tn_array_retain(x);
+    for (; !st && s.place < t->count; s.place++) {
+        s.t = &t->steps[s.place];
+        s.drawn = 0;
+        st = s.t->run(&s);
+    }
+    if (st)
+        tn_array_release(s.x);
+    else
+        *out = s.x;
+    return st;
+}
