@@ -146,7 +146,7 @@ TN_API void tn_sampler_seek(tn_sampler *sampler, int64_t epoch, int64_t index);
 /**
  * Makes sample `number`: arrays in `out` (up to 8, all samples as many), which the loader releases. Runs on a
  * thread of the loader: nothing of the app may be called but what is safe on any thread. Not TN_OK: the text
- * of the error is tn_error_text()'s.
+ * of the error is tn_error_text()'s, or the name of the status where there is none.
  * @threads any
  */
 typedef tn_status (*tn_sample_fn)(void *arg, int64_t number, tn_array *out[8]);
