@@ -13,7 +13,7 @@
 enum { CHANNELS = 64, WEIGHTS = CHANNELS * CHANNELS * 9, SIDE = 6, SHAPES = 4, THREADS = 4, ROUNDS = 6 };
 #define WEIGHT_BYTES (WEIGHTS * sizeof(float))
 
-/* BatchNorm goes into the weight, which nobody reads then. Dilated: no kernel packs it in a form of more bytes. */
+/* BatchNorm goes into the weight, which nobody reads then. Dilated: no kernel packs it into more bytes. */
 #define NET                                                                                                  \
     "{\"nodes\": [{\"op\": \"null\", \"name\": \"data\", \"inputs\": []}, "                                  \
     "{\"op\": \"null\", \"name\": \"w\", \"inputs\": []}, "                                                  \
