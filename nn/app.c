@@ -188,6 +188,20 @@ void *tnn_alloc(tn_app *app, size_t count, size_t bytes)
     return p;
 }
 
+void tnn_number_text(char out[TNN_NUMBER_TEXT], int digits, double x)
+{
+    char *point = out;
+    size_t length;
+
+    (void)snprintf(out, TNN_NUMBER_TEXT, "%.*g", digits, x);
+    point += strspn(out, "+-0123456789");
+    if (!*point || strchr("einEIN", *point)) /* 12, 1e-05, inf, nan */
+        return;
+    length = strcspn(point, "0123456789");
+    memmove(point + 1, point + length, strlen(point + length) + 1);
+    *point = '.';
+}
+
 char *tnn_format(tn_app *app, const char *format, ...)
 {
     char *text;

@@ -1,7 +1,7 @@
 /*
  * A symbol's file as a net that functions call: MXNet's SymbolBlock. Its function runs the nodes one by one
- * over values, so it is traced, trained and exported with the net around it. Parameters have the names that
- * the file's variables have; what a variable is, the end of its name says.
+ * over values, so it is traced, trained and exported with the net around it. A parameter has the
+ * name of the file's variable; the end of that name says what it is: a weight, a bias, a mean ….
  */
 #include "run.h"
 

@@ -159,7 +159,7 @@ tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *opt
 
 /* ---- arrays ---- */
 
-/* What a csr array of the host consists of. */
+/* The parts of a csr array on the host. */
 static tn_status sparse_take(tn_app *app, tnn_field *f, tn_array *given)
 {
     tn_array *values = NULL;

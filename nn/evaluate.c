@@ -135,6 +135,10 @@ static tn_status fit_check(tn_app *app, tn_net *net, const tn_data *data, int64_
 {
     int64_t shape[4];
 
+    if (tnn_data_app(data) != app || !tn_data_classes(data))
+        return tnn_fail(app, TN_E_ARG,
+                        "net %s: data \"%s\" has no labels that are numbers of classes, from 0 on", net->path,
+                        tn_data_name(data));
     tn_data_shape(data, shape);
     if (tnn_net_fits(net, 4, shape, classes))
         return app->status;

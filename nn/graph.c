@@ -490,8 +490,8 @@ static const char *own_end(const tn_net *net, const tnn_param *p)
     return strncmp(p->full, net->prefix, length) ? NULL : p->full + length;
 }
 
-/* What stands in the file instead of the net's name: of the names that end as the first parameter's does, the
- * shortest without that end. "net_" of "net_conv0_weight"; its length; -1: none. */
+/* The text that the file has in place of the net's name: of the names that end as the first own parameter's
+ * does, the shortest without that end. "net_" of "net_conv0_weight"; its length; -1: none. */
 static int file_prefix(const tn_net *net, const tn_params *params, const char **prefix)
 {
     const char *end = NULL;

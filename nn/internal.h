@@ -75,6 +75,9 @@ bool tnn_data_same(const tn_data *a, const tn_data *b); /* sample for sample, wh
 void *tnn_alloc(tn_app *app, size_t count, size_t bytes); /* zeroed; NULL: the app has failed */
 char *tnn_strdup(tn_app *app, const char *text);
 char *tnn_format(tn_app *app, const char *format, ...) TNN_PRINTF(2, 3); /* to be freed */
+/* A number for an attribute: up to 17 `digits`, with a point in every locale. */
+#define TNN_NUMBER_TEXT 32
+void tnn_number_text(char out[TNN_NUMBER_TEXT], int digits, double x);
 void tnn_object_add(tn_app *app, tnn_object *object, void (*destroy)(tnn_object *));
 void tnn_object_drop(tnn_object *object); /* destroys it before its app closes */
 /* Copies the options that the caller knew into zeroed memory; NULL: stays zero. */
@@ -307,6 +310,7 @@ void tnn_net_by_hand(tn_net *net); /* this net runs by itself: those above are t
 void tnn_spec_begin(tnn_spec *spec, const char *stem, const char *op);
 /* `value` is formatted. */
 void tnn_spec_attr(tnn_spec *spec, const char *name, const char *format, ...) TNN_PRINTF(3, 4);
+void tnn_spec_number(tnn_spec *spec, const char *name, int digits, double x);
 void tnn_spec_wrong(tnn_spec *spec, const char *format, ...) TNN_PRINTF(2, 3);
 /* A layer of a chain, or of a function (`scope`, `name`). NULL: failed. */
 tnn_layer *tnn_layer_add(tn_net *net, const tnn_spec *spec);

@@ -47,6 +47,14 @@ void tnn_spec_attr(tnn_spec *spec, const char *name, const char *format, ...)
     spec->attrs[spec->attr_count++] = text;
 }
 
+void tnn_spec_number(tnn_spec *spec, const char *name, int digits, double x)
+{
+    char text[TNN_NUMBER_TEXT];
+
+    tnn_number_text(text, digits, x);
+    tnn_spec_attr(spec, name, "%s", text);
+}
+
 tn_status tnn_spec_check(tn_app *app, const tnn_spec *spec, const char *path)
 {
     const char *file = spec->file ? spec->file : "?";

@@ -251,8 +251,8 @@ static void spec_batchnorm(tnn_spec *s, const tn_batchnorm_options *o)
         tnn_spec_wrong(s, ".momentum is %g, not within 0 and 1", o->momentum);
     if (!(o->epsilon >= 0 && o->epsilon <= 1))
         tnn_spec_wrong(s, ".epsilon is %g, not within 0 and 1", o->epsilon);
-    tnn_spec_attr(s, "eps", "%.9g", o->epsilon > 0 ? o->epsilon : 1e-5);
-    tnn_spec_attr(s, "momentum", "%.9g", o->momentum > 0 ? o->momentum : 0.9);
+    tnn_spec_number(s, "eps", 9, o->epsilon > 0 ? o->epsilon : 1e-5);
+    tnn_spec_number(s, "momentum", 9, o->momentum > 0 ? o->momentum : 0.9);
     tnn_spec_attr(s, "fix_gamma", o->no_scale ? "True" : "False");
     tnn_spec_attr(s, "use_global_stats", o->use_global ? "True" : "False");
     tnn_spec_attr(s, "axis", "%d", o->axis ? o->axis : 1);
@@ -268,7 +268,7 @@ static void norm_set(tnn_spec *s, const char *stem, const char *op, double epsil
     s->share = share != 0;
     if (!(epsilon >= 0 && epsilon <= 1))
         tnn_spec_wrong(s, ".epsilon is %g, not within 0 and 1", epsilon);
-    tnn_spec_attr(s, "eps", "%.9g", epsilon > 0 ? epsilon : 1e-5);
+    tnn_spec_number(s, "eps", 9, epsilon > 0 ? epsilon : 1e-5);
     (void)param_add(s, TNN_GAMMA, "gamma", false, 0);
     (void)param_add(s, TNN_BETA, "beta", false, 0);
 }
@@ -319,7 +319,7 @@ static void spec_dropout(tnn_spec *s, const tn_dropout_options *o)
     s->random = true;
     if (!(o->rate >= 0 && o->rate < 1))
         tnn_spec_wrong(s, ".rate is %g, 0 to below 1 is allowed", o->rate);
-    tnn_spec_attr(s, "p", "%.9g", o->rate);
+    tnn_spec_number(s, "p", 9, o->rate);
     tnn_spec_attr(s, "axes", "()");
     tnn_spec_attr(s, "cudnn_off", "False");
 }
@@ -350,7 +350,7 @@ static void relu_set(tnn_spec *s, const char *stem, const char *type)
 static void spec_leakyrelu(tnn_spec *s, const tn_leakyrelu_options *o)
 {
     relu_set(s, "leakyrelu", "leaky");
-    tnn_spec_attr(s, "slope", "%.9g", o->slope != 0 ? o->slope : 0.25);
+    tnn_spec_number(s, "slope", 9, o->slope != 0 ? o->slope : 0.25);
 }
 
 static void spec_reflectionpad2d(tnn_spec *s, const tn_reflectionpad_options *o)
@@ -370,7 +370,7 @@ static void spec_reflectionpad2d(tnn_spec *s, const tn_reflectionpad_options *o)
 static void spec_elu(tnn_spec *s, const tn_elu_options *o)
 {
     relu_set(s, "elu", "elu");
-    tnn_spec_attr(s, "slope", "%.9g", o->alpha != 0 ? o->alpha : 1);
+    tnn_spec_number(s, "slope", 9, o->alpha != 0 ? o->alpha : 1);
 }
 
 static void spec_prelu(tnn_spec *s, const tn_prelu_options *o)

@@ -4,8 +4,8 @@
  * stacks them in plain memory; the program's thread waits for the slot whose turn it is. So the order is
  * the sampler's, however the threads run, and no more than `prefetch` batches lie ready.
  *
- * Under the lock: the slots' states, `stop`, `started`. What a slot holds is its thread's while it is BUSY,
- * the program's else. A thread never touches the app.
+ * Under the lock: the slots' states, `stop`, `filled`, `taken`. A BUSY slot belongs to its thread, any other
+ * one to the program's thread. A loader's thread never touches the app.
  */
 #include "data.h"
 
@@ -179,13 +179,16 @@ static void batch_make(const tn_loader *l, slot *s)
     s->status = samples ? TN_OK : slot_fail(s, TN_E_NOMEM, "out of memory");
     for (; !s->status && i < s->count; i++) {
         tn_array **sample = samples + i * FIELDS;
-        const tn_status st = l->o.sample(l->o.arg, s->numbers[i], sample);
-        const size_t count = arrays_count(sample);
+        tn_status st;
+        size_t count;
 
+        tn_error_clear(); /* the text of another error says nothing of this sample */
+        st = l->o.sample(l->o.arg, s->numbers[i], sample);
+        count = arrays_count(sample);
         if (i == 0)
             s->field_count = count;
         if (st)
-            (void)slot_fail(s, st, tn_error_text());
+            (void)slot_fail(s, st, *tn_error_text() ? tn_error_text() : tn_status_name(st));
         else if (!count || count != s->field_count)
             (void)slot_fail(s, TN_E_ARG,
                             count ? "another number of arrays than before" : "no array was made");

@@ -69,7 +69,7 @@ tn_x tn_scale_(tn_x x, double by, const char *file, int32_t line)
 {
     tnn_spec s = spec_of("mulscalar", "_mul_scalar", file, line);
 
-    tnn_spec_attr(&s, "scalar", "%.17g", by);
+    tnn_spec_number(&s, "scalar", 17, by);
     return tnn_value_layer(&s, 1, &x, NULL, 0);
 }
 
@@ -77,7 +77,7 @@ tn_x tn_shift_(tn_x x, double by, const char *file, int32_t line)
 {
     tnn_spec s = spec_of("plusscalar", "_plus_scalar", file, line);
 
-    tnn_spec_attr(&s, "scalar", "%.17g", by);
+    tnn_spec_number(&s, "scalar", 17, by);
     return tnn_value_layer(&s, 1, &x, NULL, 0);
 }
 
@@ -302,7 +302,7 @@ void *tnn_value_step(void *place, const tnn_step *step)
     for (int i = 0; step->attrs && i < 4 && step->attrs[i]; i += 2)
         tnn_spec_attr(&s, step->attrs[i], "%s", step->attrs[i + 1]);
     if (step->scalar)
-        tnn_spec_attr(&s, "scalar", "%.17g", *step->scalar);
+        tnn_spec_number(&s, "scalar", 17, *step->scalar);
     return tnn_value_layer(&s, step->count, in, NULL, 0);
 }
 

@@ -186,7 +186,7 @@ size_t tnn_rule_attrs(const tnn_rule *rule, tn_trainer_options *o, char (*texts)
         const double number = *number_at(o, rule->attrs[i]);
         const bool bound = !strncmp(rule->attrs[i], "clip", 4); /* below 0: none */
 
-        (void)snprintf(texts[i], sizeof texts[i], "%.17g", bound && number == 0 ? -1 : number);
+        tnn_number_text(texts[i], 17, bound && number == 0 ? -1 : number);
         attrs[n++] = rule->attrs[i];
         attrs[n++] = texts[i];
     }

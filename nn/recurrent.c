@@ -142,7 +142,7 @@ static void attrs_set(const recurrent *r, tnn_spec *s, bool states)
     tnn_spec_attr(s, "state_size", "%lld", (long long)o->units);
     tnn_spec_attr(s, "num_layers", "%d", r->layers);
     tnn_spec_attr(s, "bidirectional", r->directions > 1 ? "True" : "False");
-    tnn_spec_attr(s, "p", "%.9g", o->dropout);
+    tnn_spec_number(s, "p", 9, o->dropout);
     tnn_spec_attr(s, "state_outputs", states ? "True" : "False");
     tnn_spec_attr(s, "mode", "%s", r->mode);
     if (o->projection)

@@ -230,7 +230,7 @@ static tn_status site_make(tn_app *app, tn_trainer *t, update *u)
 
     if (!rates)
         return app->status;
-    (void)snprintf(clip, sizeof clip, "%.17g", t->o.clip > 0 ? t->o.clip : -1);
+    tnn_number_text(clip, 17, t->o.clip > 0 ? t->o.clip : -1);
     (void)snprintf(count, sizeof count, "%zu", u->count);
     n += tnn_rule_attrs(t->rule, &t->o, numbers, attrs + n);
     attrs[n] = NULL;

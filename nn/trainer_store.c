@@ -29,7 +29,7 @@ static tn_status compress(tn_app *app, tn_trainer *t)
     if (threshold == 0 &&
         tnn_check(app, tn_ctx_option_float(app->ctx, "kvstore.compress_threshold", &threshold), "trainer"))
         return app->status;
-    (void)snprintf(text, sizeof text, "%.9g", threshold);
+    tnn_number_text(text, 9, threshold);
     return tnn_check(app, tn_kv_set_compression(t->kv, params), "trainer");
 }
 
@@ -40,9 +40,9 @@ static tn_status optimizer_set(tn_trainer *t)
     const char *params[2 * TNN_RULE_ATTRS + 8], *when = tnn_rule_when(t->rule);
     size_t n = tnn_rule_attrs(t->rule, &t->o, numbers, params);
 
-    (void)snprintf(numbers[TNN_RULE_ATTRS], sizeof *numbers, "%.17g", t->o.clip > 0 ? t->o.clip : -1);
-    (void)snprintf(numbers[TNN_RULE_ATTRS + 1], sizeof *numbers, "%.17g",
-                   when && !strcmp(when, "momentum") ? t->o.momentum : (double)t->o.centered);
+    tnn_number_text(numbers[TNN_RULE_ATTRS], 17, t->o.clip > 0 ? t->o.clip : -1);
+    tnn_number_text(numbers[TNN_RULE_ATTRS + 1], 17,
+                    when && !strcmp(when, "momentum") ? t->o.momentum : (double)t->o.centered);
     params[n++] = "clip_gradient";
     params[n++] = numbers[TNN_RULE_ATTRS];
     if (when) {

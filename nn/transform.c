@@ -13,6 +13,7 @@
 
 #define STEPS_MAX 64
 #define APART "cpu:63"
+#define NUMBERS_TEXT (4 * TNN_NUMBER_TEXT + 8)
 #define TRIES 10 /* for a window that lies in the image, as MXNet's random_size_crop */
 
 typedef struct step step;
@@ -85,27 +86,31 @@ static tn_status to_tensor(step *s)
     return call(s, "_image_to_tensor", NULL);
 }
 
-static void numbers_write(char *out, size_t room, const double *from, size_t count)
+/* "(0.5,1,2)" of up to 4 numbers. */
+static void numbers_write(char out[NUMBERS_TEXT], const double *from, size_t count)
 {
-    size_t used = (size_t)snprintf(out, room, "(");
+    size_t used = 0;
 
-    for (size_t i = 0; i < count && used < room; i++)
-        used += (size_t)snprintf(out + used, room - used, "%.9g,", from[i]);
-    if (used < room)
-        (void)snprintf(out + used - 1, room - used + 1, ")");
+    for (size_t i = 0; i < count; i++) {
+        out[used++] = i ? ',' : '(';
+        tnn_number_text(out + used, 9, from[i]);
+        used += strlen(out + used);
+    }
+    memcpy(out + used, ")", 2);
 }
 
 static tn_status normalize(step *s)
 {
-    char mean[128], std[128];
+    char mean[NUMBERS_TEXT], std[NUMBERS_TEXT];
     const char *const attrs[] = {"mean", mean, "std", std, NULL};
+    size_t count;
     tn_status st = image_look(s);
 
     if (st)
         return st;
-    numbers_write(mean, sizeof mean, s->t->mean,
-                  s->channels > 0 && s->channels < 4 ? (size_t)s->channels : 4);
-    numbers_write(std, sizeof std, s->t->std, s->channels > 0 && s->channels < 4 ? (size_t)s->channels : 4);
+    count = s->channels > 0 && s->channels < 4 ? (size_t)s->channels : 4;
+    numbers_write(mean, s->t->mean, count);
+    numbers_write(std, s->t->std, count);
     return call(s, "_image_normalize", attrs);
 }
 
@@ -225,10 +230,10 @@ static tn_status factor(step *s, const char *op)
 {
     const tn_device *home = tn_array_device(s->x), *apart = NULL;
     const double amount = s->t->amount, low = amount < 1 ? 1 - amount : 0;
-    char text[40];
+    char text[TNN_NUMBER_TEXT];
     tn_status st;
 
-    (void)snprintf(text, sizeof text, "%.9g", draw_between(s, low, 1 + amount));
+    tnn_number_text(text, 9, draw_between(s, low, 1 + amount));
     if ((st = tn_device_get(s->ctx, APART, &apart)) || (st = move(s, apart)) ||
         (st = call(s, op, (const char *const[]){"min_factor", text, "max_factor", text, NULL})))
         return st;
@@ -257,12 +262,12 @@ static tn_status hue(step *s)
 
 static tn_status lighting(step *s)
 {
-    char text[160];
+    char text[NUMBERS_TEXT];
     double alpha[3];
 
     for (int i = 0; i < 3; i++)
         alpha[i] = s->t->amount * tnn_random_normal(s->key, s->number, s->place << 32 | s->drawn++);
-    numbers_write(text, sizeof text, alpha, 3);
+    numbers_write(text, alpha, 3);
     return call(s, "_image_adjust_lighting", (const char *const[]){"alpha", text, NULL});
 }
 

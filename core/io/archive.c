@@ -1,7 +1,6 @@
 /*
- * Files of named arrays whatever they are: .params and .npy are read here, archives (.npz) by plugins. A
- * plugin gives the bytes of each entry, which is a .npy; what it says is compared with what the head of
- * that promises.
+ * Files of named arrays of any kind: .params and .npy are read here, archives (.npz) by plugins. A plugin
+ * gives the bytes of each entry, a .npy; an entry must have the size that the head of its .npy gives.
  */
 #include "tenon/plugin/archive.h"
 #include "io/internal.h"
@@ -83,7 +82,7 @@ static tn_status entry_read(reading *r, tni_space *space, uint32_t index, tni_pa
     s.name = name;
     if (!st && !(st = tni_npy_read(&s, space, name, &a)))
         st = tni_params_add(p, name, a);
-    if (st == TN_E_KEY) /* which says here that all have been read */
+    if (st == TN_E_KEY) /* to the caller that would mean: all are read */
         st = tni_error(TN_E_FORMAT, "%s has two arrays \"%.100s\"", r->path, name);
     tni_array_release(a);
     tni_free(name);

@@ -476,7 +476,9 @@ static void op_failed(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni
         st = TN_E_PEER;
     op_name(l->first, piece, name);
     (void)tni_error(st, "%s: %s says: %.*s", name, tni_kv_node_name(h->from, peer),
-                    (int)(h->bytes < 4 ? 0 : h->bytes < 400 ? h->bytes - 4 : 396),
+                    (int)(h->bytes < 4     ? 0
+                          : h->bytes < 400 ? h->bytes - 4
+                                           : 396),
                     h->bytes > 4 ? (const char *)payload + 4 : "");
     op_end(w, l->first, st);
 }
@@ -607,7 +609,8 @@ static tn_status request_check(const tni_kv_worker *w, const tni_kv_request *r, 
         if (r->kind == TNI_KV_DO_COMMAND && r->bytes > TNI_KV_SMALL_MAX)
             return tni_error(TN_E_ARG, "command of %llu bytes, at most %u", (unsigned long long)r->bytes,
                              TNI_KV_SMALL_MAX);
-        if ((r->kind == TNI_KV_DO_SNAPSHOT && !r->step) || (r->kind == TNI_KV_DO_END && r->step >= UINT32_MAX))
+        if ((r->kind == TNI_KV_DO_SNAPSHOT && !r->step) ||
+            (r->kind == TNI_KV_DO_END && r->step >= UINT32_MAX))
             return tni_error(TN_E_ARG, "%s at step %llu", k->name, (unsigned long long)r->step);
         return TN_OK;
     }

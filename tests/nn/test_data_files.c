@@ -109,6 +109,30 @@ static void test_seek(void **state)
     }
 }
 
+/* Labels that are no numbers of classes are refused before they count anything. */
+static void test_no_classes(void **state)
+{
+    static const float labels[][4] = {{0, 1, -1, 0}, {0, 1, 0.5f, 0}, {0, 1, NAN, 0}, {0, 1, 1e30f, 0}};
+    static const int64_t pairs[] = {4, 2};
+
+    (void)state;
+    for (size_t i = 0; i <= sizeof labels / sizeof *labels; i++) { /* the last one: without labels */
+        tn_app *app = nn_open(NULL);
+        tn_net *net = tn_net_new(app);
+        const bool has = i < sizeof labels / sizeof *labels;
+        tn_data *d = tn_data_arrays(
+            app, .fields = {{"data", nn_array(app, 2, pairs, 1)},
+                            {has ? "label" : NULL, tn_app_array(app, 1, pairs, labels[has ? i : 0])}});
+        tn_evaluation e = {.struct_size = sizeof e};
+
+        tn_net_dense(net, .units = 2);
+        tn_net_init(net, .shape = {4, 2});
+        assert_true(tn_app_ok(app));
+        assert_false(tn_net_evaluate(net, d, &e));
+        nn_close_failed(app, "has no labels that are numbers of classes", 2);
+    }
+}
+
 /* Behind the last number of an epoch there is none. */
 static void test_last_epoch(void **state)
 {
@@ -550,9 +574,11 @@ static void test_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shuffled),   cmocka_unit_test(test_seek),      cmocka_unit_test(test_few),
-        cmocka_unit_test(test_last_epoch), cmocka_unit_test(test_shares),    cmocka_unit_test(test_figures),
-        cmocka_unit_test(test_csv),        cmocka_unit_test(test_records),   cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_shuffled),   cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_few),        cmocka_unit_test(test_last_epoch),
+        cmocka_unit_test(test_no_classes), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_figures),    cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_records),    cmocka_unit_test(test_sparse),
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_arguments),
     };
 

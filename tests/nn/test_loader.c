@@ -312,13 +312,23 @@ static tn_status make_sparse(void *arg, int64_t number, tn_array *out[8])
                       : tn_array_sparse_from(arg, &empty, &out[0]);
 }
 
+/* An error of the core that was got over, then one without words. */
+static tn_status make_silent(void *arg, int64_t number, tn_array *out[8])
+{
+    if (number == 1)
+        return TN_E_UNSUPPORTED;
+    (void)tn_array_create(arg, TN_F32, -5, NULL, NULL, &out[1]);
+    return tn_array_zeros(arg, TN_F32, 0, NULL, NULL, &out[0]);
+}
+
 static void test_odd_samples(void **state)
 {
     static const struct {
         tn_sample_fn sample;
         int32_t pad;
         const char *says;
-    } rows[] = {{make_wide, 1, "the batch has too many elements"},
+    } rows[] = {{make_silent, 0, "sample 1: TN_E_UNSUPPORTED"},
+                {make_wide, 1, "the batch has too many elements"},
                 {make_sparse, 0, "sample 3: an array has too many dimensions, or is sparse"},
                 {make_sparse, 1, "sample 3: an array has too many dimensions, or is sparse"}};
 

@@ -129,7 +129,7 @@ typedef struct tn_sampler_options {
 } tn_sampler_options;
 
 /**
- * What gluon.data's samplers are, in one: sequential, random (.shuffle), filtered, at intervals, a share
+ * A sampler, of any kind that gluon.data has: sequential, random (.shuffle), filtered, at intervals, a share
  * (.parts, .part: by number, of what is left), in batches (.batch, 0: 1; .last: keep, discard, roll_over …).
  * @since 0.1
  */
@@ -146,7 +146,7 @@ TN_API void tn_sampler_seek(tn_sampler *sampler, int64_t epoch, int64_t index);
 /**
  * Makes sample `number`: arrays in `out` (up to 8, all samples as many), which the loader releases. Runs on a
  * thread of the loader: nothing of the app may be called but what is safe on any thread. Not TN_OK: the text
- * of the error is tn_error_text()'s.
+ * of the error is tn_error_text()'s, or the name of the status where there is none.
  * @threads any
  */
 typedef tn_status (*tn_sample_fn)(void *arg, int64_t number, tn_array *out[8]);

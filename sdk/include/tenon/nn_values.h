@@ -75,8 +75,9 @@ typedef struct tn_block_options {
  * A -symbol.json, exported here or by MXNet, as a net that tn_net_call() runs within another one: MXNet's
  * SymbolBlock. It is trained with the net around it; its parameters have the names of the file's variables,
  * whose ends say what they are (…_weight, …_bias, …_gamma, …_beta, …_moving_mean, …_moving_var). Owned by
- * the app. Statuses: of the files · TN_E_KEY: no variable has an input's name · TN_E_UNSUPPORTED: another
- * variable's name says nothing, or a node runs graphs of its own (when it is called).
+ * the app. Statuses: of the files · TN_E_KEY: no variable has an input's name, or two inputs have the same ·
+ * TN_E_UNSUPPORTED: another variable's name says nothing, or (when it is called) a node runs graphs of its
+ * own or has no inputs.
  * @since 0.1
  */
 TN_API tn_net *tn_net_block_(tn_app *app, const char *json, const tn_block_options *options);

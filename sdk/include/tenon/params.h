@@ -44,7 +44,7 @@ TN_API tn_status tn_params_load(tn_ctx *ctx, const char *path, const tn_device *
 
 /**
  * A file of arrays of any kind that is known here: .params, .npy (one entry without a name), .npz by the
- * plugin `npz`. What the file begins with counts, not what it is called.
+ * plugin `npz`. The first bytes of the file decide, not its name.
  *
  * @param out the arrays lie on the host
  * @return TN_E_IO · TN_E_FORMAT: damaged, with the entry and the reason · TN_E_UNSUPPORTED: a file of another

@@ -2,9 +2,9 @@
  * A plugin that reads and writes archives: files that hold other files, each of one array.
  *
  * The plugin knows the container, the host what lies in it: an entry is bytes, which the host reads and
- * writes as a .npy file of NumPy. So a plugin parses no array, and the host no archive. Nothing that a file
- * says is believed: the plugin compares what the container says about sizes with the bytes that are there,
- * and the host compares an entry's size with the head of its .npy before it takes memory.
+ * writes as a .npy file of NumPy. So a plugin parses no array, and the host no archive. No size in a file is
+ * trusted: the plugin compares the sizes in the container with the bytes that are there, the host compares
+ * an entry's size with the head of its .npy before it takes memory.
  *
  * All functions are [any], for one file one at a time. Streams are the host's; they may be used until the
  * function returns, the one that `open` was given until `close` returns.
