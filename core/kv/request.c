@@ -470,16 +470,14 @@ static void op_failed(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni
                       const uint8_t *payload)
 {
     tn_status st = h->bytes >= 4 ? (tn_status)tni_kv_get(payload, 4) : TN_E_PEER;
+    const uint64_t length = h->bytes < 4 ? 0 : h->bytes - 4;
     char name[96], peer[24];
 
     if (st <= TN_OK || st > TN_E_INTERNAL)
         st = TN_E_PEER;
     op_name(l->first, piece, name);
     (void)tni_error(st, "%s: %s says: %.*s", name, tni_kv_node_name(h->from, peer),
-                    (int)(h->bytes < 4     ? 0
-                          : h->bytes < 400 ? h->bytes - 4
-                                           : 396),
-                    h->bytes > 4 ? (const char *)payload + 4 : "");
+                    (int)(length < 396 ? length : 396), length ? (const char *)payload + 4 : "");
     op_end(w, l->first, st);
 }
 

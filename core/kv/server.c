@@ -142,8 +142,8 @@ static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uin
     return TN_OK;
 }
 
-/* Exactly once: sequences of a worker only grow, over its incarnations too. Asked again, a command that
- * failed is answered as before. */
+/* Exactly once: sequences of a worker only grow, over its incarnations too. A command that failed is answered
+ * with the same error when it is asked for again. */
 static void command_handle(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload)
 {
     uint64_t *last = &s->commands[TNI_KV_RANK(h->from)];

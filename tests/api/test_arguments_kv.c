@@ -233,6 +233,8 @@ static void updates(void **state)
     assert_fails(tn_kv_set_param(kv, NULL, "lr", 1e40), TN_E_ATTR);
     assert_fails(tn_kv_set_param(kv, &key, "lr", 1), TN_E_ATTR);
     assert_fails(tn_kv_set_param(kv, &key, "lr_mult", -1), TN_E_ATTR);
+    assert_fails(tn_kv_set_param(kv, &key, "steps", -1), TN_E_ATTR);
+    assert_non_null(strstr(tn_error_text(), "steps is -1"));
     assert_fails(tn_kv_set_param(kv, &other, "lr_mult", 1), TN_E_KEY);
     assert_fails(tn_kv_set_param(kv, &number, "lr_mult", 1), TN_E_KEY);
     assert_fails(tn_kv_set_updater(NULL, nothing, NULL), TN_E_ARG);

@@ -249,17 +249,25 @@ static void say(talk *t, tni_kv_header h, const void *payload, uint64_t bytes)
     (void)tni_kv_server_receive(t->s, text, payload, bytes, 1000);
 }
 
-static const tni_kv_settings talk_settings = {
-    .job = 5, .workers = 2, .servers = 1, .landing_bytes = 1u << 16, .timeout_ns = 1, .beat_ns = 1};
+static const tni_kv_settings talk_settings = {.job = 5,
+                                              .workers = 2,
+                                              .servers = 1,
+                                              .landing_bytes = 1u << 16,
+                                              .timeout_ns = 1u << 30,
+                                              .control_timeout_ns = 1u << 30,
+                                              .beat_ns = 1u << 30,
+                                              .part_bytes = 4096,
+                                              .credit_bytes = 4096};
 
 #define WORKER(rank) TNI_KV_NODE(TNI_KV_WORKER, rank)
 
-static void view_of(tni_str *text, uint32_t number)
+static void view_of(tni_str *text, uint32_t number, uint32_t end_round)
 {
     tni_kv_view v;
 
     assert_int_equal(tni_kv_view_init(&v, 2, 1), TN_OK);
     v.number = number;
+    v.end_round = end_round;
     v.scheduler = 1;
     v.flags = TNI_KV_STARTED;
     for (uint32_t i = 0; i < 3; i++) {
@@ -276,11 +284,8 @@ static void talk_begin(talk *t)
     static const uint8_t value[40];
     const tni_kv_host host = {t, talk_send, NULL};
     const tni_kv_start start = {.birth = 77};
-    const tni_kv_update update = {.arg = t,
-                                  .payload_bytes = talk_bytes,
-                                  .add = talk_add,
-                                  .apply = talk_apply,
-                                  .command = talk_command};
+    const tni_kv_update update = {
+        .arg = t, .payload_bytes = talk_bytes, .add = talk_add, .apply = talk_apply, .command = talk_command};
     tni_str text;
 
     memset(t, 0, sizeof *t);
@@ -288,7 +293,7 @@ static void talk_begin(talk *t)
     tni_str_init(&text, 4096);
     tni_kv_write(&text, TNI_KV_NODE(TNI_KV_SERVER, 0), 2);
     tni_kv_write(&text, 3, 4);
-    view_of(&text, 1);
+    view_of(&text, 1, UINT32_MAX);
     say(t, (tni_kv_header){.type = TNI_KV_WELCOME, .what = 1, .sequence = 77}, text.text, text.length);
     tni_str_fini(&text);
     assert_int_equal(tni_kv_server_id(t->s), TNI_KV_NODE(TNI_KV_SERVER, 0));
@@ -325,7 +330,7 @@ static void view_of_a_worker(void **unused)
     (void)unused;
     talk_begin(&t);
     tni_str_init(&text, 4096);
-    view_of(&text, 9);
+    view_of(&text, 9, UINT32_MAX);
     say(&t, (tni_kv_header){.type = TNI_KV_VIEW, .from = WORKER(0)}, text.text, text.length);
     assert_int_equal(t.s->node.view.number, 1);
     say(&t, (tni_kv_header){.type = TNI_KV_VIEW}, text.text, text.length);
@@ -383,13 +388,144 @@ static void step_that_fails(void **unused)
     }
 }
 
+/* ---- one worker, and what it is told ---- */
+
+static tn_status told;
+static uint32_t told_count;
+static uint64_t asked; /* sequence of the last request that it sent */
+
+static void worker_told(void *arg, uint64_t cookie, tn_status st)
+{
+    (void)arg, (void)cookie;
+    told = st;
+    told_count++;
+}
+
+static void worker_sends(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES],
+                         const void *payload, uint64_t bytes, uint32_t priority)
+{
+    tni_kv_header h, entry;
+    const uint8_t *at_payload;
+
+    (void)arg, (void)to, (void)priority;
+    assert_int_equal(tni_kv_decode(header, payload, bytes, &h), TN_OK);
+    for (uint64_t at = 0; h.type == TNI_KV_BATCH && at < bytes;) {
+        assert_int_equal(tni_kv_entry_get(&h, payload, &at, &entry, &at_payload), TN_OK);
+        asked = entry.sequence;
+    }
+}
+
+static void worker_hears(tni_kv_worker *w, tni_kv_header h, const void *payload, uint64_t bytes)
+{
+    uint8_t text[TNI_KV_HEADER_BYTES];
+
+    h.job = 5;
+    h.bytes = bytes;
+    h.view = 1;
+    h.to = h.type == TNI_KV_WELCOME ? TNI_KV_UNKNOWN : WORKER(0);
+    h.incarnation = h.from ? 3 : 1;
+    tni_kv_encode(&h, payload, text);
+    (void)tni_kv_worker_receive(w, text, payload, bytes, 1000);
+}
+
+static void worker_begin(uint32_t end_round, tni_kv_worker **out)
+{
+    const tni_kv_host host = {NULL, worker_sends, NULL};
+    const tni_kv_start start = {.birth = 77};
+    tni_str text;
+
+    assert_int_equal(tni_kv_worker_create(&talk_settings, &host, &start, worker_told, out), TN_OK);
+    tni_str_init(&text, 4096);
+    tni_kv_write(&text, WORKER(0), 2);
+    tni_kv_write(&text, 1, 4);
+    view_of(&text, 1, end_round);
+    worker_hears(*out, (tni_kv_header){.type = TNI_KV_WELCOME, .what = 1, .sequence = 77}, text.text,
+                 text.length);
+    tni_str_fini(&text);
+    assert_true(tni_kv_worker_ready(*out));
+}
+
+/* The text of a server is cut, not lost. */
+static void long_failure(void **unused)
+{
+    const tni_kv_request command = {.kind = TNI_KV_DO_COMMAND, .in = "x", .bytes = 1};
+    uint8_t answer[4 + 500];
+    tni_kv_worker *w;
+
+    (void)unused;
+    worker_begin(UINT32_MAX, &w);
+    told_count = 0;
+    assert_int_equal(tni_kv_worker_request(w, &command, 1000), TN_OK);
+    (void)tni_kv_worker_tick(w, 1000);
+    memset(answer, 'a', sizeof answer);
+    tni_kv_put(answer, TN_E_ATTR, 4);
+    worker_hears(w,
+                 (tni_kv_header){.type = TNI_KV_ACK,
+                                 .what = TNI_KV_FAILED,
+                                 .from = TNI_KV_NODE(TNI_KV_SERVER, 0),
+                                 .sequence = asked},
+                 answer, sizeof answer);
+    assert_int_equal(told_count, 1);
+    assert_int_equal(told, TN_E_ATTR);
+    assert_non_null(strstr(tni_error_message(), "server 0 says: aaaaaaaa"));
+    tni_kv_worker_destroy(w);
+}
+
+static void steps_out_of_range(void **unused)
+{
+    tni_kv_request r = {.kind = TNI_KV_DO_SNAPSHOT};
+    tni_kv_worker *w;
+
+    (void)unused;
+    worker_begin(UINT32_MAX, &w);
+    assert_int_equal(tni_kv_worker_request(w, &r, 1000), TN_E_ARG);
+    r.kind = TNI_KV_DO_END;
+    r.step = UINT32_MAX;
+    assert_int_equal(tni_kv_worker_request(w, &r, 1000), TN_E_ARG);
+    r.step = (uint64_t)1 << 40;
+    assert_int_equal(tni_kv_worker_request(w, &r, 1000), TN_E_ARG);
+    tni_kv_worker_destroy(w);
+}
+
+/* Keys behind one that has all its rounds are broken, too. */
+static void break_at_the_end(void **unused)
+{
+    static const uint8_t value[40];
+    tni_kv_worker *w;
+
+    (void)unused;
+    worker_begin(2, &w);
+    for (uint32_t key = 0; key < 2; key++) {
+        const tni_kv_request r = {.kind = TNI_KV_DO_INIT, .key = key, .in = value};
+
+        assert_int_equal(tni_kv_worker_key(w, key, 0, 10, 4), TN_OK);
+        assert_int_equal(tni_kv_worker_request(w, &r, 1000), TN_OK);
+        (void)tni_kv_worker_tick(w, 1000);
+        worker_hears(w,
+                     (tni_kv_header){.type = TNI_KV_ACK,
+                                     .what = TNI_KV_APPLIED,
+                                     .from = TNI_KV_NODE(TNI_KV_SERVER, 0),
+                                     .key = (uint64_t)key << 16,
+                                     .round = 2 - key,
+                                     .sequence = asked},
+                     NULL, 0);
+        assert_int_equal(tni_kv_worker_round(w, key), 2 - key);
+    }
+    assert_int_equal(tni_kv_worker_break(w, 4, 1000), TN_OK);
+    assert_int_equal(tni_kv_worker_round(w, 0), 2);
+    assert_int_equal(tni_kv_worker_round(w, 1), 2);
+    tni_kv_worker_destroy(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hostile_members),     cmocka_unit_test(mutated_views),
         cmocka_unit_test(torn_journals),       cmocka_unit_test(changed_snapshots),
         cmocka_unit_test(push_of_no_code),     cmocka_unit_test(view_of_a_worker),
-        cmocka_unit_test(command_that_failed), cmocka_unit_test(step_that_fails)};
+        cmocka_unit_test(command_that_failed), cmocka_unit_test(step_that_fails),
+        cmocka_unit_test(long_failure),        cmocka_unit_test(steps_out_of_range),
+        cmocka_unit_test(break_at_the_end)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
