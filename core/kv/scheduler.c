@@ -35,17 +35,19 @@ struct tni_kv_scheduler {
     uint64_t over_ns;             /* when the job failed, or the last server left; 0: it has not */
 };
 
-static void view_send(tni_kv_scheduler *s, uint32_t index, const tni_str *text)
+static void view_send(tni_kv_scheduler *s, uint32_t index, const char *text, uint64_t bytes)
 {
     tni_kv_header h = {.type = TNI_KV_VIEW};
 
-    tni_kv_node_send(&s->node, tni_kv_view_node(&s->node.view, index), &h, text->text, text->length);
+    tni_kv_node_send(&s->node, tni_kv_view_node(&s->node.view, index), &h, text, bytes);
 }
 
 static bool speaks(const tni_kv_member *m)
 {
     return m->state == TNI_KV_ALIVE || m->state == TNI_KV_ENDED || m->state == TNI_KV_DEAD;
 }
+
+#define JOB_BYTES 8u /* of a journal's record, in front of the view */
 
 /* Journal, then everybody. Before all have come only newcomers are told. */
 static void commit(tni_kv_scheduler *s)
@@ -60,6 +62,7 @@ static void commit(tni_kv_scheduler *s)
     tni_str_init(&text, TN_TEXT_MAX);
     tni_str_init(&record, TN_TEXT_MAX);
     v->number++;
+    tni_kv_write(&text, s->node.settings->job, JOB_BYTES);
     tni_kv_view_write(v, &text);
     st = text.status;
     if (!st)
@@ -77,7 +80,7 @@ static void commit(tni_kv_scheduler *s)
     s->changed = false;
     for (uint32_t i = 0; v->flags & (TNI_KV_STARTED | TNI_KV_JOB_FAILED) && i < s->count; i++)
         if (speaks(&v->members[i]))
-            view_send(s, i, &text);
+            view_send(s, i, text.text + JOB_BYTES, text.length - JOB_BYTES);
     tni_str_fini(&text);
 }
 
@@ -442,7 +445,7 @@ static void beat_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t in
         tni_str_init(&text, TN_TEXT_MAX);
         tni_kv_view_write(&s->node.view, &text);
         if (!text.status)
-            view_send(s, index, &text);
+            view_send(s, index, text.text, text.length);
         tni_str_fini(&text);
     }
     tni_kv_node_send(&s->node, h->from, &answer, NULL, 0);
@@ -622,14 +625,15 @@ const tni_kv_view *tni_kv_scheduler_view(const tni_kv_scheduler *s)
 static tn_status journal_load(tni_kv_scheduler *s, const void *text, uint64_t bytes)
 {
     tni_kv_reader r = {text, bytes, false};
-    const uint8_t *record, *last = NULL;
-    uint64_t count, last_count = 0;
+    tni_kv_reader last = {NULL, 0, false};
 
-    while (tni_kv_journal_next(&r, &record, &count)) {
-        last = record;
-        last_count = count;
-    }
-    return last ? tni_kv_view_read(&s->node.view, last, last_count) : TN_OK;
+    while (tni_kv_journal_next(&r, &last.at, &last.left))
+        ;
+    if (!last.at)
+        return TN_OK;
+    if (tni_kv_read(&last, JOB_BYTES) != s->node.settings->job)
+        return tni_error(TN_E_FORMAT, "journal of another job");
+    return tni_kv_view_read(&s->node.view, last.at, last.left);
 }
 
 tn_status tni_kv_scheduler_create(const tni_kv_settings *settings, const tni_kv_host *host,

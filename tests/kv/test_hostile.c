@@ -517,6 +517,33 @@ static void break_at_the_end(void **unused)
     tni_kv_worker_destroy(w);
 }
 
+static tn_status journal_keep(void *arg, const void *record, uint64_t bytes)
+{
+    return tni_str_add_bytes(arg, record, bytes);
+}
+
+static void journal_of_another_job(void **unused)
+{
+    const tni_kv_host host = {NULL, nothing_sent, NULL};
+    tni_kv_settings settings = talk_settings;
+    tni_kv_scheduler *s = NULL;
+    tni_str text;
+    const tni_kv_journal journal = {&text, journal_keep};
+
+    (void)unused;
+    tni_str_init(&text, 1u << 16);
+    assert_int_equal(tni_kv_scheduler_create(&settings, &host, &journal, NULL, 0, 1, &s), TN_OK);
+    tni_kv_scheduler_destroy(s);
+    assert_true(text.length > 0);
+    assert_int_equal(tni_kv_scheduler_create(&settings, &host, NULL, text.text, text.length, 1, &s), TN_OK);
+    assert_int_equal(tni_kv_scheduler_view(s)->scheduler, 2);
+    tni_kv_scheduler_destroy(s);
+    settings.job++;
+    assert_int_equal(tni_kv_scheduler_create(&settings, &host, NULL, text.text, text.length, 1, &s),
+                     TN_E_FORMAT);
+    tni_str_fini(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -525,7 +552,7 @@ int main(void)
         cmocka_unit_test(push_of_no_code),     cmocka_unit_test(view_of_a_worker),
         cmocka_unit_test(command_that_failed), cmocka_unit_test(step_that_fails),
         cmocka_unit_test(long_failure),        cmocka_unit_test(steps_out_of_range),
-        cmocka_unit_test(break_at_the_end)};
+        cmocka_unit_test(break_at_the_end),    cmocka_unit_test(journal_of_another_job)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,7 +316,6 @@ static tn_status snapshot_read(void *arg, uint64_t step, const void **text, uint
 }
 
 static void point_do(sim *s, sim_proc *p);
-static bool sim_point_met(sim *s, sim_proc *p, sim_point how, uint8_t type);
 
 static void snapshot_saved(sim *s, sim_proc *p, uint64_t step)
 {
