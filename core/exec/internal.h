@@ -100,8 +100,6 @@ static inline void tni_call_room_end(tni_call_room *room) /* after tni_call_shap
     tni_keep_give(room->keep, room->many);
 }
 
-/* The elements of a sparse array into a dense one that a caller gave. */
-tn_status tni_dense_give(tni_context *c, tni_array *sparse, tni_array **given);
 /* The core copies between devices itself: no kernel, and the device is the output's. */
 static inline bool tni_copies(const tni_opdef *def)
 {

@@ -384,12 +384,12 @@ static tn_status call_now(tni_context *c, tni_signature *s, const tni_invoke_giv
     return tni_call_queue(c, s, attrs, in, all, &with);
 }
 
-tn_status tni_dense_give(tni_context *c, tni_array *sparse, tni_array **given)
+tn_status tni_dense_give(tni_context *c, tni_array *sparse, tni_array **out)
 {
     static const char *const name = "stype", *const text = "default";
     uint32_t made = 0;
 
-    return tni_invoke_text(c, "cast_storage", 1, &sparse, 1, &name, &text, 1, given, &made);
+    return tni_invoke_text(c, "cast_storage", 1, &sparse, 1, &name, &text, 1, out, &made);
 }
 
 /* Dense arrays given for sparse outputs get their elements. */

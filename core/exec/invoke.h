@@ -40,6 +40,8 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
                           uint32_t out_count, tni_array **out, uint32_t *made);
 /* The operator _copy, recorded like any. *out NULL: made. */
 tn_status tni_invoke_copy(tni_context *c, tni_array *a, tni_array **out);
+/* The elements of a sparse array in a dense one, recorded like any. *out NULL: made. */
+tn_status tni_dense_give(tni_context *c, tni_array *sparse, tni_array **out);
 
 /* ---- why.c: which kernel would serve a call, and why --------------------------------------------------- */
 

@@ -208,13 +208,6 @@ static tn_status quiet_end(quiet q, tn_status st)
     return st;
 }
 
-static tn_status cast_storage(tni_context *c, tni_array *a, tni_array **out)
-{
-    static const char *const name = "stype", *const text = "default";
-
-    return tni_invoke_text(c, "cast_storage", 1, &a, 1, &name, &text, 1, out, NULL);
-}
-
 /* value = a, whatever its storage type; a failure of the value is forgotten, unless it is `held`. */
 static tn_status value_write(tni_kv *kv, tni_kv_key *key, tni_array *a, int32_t priority, bool held)
 {
@@ -223,7 +216,7 @@ static tn_status value_write(tni_kv *kv, tni_kv_key *key, tni_array *a, int32_t 
 
     if (a->storage_type == TN_STORAGE_DENSE)
         tni_array_retain(dense = a);
-    else if ((st = cast_storage(kv->ctx, a, &dense)))
+    else if ((st = tni_dense_give(kv->ctx, a, &dense)))
         return st;
     st = tni_kv_sum(key->value, 1, &dense, priority, held);
     tni_array_release(dense);
