@@ -151,7 +151,8 @@ TN_API tn_status tn_kv_set_optimizer(tn_kv *kv, const char *name, const char *co
 TN_API tn_status tn_kv_set_param(tn_kv *kv, const tn_kv_item *key, const char *param, double value);
 
 /** Changes `stored` by `merged`, the sum of a push: by work that it queues, on the thread of the push. Both
- * are borrowed. Of `key` only the key is set. */
+ * are borrowed. Of `key` only the key is set. A status other than TN_OK ends the push and is what it returns:
+ * keys of the list before this one are updated, those behind it are not. */
 typedef tn_status (*tn_kv_updater_fn)(void *arg, const tn_kv_item *key, tn_array *merged, tn_array *stored);
 
 /** Instead of an optimizer, a function of the program. NULL: none. TN_E_UNSUPPORTED: a dist type, whose
