@@ -92,6 +92,7 @@ int main(int argc, char **argv)
     free(found);
     pictures_free(&learnt);
     pictures_free(&others);
+    tn_net_export(net, "heads"); /* without the choice of boxes, whose order a last bit may turn */
     tn_net_export(whole, "ssd");
     return tn_app_close(app);
 }

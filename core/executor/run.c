@@ -156,8 +156,8 @@ tn_status tni_executor_monitor(tni_executor *e, tni_monitor_fn fn, void *arg, bo
             return tni_error(TN_E_UNSUPPORTED, "a net over several devices cannot be monitored");
     if (fn && !tni_inlines(e->graph, UINT32_MAX))
         return tni_error(TN_E_UNSUPPORTED,
-                         "this net cannot be monitored: an operator of it runs a graph of its own, has no "
-                         "inputs, or reads what no caller sees");
+                         "this net cannot be monitored: an operator of it runs a graph of its own, or reads "
+                         "what no caller sees");
     if (fn && !(st = tni_cached_op_create(e->ctx, e->symbol, &flags, &watched)))
         tni_cached_op_watch(watched, node_seen, e);
     if (st)

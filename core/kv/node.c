@@ -233,7 +233,7 @@ bool tni_kv_node_view(tni_kv_node *n, const tni_kv_header *h, const uint8_t *pay
     const uint32_t number = (uint32_t)tni_kv_read(&r, 4), scheduler = (uint32_t)tni_kv_read(&r, 4);
     const tni_kv_member *m;
 
-    if (r.bad || scheduler < n->view.scheduler || number <= n->view.number ||
+    if (h->from != TNI_KV_NODE(TNI_KV_SCHEDULER, 0) || r.bad || scheduler < n->view.scheduler || number <= n->view.number ||
         tni_kv_view_read(&n->view, payload, h->bytes))
         return false;
     m = tni_kv_view_member(&n->view, n->id);

@@ -77,7 +77,8 @@ tn_status tni_kv_part_create(tni_kv_server *s, uint64_t key, uint8_t dtype, uint
     return TN_OK;
 }
 
-/* `as` has the payload's size: what landing memory is counted by. */
+/* A landing begins with its payload's size, by which landing memory is counted, and its code; from byte 16 on
+ * it is the payload. */
 static void landing_free(tni_kv_server *s, tni_kv_slot *slot)
 {
     if (!slot->landing)
@@ -239,6 +240,8 @@ static tn_status fold(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_heade
 
     if (p->added++ == 0)
         p->head = *h;
+    if (st)
+        tni_kv_server_stop(s, st); /* a round half summed is no round */
     return st;
 }
 
@@ -261,11 +264,29 @@ static void round_end(tni_kv_server *s, tni_kv_store_part *p, bool is_void)
 
 static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
 {
+    tn_status st;
+
     if (!s->node.settings->async)
         p->head.round = p->version + 1;
     p->head.key = p->key;
     p->head.dtype = p->dtype;
-    return s->update.apply(s->update.arg, &p->head, p->value, p->sum, p->bytes, p->added, members);
+    st = s->update.apply(s->update.arg, &p->head, p->value, p->sum, p->bytes, p->added, members);
+    if (st)
+        tni_kv_server_stop(s, st);
+    return st;
+}
+
+/* The server has stopped in a round of this part: the workers that wait for it hear why. */
+static void round_failed(tni_kv_server *s, const tni_kv_store_part *p)
+{
+    for (uint32_t w = 0; w < s->node.settings->workers; w++) {
+        const tni_kv_header h = {
+            .from = TNI_KV_NODE(TNI_KV_WORKER, w), .sequence = p->slots[w].sequence, .key = p->key};
+
+        tni_error_set(&s->error);
+        if (h.sequence)
+            tni_kv_node_answer_failed(&s->node, &h, s->status);
+    }
 }
 
 /* Adds what is next in order of ranks, and ends the round if nobody is missing. */
@@ -425,18 +446,24 @@ tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
 {
     const bool empty = h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN);
     uint64_t expected;
+    tn_status st;
 
     p->slots[rank_of(h)].unheard = false;
     if (TNI_KV_BUG(ACK_EARLY) && !empty) {
         answer(s, p, h, TNI_KV_APPLIED, 0, 0);
     }
     expected = empty ? 0 : s->update.payload_bytes(s->update.arg, p->dtype, h->what, p->bytes);
-    if (h->bytes != expected || (!empty && h->dtype != p->dtype))
+    if (h->bytes != expected || (!empty && (h->dtype != p->dtype || (!expected && p->bytes))))
         return tni_error(TN_E_FORMAT, "push of %llu bytes to a part that takes %llu",
                          (unsigned long long)h->bytes, (unsigned long long)expected);
     if (s->node.view.members[rank_of(h)].state == TNI_KV_LEFT || h->round == 0)
         return tni_error(TN_E_STATE, "push of a worker that has left");
-    return s->node.settings->async ? async_push(s, p, h, payload) : sync_push(s, p, h, payload);
+    st = s->node.settings->async ? async_push(s, p, h, payload) : sync_push(s, p, h, payload);
+    if (s->status) {
+        wait_begin(p, h, false);
+        round_failed(s, p);
+    }
+    return st;
 }
 
 tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h)
@@ -485,6 +512,7 @@ void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p)
     else if (!s->node.settings->async)
         st = round_step(s, p);
     if (st)
-        tni_kv_server_stop(s, st);
-    waiting_answer(s, p);
+        round_failed(s, p);
+    else
+        waiting_answer(s, p);
 }

@@ -16,9 +16,9 @@ tn_status tni_kv_plan_make(const tni_kv_plan_options *o, uint32_t key, uint64_t 
     tni_kv_plan p = {.servers = o->servers, .key = key, .parts = 1};
     bool big;
 
-    if (!o->servers || !o->part_bytes || !element_bytes || key >= TNI_KV_KEYS_MAX)
+    if (!o->servers || !o->part_bytes || !element_bytes || key >= TNI_KV_NUMBERS_MAX)
         return tni_error(TN_E_ARG, "key %u: a plan needs servers, part sizes and a key below %u", key,
-                         TNI_KV_KEYS_MAX);
+                         TNI_KV_NUMBERS_MAX);
     if (!tni_size_mul(elements, element_bytes, &p.bytes))
         return tni_error(TN_E_ARG, "key %u: %llu elements are too many", key, (unsigned long long)elements);
     p.first = (uint32_t)(tni_hash_bytes(0, text, sizeof text) % o->servers);

@@ -476,7 +476,7 @@ static void op_failed(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni
         st = TN_E_PEER;
     op_name(l->first, piece, name);
     (void)tni_error(st, "%s: %s says: %.*s", name, tni_kv_node_name(h->from, peer),
-                    (int)(h->bytes > 4 && h->bytes < 400 ? h->bytes - 4 : 0),
+                    (int)(h->bytes < 4 ? 0 : h->bytes < 400 ? h->bytes - 4 : 396),
                     h->bytes > 4 ? (const char *)payload + 4 : "");
     op_end(w, l->first, st);
 }
@@ -607,6 +607,8 @@ static tn_status request_check(const tni_kv_worker *w, const tni_kv_request *r, 
         if (r->kind == TNI_KV_DO_COMMAND && r->bytes > TNI_KV_SMALL_MAX)
             return tni_error(TN_E_ARG, "command of %llu bytes, at most %u", (unsigned long long)r->bytes,
                              TNI_KV_SMALL_MAX);
+        if ((r->kind == TNI_KV_DO_SNAPSHOT && !r->step) || (r->kind == TNI_KV_DO_END && r->step >= UINT32_MAX))
+            return tni_error(TN_E_ARG, "%s at step %llu", k->name, (unsigned long long)r->step);
         return TN_OK;
     }
     l = r->key < w->key_count ? w->keys[r->key] : NULL;
@@ -664,11 +666,12 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
 
 tn_status tni_kv_worker_break(tni_kv_worker *w, uint32_t round, uint64_t now)
 {
+    const uint32_t last = round < w->node.view.end_round ? round : w->node.view.end_round;
     tn_status st = TN_OK;
 
     w->broken = true;
     for (uint32_t i = 0; !st && i < w->key_count; i++)
-        while (!st && w->keys[i] && w->keys[i]->known && w->keys[i]->round < round) {
+        while (!st && w->keys[i] && w->keys[i]->known && w->keys[i]->round < last) {
             const tni_kv_request r = {.kind = TNI_KV_DO_BREAK, .key = i, .priority = 255};
 
             st = tni_kv_worker_request(w, &r, now);

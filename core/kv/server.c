@@ -53,6 +53,14 @@ static bool deserted(tni_kv_server *s)
     return true;
 }
 
+static void command_errors_clear(tni_kv_server *s)
+{
+    for (uint32_t w = 0; s->command_errors && w < s->node.settings->workers; w++) {
+        tni_free(s->command_errors[w]);
+        s->command_errors[w] = NULL;
+    }
+}
+
 /* Step 0: empty. */
 static tn_status load(tni_kv_server *s, uint64_t step)
 {
@@ -61,6 +69,7 @@ static tn_status load(tni_kv_server *s, uint64_t step)
     tn_status st = TN_OK;
 
     tni_kv_parts_clear(s);
+    command_errors_clear(s);
     memset(s->commands, 0, s->node.settings->workers * sizeof *s->commands);
     s->saving = 0;
     if (step)
@@ -93,7 +102,7 @@ static void view_changed(tni_kv_server *s)
     }
     s->loaded_epoch = v->epoch_view;
     for (uint64_t i = 0; i < s->table_size; i++)
-        for (tni_kv_store_part *p = s->table[i]; p; p = p->next)
+        for (tni_kv_store_part *p = s->table[i]; p && !s->status; p = p->next)
             tni_kv_part_view(s, p);
     beat_send(s);
 }
@@ -140,16 +149,26 @@ static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uin
     return TN_OK;
 }
 
-/* Exactly once: sequences of a worker only grow, over its incarnations too. */
+/* Exactly once: sequences of a worker only grow, over its incarnations too. Asked again, a command that failed
+ * is answered as before. */
 static void command_handle(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload)
 {
     uint64_t *last = &s->commands[TNI_KV_RANK(h->from)];
+    tn_err **error = &s->command_errors[TNI_KV_RANK(h->from)];
     tn_status st = TN_OK;
 
     if (h->sequence > *last) {
         st = s->update.command ? s->update.command(s->update.arg, (const char *)payload, h->bytes)
                                : tni_error(TN_E_UNSUPPORTED, "this server takes no commands");
-        *last = h->sequence;
+        tni_free(*error);
+        *error = NULL;
+        if (st && (*error = tni_alloc(sizeof **error)))
+            tni_error_get(*error);
+        if (!st || *error)
+            *last = h->sequence;
+    } else if (h->sequence == *last && *error) {
+        st = (*error)->code;
+        tni_error_set(*error);
     }
     if (st)
         tni_kv_node_answer_failed(&s->node, h, st);
@@ -182,12 +201,17 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
         tni_kv_node_answer(&s->node, h, TNI_KV_APPLIED, 0, 0);
         return;
     }
+    if (!s->snapshots.write || !h->key) {
+        st = tni_error(TN_E_UNSUPPORTED, "this server writes no snapshot of step %llu",
+                       (unsigned long long)h->key);
+        tni_kv_node_answer_failed(&s->node, h, st);
+        return;
+    }
     s->save_asked = *h;
     if (s->saving == h->key)
         return;
     tni_str_init(&text, (size_t)1 << 40);
-    st = s->snapshots.write && h->key ? tni_kv_snapshot_write(s, &text)
-                                      : tni_error(TN_E_UNSUPPORTED, "this server writes no snapshots");
+    st = tni_kv_snapshot_write(s, &text);
     if (!st) {
         s->saving = h->key;
         st = s->snapshots.write(s->snapshots.arg, h->key, text.text, text.length);
@@ -206,7 +230,7 @@ static tn_status data_handle(tni_kv_server *s, const tni_kv_header *h, const uin
     tni_kv_store_part *p;
     tn_status st;
 
-    if (TNI_KV_ROLE(h->from) != TNI_KV_WORKER || s->node.view.flags & TNI_KV_RECOVERING)
+    if (TNI_KV_ROLE(h->from) != TNI_KV_WORKER || !h->sequence || s->node.view.flags & TNI_KV_RECOVERING)
         return tni_error(TN_E_STATE, "message of type %u at a bad time", h->type);
     if (s->node.view.flags & TNI_KV_CLOSED) {
         st = tni_error(TN_E_PEER, "a worker has left and a server was lost then: its values are gone");
@@ -234,16 +258,15 @@ static tn_status data_handle(tni_kv_server *s, const tni_kv_header *h, const uin
         tni_kv_node_answer(&s->node, h, TNI_KV_ABSENT, 0, 0);
         return TN_OK;
     }
-    st = h->type == TNI_KV_PULL ? tni_kv_part_pull(s, p, h) : tni_kv_part_push(s, p, h, payload);
-    if (st && st != TN_E_FORMAT && st != TN_E_STATE)
-        tni_kv_server_stop(s, st); /* a round half summed is no round */
-    return st;
+    return h->type == TNI_KV_PULL ? tni_kv_part_pull(s, p, h) : tni_kv_part_push(s, p, h, payload);
 }
 
 static tn_status server_handle(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)
 {
     tni_kv_server *s = (tni_kv_server *)n;
 
+    if (s->status)
+        return s->status; /* stopped by an entry before this one */
     switch (h->type) {
     case TNI_KV_WELCOME:
         return welcome(s, h, payload);
@@ -322,7 +345,8 @@ tn_status tni_kv_server_create(const tni_kv_settings *settings, const tni_kv_hos
         if (snapshots)
             s->snapshots = *snapshots;
         s->commands = tni_calloc(settings->workers, sizeof *s->commands);
-        st = s->commands ? TN_OK : TN_E_NOMEM;
+        s->command_errors = tni_calloc(settings->workers, sizeof(*s->command_errors));
+        st = s->commands && s->command_errors ? TN_OK : TN_E_NOMEM;
     }
     if (st) {
         tni_kv_server_destroy(s);
@@ -337,7 +361,9 @@ void tni_kv_server_destroy(tni_kv_server *s)
     if (!s)
         return;
     tni_kv_parts_clear(s);
+    command_errors_clear(s);
     tni_kv_node_fini(&s->node);
+    tni_free((void *)s->command_errors);
     tni_free(s->commands);
     tni_free(s);
 }

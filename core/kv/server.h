@@ -38,6 +38,7 @@ struct tni_kv_server {
     uint64_t steps[2], saving; /* snapshots there are, newest first; the one being written */
     tni_kv_header save_asked;  /* whom to tell */
     uint64_t *commands;        /* last sequence of each worker */
+    tn_err **command_errors;   /* of that command; NULL: it was done */
     uint32_t loaded_epoch;
     bool finished;
     tn_status status;

@@ -693,7 +693,9 @@ tn_status tni_kv_param(tni_kv *kv, const tn_kv_item *item, const char *param, do
         return tni_kv_optimizer_set(kv->optimizer, param, value);
     if ((st = tni_kv_find(kv, item, &key)))
         return st;
-    if (!strcmp(param, "steps") && value >= 0 && value <= 9007199254740992.0) {
+    if (!strcmp(param, "steps")) {
+        if (!(value >= 0 && value <= 9007199254740992.0))
+            return tni_error(TN_E_ATTR, "steps is %g, a number from 0 to 2^53 is needed", value);
         key->slot.steps = (uint64_t)value;
         return TN_OK;
     }

@@ -174,7 +174,7 @@ static void values(void **state)
     assert_int_equal(tni_options_set(o, "model.pad=2"), TN_OK);
     assert_int_equal(tni_option_int(o, "model.pad"), 2);
     assert_true(tni_option_float(o, "model.pad") == 2.0);
-    assert_true(tni_option_float(o, "train.lr") == 0.05);
+    assert_true(tni_option_float(o, "kvstore.compress_threshold") == 0.5);
     assert_string_equal(tni_option_text(o, "no.such"), "");
     assert_int_equal(tni_option_int(o, "no.such"), 0);
     tni_options_destroy(o);

@@ -164,10 +164,232 @@ static void changed_snapshots(void **unused)
     tni_kv_server_destroy(s);
 }
 
+/* ---- one server, and what it answers ---- */
+
+typedef struct talk {
+    tni_kv_server *s;
+    uint32_t types[TNI_KV_TYPE_END]; /* messages that the server sent */
+    uint8_t what;                    /* of the last ACK */
+    uint16_t to;                     /* whom it went to */
+    char text[512];                  /* its payload */
+    uint32_t runs;                   /* of the command */
+    tn_status apply;                 /* how the update ends */
+} talk;
+
+static void heard(talk *t, const tni_kv_header *h, const uint8_t *payload)
+{
+    t->types[h->type]++;
+    if (h->type != TNI_KV_ACK)
+        return;
+    t->what = h->what;
+    t->to = h->to;
+    memset(t->text, 0, sizeof t->text);
+    memcpy(t->text, payload, h->bytes < sizeof t->text ? h->bytes : sizeof t->text - 1);
+}
+
+static void talk_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
+                      uint64_t bytes, uint32_t priority)
+{
+    tni_kv_header h, entry;
+    const uint8_t *at_payload;
+
+    (void)to, (void)priority;
+    assert_int_equal(tni_kv_decode(header, payload, bytes, &h), TN_OK);
+    if (h.type != TNI_KV_BATCH)
+        heard(arg, &h, payload);
+    for (uint64_t at = 0; h.type == TNI_KV_BATCH && at < bytes;) {
+        assert_int_equal(tni_kv_entry_get(&h, payload, &at, &entry, &at_payload), TN_OK);
+        heard(arg, &entry, at_payload);
+    }
+}
+
+static uint64_t talk_bytes(void *arg, uint8_t dtype, uint8_t what, uint64_t bytes)
+{
+    (void)arg;
+    return dtype == 0 && what == 0 ? bytes : 0;
+}
+
+static tn_status talk_add(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
+                          uint64_t bytes)
+{
+    (void)arg, (void)h, (void)first;
+    memcpy(sum, payload, bytes);
+    return TN_OK;
+}
+
+static tn_status talk_apply(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
+                            uint32_t count, uint32_t members)
+{
+    const talk *t = arg;
+
+    (void)h, (void)count, (void)members;
+    memcpy(value, sum, bytes);
+    return t->apply ? tni_error(t->apply, "the step has no rate") : TN_OK;
+}
+
+static tn_status talk_command(void *arg, const char *text, uint64_t bytes)
+{
+    talk *t = arg;
+
+    (void)text, (void)bytes;
+    t->runs++;
+    return tni_error(TN_E_ATTR, "no such optimizer");
+}
+
+static void say(talk *t, tni_kv_header h, const void *payload, uint64_t bytes)
+{
+    uint8_t text[TNI_KV_HEADER_BYTES];
+
+    h.job = 5;
+    h.bytes = bytes;
+    h.view = 1;
+    h.to = h.type == TNI_KV_WELCOME ? TNI_KV_UNKNOWN : TNI_KV_NODE(TNI_KV_SERVER, 0);
+    h.incarnation = TNI_KV_ROLE(h.from) == TNI_KV_WORKER ? 1 + TNI_KV_RANK(h.from) : 1;
+    tni_kv_encode(&h, payload, text);
+    (void)tni_kv_server_receive(t->s, text, payload, bytes, 1000);
+}
+
+static const tni_kv_settings talk_settings = {
+    .job = 5, .workers = 2, .servers = 1, .landing_bytes = 1u << 16, .timeout_ns = 1, .beat_ns = 1};
+
+#define WORKER(rank) TNI_KV_NODE(TNI_KV_WORKER, rank)
+
+static void view_of(tni_str *text, uint32_t number)
+{
+    tni_kv_view v;
+
+    assert_int_equal(tni_kv_view_init(&v, 2, 1), TN_OK);
+    v.number = number;
+    v.scheduler = 1;
+    v.flags = TNI_KV_STARTED;
+    for (uint32_t i = 0; i < 3; i++) {
+        v.members[i].state = TNI_KV_ALIVE;
+        v.members[i].incarnation = 1 + i;
+    }
+    tni_kv_view_write(&v, text);
+    tni_kv_view_fini(&v);
+}
+
+/* A server that is a member, with a part of 40 bytes. */
+static void talk_begin(talk *t)
+{
+    static const uint8_t value[40];
+    const tni_kv_host host = {t, talk_send, NULL};
+    const tni_kv_start start = {.birth = 77};
+    const tni_kv_update update = {.arg = t,
+                                  .payload_bytes = talk_bytes,
+                                  .add = talk_add,
+                                  .apply = talk_apply,
+                                  .command = talk_command};
+    tni_str text;
+
+    memset(t, 0, sizeof *t);
+    assert_int_equal(tni_kv_server_create(&talk_settings, &host, &start, &update, NULL, &t->s), TN_OK);
+    tni_str_init(&text, 4096);
+    tni_kv_write(&text, TNI_KV_NODE(TNI_KV_SERVER, 0), 2);
+    tni_kv_write(&text, 3, 4);
+    view_of(&text, 1);
+    say(t, (tni_kv_header){.type = TNI_KV_WELCOME, .what = 1, .sequence = 77}, text.text, text.length);
+    tni_str_fini(&text);
+    assert_int_equal(tni_kv_server_id(t->s), TNI_KV_NODE(TNI_KV_SERVER, 0));
+    say(t, (tni_kv_header){.type = TNI_KV_INIT, .from = WORKER(0), .sequence = 1}, value, sizeof value);
+    assert_int_equal(t->what, TNI_KV_APPLIED);
+}
+
+/* No bytes of a code that does not exist: nothing is read behind them. */
+static void push_of_no_code(void **unused)
+{
+    uint8_t gradient[40] = {0};
+    uint32_t version;
+    talk t;
+
+    (void)unused;
+    talk_begin(&t);
+    for (int what = 1; what < 256; what++)
+        say(&t,
+            (tni_kv_header){
+                .type = TNI_KV_PUSH, .from = WORKER(0), .what = (uint8_t)what, .round = 1, .sequence = 2},
+            NULL, 0);
+    say(&t, (tni_kv_header){.type = TNI_KV_PUSH, .from = WORKER(0), .round = 1}, gradient, sizeof gradient);
+    assert_int_equal(t.types[TNI_KV_ACK], 1); /* that of the first value */
+    assert_non_null(tni_kv_server_value(t.s, 0, &version));
+    assert_int_equal(version, 0);
+    tni_kv_server_destroy(t.s);
+}
+
+static void view_of_a_worker(void **unused)
+{
+    tni_str text;
+    talk t;
+
+    (void)unused;
+    talk_begin(&t);
+    tni_str_init(&text, 4096);
+    view_of(&text, 9);
+    say(&t, (tni_kv_header){.type = TNI_KV_VIEW, .from = WORKER(0)}, text.text, text.length);
+    assert_int_equal(t.s->node.view.number, 1);
+    say(&t, (tni_kv_header){.type = TNI_KV_VIEW}, text.text, text.length);
+    assert_int_equal(t.s->node.view.number, 9);
+    tni_str_fini(&text);
+    tni_kv_server_destroy(t.s);
+}
+
+/* The answer was lost: asked again, the server says the same, and runs nothing again. */
+static void command_that_failed(void **unused)
+{
+    talk t;
+
+    (void)unused;
+    talk_begin(&t);
+    for (int i = 0; i < 3; i++) {
+        say(&t, (tni_kv_header){.type = TNI_KV_COMMAND, .from = WORKER(0), .sequence = 5}, "x", 1);
+        assert_int_equal(t.what, TNI_KV_FAILED);
+        assert_int_equal(tni_kv_get((uint8_t *)t.text, 4), TN_E_ATTR);
+        assert_string_equal(t.text + 4, "no such optimizer");
+        (void)tni_error(TN_E_IO, "another error");
+    }
+    assert_int_equal(t.runs, 1);
+    say(&t, (tni_kv_header){.type = TNI_KV_SNAPSHOT, .from = WORKER(0), .sequence = 6}, NULL, 0);
+    assert_int_equal(t.what, TNI_KV_FAILED);
+    assert_int_equal(tni_kv_get((uint8_t *)t.text, 4), TN_E_UNSUPPORTED);
+    tni_kv_server_destroy(t.s);
+}
+
+/* Whatever its status: the server stops, and both workers of the round hear why. */
+static void step_that_fails(void **unused)
+{
+    static const tn_status statuses[] = {TN_E_STATE, TN_E_FORMAT, TN_E_ATTR};
+    uint8_t gradient[40] = {0};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        uint32_t before;
+        talk t;
+
+        talk_begin(&t);
+        t.apply = statuses[i];
+        say(&t, (tni_kv_header){.type = TNI_KV_PUSH, .from = WORKER(0), .round = 1, .sequence = 2}, gradient,
+            sizeof gradient);
+        assert_int_equal(t.what, TNI_KV_HELD);
+        before = t.types[TNI_KV_ACK];
+        say(&t, (tni_kv_header){.type = TNI_KV_PUSH, .from = WORKER(1), .round = 1, .sequence = 3}, gradient,
+            sizeof gradient);
+        assert_int_equal(t.types[TNI_KV_ACK], before + 2);
+        assert_int_equal(t.what, TNI_KV_FAILED);
+        assert_int_equal(tni_kv_get((uint8_t *)t.text, 4), statuses[i]);
+        assert_string_equal(t.text + 4, "the step has no rate");
+        assert_int_equal(tni_kv_server_status(t.s), statuses[i]);
+        tni_kv_server_destroy(t.s);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(hostile_members), cmocka_unit_test(mutated_views),
-                                       cmocka_unit_test(torn_journals), cmocka_unit_test(changed_snapshots)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hostile_members),     cmocka_unit_test(mutated_views),
+        cmocka_unit_test(torn_journals),       cmocka_unit_test(changed_snapshots),
+        cmocka_unit_test(push_of_no_code),     cmocka_unit_test(view_of_a_worker),
+        cmocka_unit_test(command_that_failed), cmocka_unit_test(step_that_fails)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

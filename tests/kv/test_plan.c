@@ -90,7 +90,7 @@ static void refusals(void **unused)
     (void)unused;
     assert_int_equal(tni_kv_plan_make(&none, 0, 1, 4, &p), TN_E_ARG);
     assert_int_equal(tni_kv_plan_make(&no_part, 0, 1, 4, &p), TN_E_ARG);
-    assert_int_equal(tni_kv_plan_make(&good, TNI_KV_KEYS_MAX, 1, 4, &p), TN_E_ARG);
+    assert_int_equal(tni_kv_plan_make(&good, TNI_KV_NUMBERS_MAX, 1, 4, &p), TN_E_ARG);
     assert_int_equal(tni_kv_plan_make(&good, 0, 1, 0, &p), TN_E_ARG);
     assert_int_equal(tni_kv_plan_make(&good, 0, UINT64_MAX, 8, &p), TN_E_ARG);
     assert_int_equal(p.parts, 77);

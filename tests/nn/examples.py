@@ -27,7 +27,7 @@ EXAMPLES = {
                            {"autoencoder": {"data": "3,1,8,8"}, "encoder": {"data": "3,1,8,8"}}),
     "ctc": Example({}, {"ctc": {"data": "3,1,12,48"}}, ["3", "1", "200"], ["3", "1", "200"], 150),
     "fcn": Example({"iou": (0.08, 1)}, {"fcn": {"data": "3,1,32,32"}}, ["4", "1", "160"], ["4", "1", "160"], 150),
-    "ssd": Example({}, {"ssd": {"data": "3,1,32,32"}}, ["3", "1", "100"], ["3", "1", "100"], 150),
+    "ssd": Example({}, {"heads": {"data": "3,1,32,32"}}, ["3", "1", "100"], ["3", "1", "100"], 150),
     "bert": Example({"accuracy": (0.1, 1)}, {"bert": {"data": "3,32"}}, ["2", "1", "TEXTS"], ["2", "1", "TEXTS"], 150),
 }
 TEXTS = {"a": ("LICENSE", 4000), "b": ("examples/lenet.c", 2000), "short": ("LICENSE", 100)}  # the last one is passed over

@@ -353,12 +353,16 @@ static bool types_match(const tn_kernel *k, const tni_opdef *def, const tni_args
     return true;
 }
 
-/* Whether the first input need not be sparse. */
+/* Whether no input or output need be sparse. */
 static bool takes_dense(const tn_kernel *k)
 {
-    const char *rule = k->types && k->types[0] ? strchr(k->types[0], ':') : NULL;
+    for (size_t i = 0; k->types && k->types[i]; i++) {
+        const char *rule = strchr(k->types[i], ':');
 
-    return !rule || (strncmp(rule, ":csr", 4) != 0 && strncmp(rule, ":row_sparse", 11) != 0);
+        if (rule && (strncmp(rule, ":csr", 4) == 0 || strncmp(rule, ":row_sparse", 11) == 0))
+            return false;
+    }
+    return true;
 }
 
 bool op_kernels_any(const tni_opdef *def, bool dense)
