@@ -150,9 +150,9 @@ static void test_factors_and_norm(void **state)
 
 static void test_states(void **state)
 {
-    static const char *const names[] = {"sgd",      "adam",   "nag",   "signum", "rmsprop", "adagrad",
-                                        "adadelta", "adamax", "nadam", "dcasgd", "lars",    "lbsgd",
-                                        "groupadagrad"};
+    static const char *const names[] = {"sgd",     "adam",     "nag",         "signum", "rmsprop",
+                                        "adagrad", "adadelta", "adamax",      "nadam",  "dcasgd",
+                                        "lars",    "lbsgd",    "groupadagrad"};
     char *folder = nn_folder(), path[512];
     float a[N], b[N], g[N];
 
@@ -391,8 +391,8 @@ static void test_aggregate(void **state)
 /* An optimizer by formulas makes no plan after the first steps either, and lets go of what it computes. */
 static void test_formulas_steady(void **state)
 {
-    static const char *const names[] = {"adagrad", "adadelta", "adamax", "nadam",
-                                        "dcasgd",  "lars",     "lbsgd",  "sgld",  "groupadagrad"};
+    static const char *const names[] = {"adagrad", "adadelta", "adamax", "nadam",       "dcasgd",
+                                        "lars",    "lbsgd",    "sgld",   "groupadagrad"};
 
     (void)state;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
@@ -526,9 +526,44 @@ static void test_losses_and_meters(void **state)
     assert_int_equal(tn_app_close(app), 1);
 }
 
+/* Step counts of a file that no training has. */
+static void bad_steps(void **state)
+{
+    static const int64_t counts[] = {-1, INT64_MIN, INT64_MAX, ((int64_t)1 << 60) + 1};
+    const double real = 3; /* another type, of as many bytes */
+    char *folder = nn_quick_folder(), path[512];
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/steps", folder);
+    for (size_t i = 0; i <= sizeof counts / sizeof *counts; i++) {
+        const bool last = i == sizeof counts / sizeof *counts;
+        tn_app *app = nn_open(NULL);
+        tn_net *net = tn_net_new(app);
+        tn_params *params = NULL;
+        tn_array *steps = NULL;
+        tn_trainer *t;
+
+        tn_net_dense(net, .units = 2);
+        tn_net_init(net, .shape = {1, 2});
+        t = tn_trainer_new(net, .lr = 0.1); /* sgd: no states */
+        assert_int_equal(tn_array_from(tn_app_ctx(app), last ? TN_F64 : TN_I64, 1, (int64_t[]){1},
+                                       last ? (const void *)&real : &counts[i], &steps),
+                         TN_OK);
+        assert_int_equal(tn_params_create(&params), TN_OK);
+        assert_int_equal(tn_params_add(params, "steps", steps), TN_OK);
+        assert_int_equal(tn_params_save(params, path), TN_OK);
+        tn_params_destroy(params);
+        tn_array_release(steps);
+        tn_trainer_load(t, path);
+        nn_close_failed(app, "a trainer after", 4);
+    }
+    nn_folder_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_steps),
         cmocka_unit_test(test_sgd),
         cmocka_unit_test(test_adam),
         cmocka_unit_test(test_factors_and_norm),

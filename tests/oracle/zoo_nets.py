@@ -40,6 +40,7 @@ import numpy as np  # noqa: E402
 from mxnet.gluon.model_zoo import vision  # noqa: E402
 
 from rule import numbers  # noqa: E402
+from smooth import smoothed  # noqa: E402
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -214,17 +215,6 @@ def length(got, want):
     return np.sqrt(sum(float(((got[name].astype("float64") - g) ** 2).sum()) for name, g in want.items()))
 
 
-def smoothed(graph):
-    """The same graph without decisions."""
-    for node in graph["nodes"]:
-        attrs = node.get("attrs", {})
-        if node["op"] == "clip" or attrs.get("act_type") == "relu":
-            node["op"], node["attrs"] = "Activation", {"act_type": "softrelu"}
-        elif attrs.get("pool_type") == "max":
-            attrs["pool_type"] = "avg"
-    return json.dumps(graph)
-
-
 def ties(symbol, shape, seed):
     """Inputs of ReLUs that float32 cannot tell from 0: how many."""
     graph = json.loads(symbol.tojson())
@@ -242,11 +232,11 @@ def f32_smooth(given, net, folder, symbol, shape):
     with open(os.path.join(folder, "tenon-symbol.json")) as file:
         graph = smoothed(json.load(file))
     with open(path, "w") as file:
-        file.write(graph)
+        json.dump(graph, file)
     out = os.path.join(folder, "smooth.params")
     run(given, ["step", path, out, "3,%d,%d" % shape[2:], str(given.seed), plugins(given)])
     mine = {name[7:]: a.asnumpy() for name, a in mx.nd.load(out).items() if name.startswith("grad32:")}
-    symbol = mx.sym.load_json(smoothed(json.loads(symbol.tojson())))
+    symbol = mx.sym.load_json(json.dumps(smoothed(json.loads(symbol.tojson()))))
     g64, g32 = (step(symbol, shape, given.seed, dtype)[1] for dtype in ("float64", "float32"))
     return length(mine, g64) / length(g32, g64)
 
