@@ -15,21 +15,7 @@
 #include "support/scratch.h"
 #include "support/space.h"
 
-static test_space t;
-
-static int open_space(void **state)
-{
-    (void)state;
-    test_space_open(&t, "naive");
-    return 0;
-}
-
-static int close_space(void **state)
-{
-    (void)state;
-    test_space_close(&t);
-    return 0;
-}
+TEST_SPACE(t, "naive")
 
 static void check(tni_array *a, int64_t rows, int64_t columns, const float *values)
 {

@@ -14,21 +14,7 @@
 
 #define MARK "\xef\xbb\xbf" /* of UTF-8 */
 
-static test_space t;
-
-static int open_space(void **state)
-{
-    (void)state;
-    test_space_open(&t, "naive");
-    return 0;
-}
-
-static int close_space(void **state)
-{
-    (void)state;
-    test_space_close(&t);
-    return 0;
-}
+TEST_SPACE(t, "naive")
 
 static void ints_check(tni_array *a, int64_t count, const int64_t *want)
 {

@@ -19,21 +19,7 @@
 
 #define ROWS 40
 
-static test_space t;
-
-static int open_space(void **state)
-{
-    (void)state;
-    test_space_open(&t, "naive");
-    return 0;
-}
-
-static int close_space(void **state)
-{
-    (void)state;
-    test_space_close(&t);
-    return 0;
-}
+TEST_SPACE(t, "naive")
 
 typedef struct text {
     char bytes[8192];

@@ -97,6 +97,22 @@ size_t nn_read(tn_app *app, tn_array *a, float *out, size_t room)
     return count;
 }
 
+size_t nn_read_module(tn_app *app, tn_module *m, float *out, size_t room)
+{
+    tn_params *p = tn_module_params(m);
+    size_t n = 0;
+
+    for (size_t i = 0; i < tn_params_count(p); i++) {
+        tn_array *a = NULL;
+
+        assert_int_equal(tn_params_at(p, i, &a), TN_OK);
+        n += nn_read(app, a, out + n, room - n);
+        tn_array_release(a);
+    }
+    tn_params_destroy(p);
+    return n;
+}
+
 size_t nn_read_params(tn_app *app, tn_net *net, float *out, size_t room)
 {
     size_t at = 0;

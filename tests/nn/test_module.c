@@ -79,23 +79,6 @@ static tn_module *module_of(tn_app *app, tn_symbol *s)
     return m;
 }
 
-/* All parameters, one behind the other. */
-static size_t params_read(tn_app *app, tn_module *m, float *out)
-{
-    tn_params *p = tn_module_params(m);
-    size_t n = 0;
-
-    for (size_t i = 0; i < tn_params_count(p); i++) {
-        tn_array *a = NULL;
-
-        assert_int_equal(tn_params_at(p, i, &a), TN_OK);
-        n += nn_read(app, a, out + n, ROOM - n);
-        tn_array_release(a);
-    }
-    tn_params_destroy(p);
-    return n;
-}
-
 static float param_first(tn_app *app, tn_module *m, const char *name)
 {
     tn_params *p = tn_module_params(m);
@@ -161,7 +144,7 @@ static void trained(void **state)
     assert_true(fabs(tn_module_score(m, test, NULL) - d.valid) < 1e-12);
     assert_true(tn_module_score(m, test, "cross_entropy") < 0.5);
     assert_int_equal(tn_trainer_steps(tn_module_trainer(m)), d.batches);
-    count = params_read(app, m, whole);
+    count = nn_read_module(app, m, whole, ROOM);
     m = module_of(app, mlp(app, "10"));
     tn_data_seek(train, 0, 0);
     tn_module_bind(m, .shapes = {{50, 1, 8, 8}}, .label_shapes = {{50}});
@@ -173,7 +156,7 @@ static void trained(void **state)
             tn_module_backward(m, NULL);
             tn_module_update(m);
         }
-    assert_int_equal(params_read(app, m, steps), count);
+    assert_int_equal(nn_read_module(app, m, steps, ROOM), count);
     assert_memory_equal(whole, steps, count * sizeof *whole);
     nn_close(app);
 }
@@ -206,13 +189,13 @@ static void goes_on(void **state)
     (void)state;
     assert_true(tn_data_count(train) % 64 != 0);
     tn_module_fit(m, train, .epochs = 2);
-    count = params_read(app, m, whole);
+    count = nn_read_module(app, m, whole, ROOM);
     m = module_of(app, mlp(app, "10"));
     tn_data_seek(train, 0, 0);
     tn_module_fit(m, train, .epochs = 1, .prefix = path_of("digits"));
     m = tn_module_load(app, path_of("digits"), 1, 1, .name = "again");
     tn_module_fit(m, train, .first = 1, .epochs = 2);
-    assert_int_equal(params_read(app, m, parts), count);
+    assert_int_equal(nn_read_module(app, m, parts, ROOM), count);
     assert_memory_equal(whole, parts, count * sizeof *whole);
     assert_int_equal(tn_trainer_steps(tn_module_trainer(m)), 2 * tn_data_batches(train));
     nn_close(app);
@@ -419,7 +402,7 @@ static void values_by_name(void **state)
     assert_non_null(p);
     tn_module_bind(other, .shapes = {{4, 5}});
     tn_module_set_params(other, p, 0);
-    assert_int_equal(params_read(app, m, a), params_read(app, other, b));
+    assert_int_equal(nn_read_module(app, m, a, ROOM), nn_read_module(app, other, b, ROOM));
     assert_memory_equal(a, b, sizeof a);
     assert_int_equal(tn_params_create(&few), TN_OK);
     assert_int_equal(tn_params_add(few, "fc2_bias", bias), TN_OK);

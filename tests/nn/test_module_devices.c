@@ -38,23 +38,6 @@ static tn_module *mlp(tn_app *app)
     return m;
 }
 
-/* All parameters, one behind the other. */
-static size_t params_read(tn_app *app, tn_module *m, float *out)
-{
-    tn_params *p = tn_module_params(m);
-    size_t n = 0;
-
-    for (size_t i = 0; i < tn_params_count(p); i++) {
-        tn_array *a = NULL;
-
-        assert_int_equal(tn_params_at(p, i, &a), TN_OK);
-        n += nn_read(app, a, out + n, ROOM - n);
-        tn_array_release(a);
-    }
-    tn_params_destroy(p);
-    return n;
-}
-
 /* Steps over batches of several sizes; parameters, then outputs and input gradients of the last one. */
 static size_t module_steps(const char *devices, const char *store, int update, float *out)
 {
@@ -79,7 +62,7 @@ static size_t module_steps(const char *devices, const char *store, int update, f
         if (step < 3)
             tn_module_update(m);
     }
-    n = params_read(app, m, out);
+    n = nn_read_module(app, m, out, ROOM);
     n += nn_read(app, tn_module_output(m, 0), out + n, ROOM - n);
     n += nn_read(app, tn_module_input_grad(m, 0), out + n, ROOM - n);
     nn_close(app);

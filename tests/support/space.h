@@ -20,4 +20,22 @@ void test_space_open(test_space *t, const char *engine);
 /* Also checks that no array is left. */
 void test_space_close(test_space *t);
 
+/* The space `t` of a test program, opened and closed around all its tests: open_space, close_space. */
+#define TEST_SPACE(t, engine)                                                                                \
+    static test_space t;                                                                                     \
+                                                                                                             \
+    static int open_space(void **state)                                                                      \
+    {                                                                                                        \
+        (void)state;                                                                                         \
+        test_space_open(&t, engine);                                                                         \
+        return 0;                                                                                            \
+    }                                                                                                        \
+                                                                                                             \
+    static int close_space(void **state)                                                                     \
+    {                                                                                                        \
+        (void)state;                                                                                         \
+        test_space_close(&t);                                                                                \
+        return 0;                                                                                            \
+    }
+
 #endif

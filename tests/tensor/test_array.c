@@ -15,21 +15,7 @@
         __VA_ARGS__                                                                                          \
     }
 
-static test_space t;
-
-static int open_space(void **state)
-{
-    (void)state;
-    test_space_open(&t, "naive");
-    return 0;
-}
-
-static int close_space(void **state)
-{
-    (void)state;
-    test_space_close(&t);
-    return 0;
-}
+TEST_SPACE(t, "naive")
 
 static tni_array *make(int32_t dtype, int32_t ndim, const int64_t *shape)
 {

@@ -9,22 +9,8 @@
 #include "support/space.h"
 #include "tensor/dlpack.h"
 
-static test_space t;
+TEST_SPACE(t, "naive")
 static int deleted;
-
-static int open_space(void **state)
-{
-    (void)state;
-    test_space_open(&t, "naive");
-    return 0;
-}
-
-static int close_space(void **state)
-{
-    (void)state;
-    test_space_close(&t);
-    return 0;
-}
 
 static void on_delete(DLManagedTensorVersioned *m)
 {
