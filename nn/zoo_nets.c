@@ -502,7 +502,7 @@ static void residual_v2(chain *c, int32_t channels, uint8_t stride, bool down, i
 {
     const int count = c->z->numbers[0] > 1 ? 3 : 2;
     chain side = *c;
-    char own[8], name[16];
+    char own[16], name[16];
 
     for (int i = 0; i < count; i++) {
         const int32_t width = count == 3 && i < 2 ? channels / 4 : channels;
