@@ -340,9 +340,8 @@ static tn_status gather(tni_gathering *g, const tni_task *tasks, uint32_t count)
 {
     engine_list ops = {NULL, NULL}, all = {g->head, g->tail};
     uint32_t filled = 0;
-    tn_status st = count > GROUP_MAX - g->count
-                       ? tni_error(TN_E_ARG, "more than %u tasks at once", GROUP_MAX)
-                       : group_make(g->engine, tasks, count, &ops, &filled);
+    tn_status st = count > GROUP_MAX - g->count ? tni_error(TN_E_ARG, "more than %u tasks at once", GROUP_MAX)
+                                                : group_make(g->engine, tasks, count, &ops, &filled);
 
     if (st) {
         group_drop(g->engine, &ops, filled);

@@ -68,6 +68,7 @@ typedef struct tni_kv_settings {
     uint64_t beat_ns, suspect_ns, dead_ns;             /* dead 0: nobody is */
     uint64_t timeout_ns, control_timeout_ns, retry_ns; /* retry 0: by what answers take */
     uint64_t bound, part_bytes, credit_bytes, landing_bytes;
+    uint64_t server_bytes; /* of values, sums and what parts take beside them; 0: no limit */
     uint32_t staleness;  /* async; UINT32_MAX: no bound */
     bool async, checked; /* checked: a checksum of each payload, else of those sent again */
     tni_kv_uneven uneven;

@@ -117,16 +117,30 @@ static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t
     return st;
 }
 
+static tn_status value_check(const tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_header *h)
+{
+    const uint64_t element = tn_dtype_bytes(h->dtype);
+
+    if (p && (p->bytes != h->bytes || p->dtype != h->dtype))
+        return tni_error(TN_E_SHAPE, "key %llu has %llu bytes of type %u here, but %llu of type %u there",
+                         (unsigned long long)(h->key >> 16), (unsigned long long)p->bytes, p->dtype,
+                         (unsigned long long)h->bytes, h->dtype);
+    if (!element || (h->bytes && s->update.payload_bytes(s->update.arg, h->dtype, 0, h->bytes) != h->bytes))
+        return tni_error(TN_E_DTYPE, "key %llu: a server takes no values of data type %u",
+                         (unsigned long long)(h->key >> 16), h->dtype);
+    if (h->bytes % element)
+        return tni_error(TN_E_SHAPE, "key %llu: %llu bytes are no elements of %llu",
+                         (unsigned long long)(h->key >> 16), (unsigned long long)h->bytes,
+                         (unsigned long long)element);
+    return TN_OK;
+}
+
 static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload)
 {
     tni_kv_store_part *p = tni_kv_part_find(s, h->key);
     tni_kv_header of = *h;
-    tn_status st = TN_OK;
+    tn_status st = value_check(s, p, h);
 
-    if (p && (p->bytes != h->bytes || p->dtype != h->dtype))
-        st = tni_error(TN_E_SHAPE, "key %llu has %llu bytes here, but %llu there",
-                       (unsigned long long)(h->key >> 16), (unsigned long long)p->bytes,
-                       (unsigned long long)h->bytes);
     if (!p && !st) {
         st = tni_kv_part_create(s, h->key, h->dtype, h->bytes, &p);
         if (!st)

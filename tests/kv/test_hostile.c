@@ -253,6 +253,7 @@ static const tni_kv_settings talk_settings = {.job = 5,
                                               .workers = 2,
                                               .servers = 1,
                                               .landing_bytes = 1u << 16,
+                                              .server_bytes = 1u << 16,
                                               .timeout_ns = 1u << 30,
                                               .control_timeout_ns = 1u << 30,
                                               .beat_ns = 1u << 30,
@@ -357,6 +358,48 @@ static void command_that_failed(void **unused)
     say(&t, (tni_kv_header){.type = TNI_KV_SNAPSHOT, .from = WORKER(0), .sequence = 6}, NULL, 0);
     assert_int_equal(t.what, TNI_KV_FAILED);
     assert_int_equal(tni_kv_get((uint8_t *)t.text, 4), TN_E_UNSUPPORTED);
+    tni_kv_server_destroy(t.s);
+}
+
+/* What a member stores is refused before it takes memory, and the member hears why. */
+static void values_that_are_refused(void **unused)
+{
+    static const struct {
+        uint8_t dtype;
+        uint32_t bytes;
+        tn_status status;
+    } wrong[] = {{TN_DTYPE_LIMIT, 40, TN_E_DTYPE}, {255, 40, TN_E_DTYPE},    {255, 0, TN_E_DTYPE},
+                 {TN_F64, 40, TN_E_DTYPE},         {TN_F32, 39, TN_E_SHAPE}, {TN_F32, 3, TN_E_SHAPE}};
+    static const uint8_t value[4096];
+    uint64_t before;
+    talk t;
+
+    (void)unused;
+    talk_begin(&t);
+    before = tni_kv_server_bytes(t.s);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        say(&t,
+            (tni_kv_header){.type = TNI_KV_INIT,
+                            .from = WORKER(0),
+                            .dtype = wrong[i].dtype,
+                            .key = (i + 1) << 16,
+                            .sequence = 10 + i},
+            value, wrong[i].bytes);
+        assert_int_equal(t.what, TNI_KV_FAILED);
+        assert_int_equal(tni_kv_get((uint8_t *)t.text, 4), wrong[i].status);
+        assert_int_equal(tni_kv_server_bytes(t.s), before);
+    }
+    for (uint64_t key = 1; key < 1000; key++) /* empty ones take memory, too */
+        say(&t,
+            (tni_kv_header){
+                .type = TNI_KV_INIT, .from = WORKER(0), .key = (key + 100) << 16, .sequence = 100 + key},
+            value, key % 2 ? 0 : sizeof value);
+    assert_int_equal(t.what, TNI_KV_FAILED);
+    assert_int_equal(tni_kv_get((uint8_t *)t.text, 4), TN_E_NOMEM);
+    assert_non_null(strstr(t.text + 4, "kvstore.server_bytes is 65536"));
+    assert_true(tni_kv_server_bytes(t.s) + t.s->part_count * sizeof(tni_kv_store_part) <= 65536);
+    assert_true(t.s->part_count > 7);
+    assert_int_equal(tni_kv_server_status(t.s), TN_OK);
     tni_kv_server_destroy(t.s);
 }
 
@@ -547,12 +590,13 @@ static void journal_of_another_job(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile_members),     cmocka_unit_test(mutated_views),
-        cmocka_unit_test(torn_journals),       cmocka_unit_test(changed_snapshots),
-        cmocka_unit_test(push_of_no_code),     cmocka_unit_test(view_of_a_worker),
-        cmocka_unit_test(command_that_failed), cmocka_unit_test(step_that_fails),
-        cmocka_unit_test(long_failure),        cmocka_unit_test(steps_out_of_range),
-        cmocka_unit_test(break_at_the_end),    cmocka_unit_test(journal_of_another_job)};
+        cmocka_unit_test(hostile_members),        cmocka_unit_test(mutated_views),
+        cmocka_unit_test(torn_journals),          cmocka_unit_test(changed_snapshots),
+        cmocka_unit_test(push_of_no_code),        cmocka_unit_test(view_of_a_worker),
+        cmocka_unit_test(command_that_failed),    cmocka_unit_test(step_that_fails),
+        cmocka_unit_test(long_failure),           cmocka_unit_test(steps_out_of_range),
+        cmocka_unit_test(break_at_the_end),       cmocka_unit_test(journal_of_another_job),
+        cmocka_unit_test(values_that_are_refused)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
