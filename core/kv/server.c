@@ -199,11 +199,15 @@ void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t
     tni_kv_node_flush(&s->node);
 }
 
+/* One at a time, and each step once. A request that is older than the last one of its worker was answered: a
+ * late copy of it would write what is here now as an earlier step. */
 static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
 {
     tni_str text;
     tn_status st;
 
+    if (h->from == s->save_asked.from && h->sequence < s->save_asked.sequence)
+        return;
     if (h->key && (h->key == s->steps[0] || h->key == s->steps[1])) {
         tni_kv_node_answer(&s->node, h, TNI_KV_APPLIED, 0, 0);
         return;
@@ -214,8 +218,12 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
         tni_kv_node_answer_failed(&s->node, h, st);
         return;
     }
+    if (s->saving && s->saving != h->key) {
+        tni_kv_node_answer(&s->node, h, TNI_KV_BUSY, s->save_asked.from, 1);
+        return;
+    }
     s->save_asked = *h;
-    if (s->saving == h->key)
+    if (s->saving)
         return;
     tni_str_init(&text, (size_t)1 << 40);
     st = tni_kv_snapshot_write(s, &text);

@@ -403,6 +403,62 @@ static void values_that_are_refused(void **unused)
     tni_kv_server_destroy(t.s);
 }
 
+static uint64_t written[8], writes;
+
+static tn_status written_later(void *arg, uint64_t step, const void *text, uint64_t bytes)
+{
+    (void)arg, (void)text, (void)bytes;
+    assert_true(writes < 8);
+    written[writes++] = step;
+    return TN_PENDING;
+}
+
+static uint8_t snapshot_asked(talk *t, uint64_t step, uint32_t rank, uint64_t sequence)
+{
+    t->what = 0;
+    say(t, (tni_kv_header){.type = TNI_KV_SNAPSHOT, .from = WORKER(rank), .key = step, .sequence = sequence},
+        NULL, 0);
+    return t->what;
+}
+
+/* Each step is written once, one after the other, however often and by whom it is asked for. */
+static void snapshots_one_by_one(void **unused)
+{
+    talk t;
+
+    (void)unused;
+    writes = 0;
+    talk_begin(&t);
+    t.s->snapshots.write = written_later;
+    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0);
+    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0);
+    assert_int_equal(snapshot_asked(&t, 4, 1, 3), 0);
+    assert_int_equal(snapshot_asked(&t, 6, 0, 11), TNI_KV_BUSY);
+    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0);
+    assert_int_equal(writes, 1);
+    tni_kv_server_saved(t.s, 6, TN_OK, 1000); /* nobody writes it */
+    assert_int_equal(t.what, 0);
+    tni_kv_server_saved(t.s, 4, TN_OK, 1000);
+    assert_int_equal(t.what, TNI_KV_APPLIED);
+    assert_int_equal(t.to, WORKER(0));
+    assert_int_equal(snapshot_asked(&t, 4, 1, 3), TNI_KV_APPLIED);
+    for (uint64_t step = 6; step <= 8; step += 2) {
+        assert_int_equal(snapshot_asked(&t, step, 0, 5 + step), 0);
+        tni_kv_server_saved(t.s, step, TN_OK, 1000);
+    }
+    assert_int_equal(writes, 3);
+    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0); /* a late copy */
+    assert_int_equal(writes, 3);
+    assert_int_equal(snapshot_asked(&t, 10, 0, 14), 0);
+    tni_kv_server_saved(t.s, 10, tni_error(TN_E_IO, "the disk is full"), 1000);
+    assert_int_equal(t.what, TNI_KV_FAILED);
+    assert_int_equal(snapshot_asked(&t, 10, 0, 14), 0); /* tried again */
+    tni_kv_server_saved(t.s, 10, TN_OK, 1000);
+    assert_int_equal(t.what, TNI_KV_APPLIED);
+    assert_int_equal(written[4], 10);
+    tni_kv_server_destroy(t.s);
+}
+
 /* Whatever its status: the server stops, and both workers of the round hear why. */
 static void step_that_fails(void **unused)
 {
@@ -589,14 +645,20 @@ static void journal_of_another_job(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile_members),        cmocka_unit_test(mutated_views),
-        cmocka_unit_test(torn_journals),          cmocka_unit_test(changed_snapshots),
-        cmocka_unit_test(push_of_no_code),        cmocka_unit_test(view_of_a_worker),
-        cmocka_unit_test(command_that_failed),    cmocka_unit_test(step_that_fails),
-        cmocka_unit_test(long_failure),           cmocka_unit_test(steps_out_of_range),
-        cmocka_unit_test(break_at_the_end),       cmocka_unit_test(journal_of_another_job),
-        cmocka_unit_test(values_that_are_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(hostile_members),
+                                       cmocka_unit_test(mutated_views),
+                                       cmocka_unit_test(torn_journals),
+                                       cmocka_unit_test(changed_snapshots),
+                                       cmocka_unit_test(push_of_no_code),
+                                       cmocka_unit_test(view_of_a_worker),
+                                       cmocka_unit_test(command_that_failed),
+                                       cmocka_unit_test(step_that_fails),
+                                       cmocka_unit_test(long_failure),
+                                       cmocka_unit_test(steps_out_of_range),
+                                       cmocka_unit_test(break_at_the_end),
+                                       cmocka_unit_test(journal_of_another_job),
+                                       cmocka_unit_test(values_that_are_refused),
+                                       cmocka_unit_test(snapshots_one_by_one)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
