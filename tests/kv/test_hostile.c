@@ -627,7 +627,7 @@ static void journal_of_another_job(void **unused)
     tni_kv_settings settings = talk_settings;
     tni_kv_scheduler *s = NULL;
     tni_str text;
-    const tni_kv_journal journal = {&text, journal_keep};
+    const tni_kv_journal journal = {&text, journal_keep, NULL};
 
     (void)unused;
     tni_str_init(&text, 1u << 16);
@@ -641,6 +641,99 @@ static void journal_of_another_job(void **unused)
     assert_int_equal(tni_kv_scheduler_create(&settings, &host, NULL, text.text, text.length, 1, &s),
                      TN_E_FORMAT);
     tni_str_fini(&text);
+}
+
+typedef struct disk {
+    tni_str text;
+    uint64_t half; /* append: bytes of the record that are written before it fails; 0: all of it */
+    uint32_t appends, replaces;
+} disk;
+
+static tn_status disk_append(void *arg, const void *record, uint64_t bytes)
+{
+    disk *d = arg;
+
+    d->appends++;
+    if (!d->half)
+        return tni_str_add_bytes(&d->text, record, bytes);
+    (void)tni_str_add_bytes(&d->text, record, d->half < bytes ? d->half : bytes);
+    return tni_error(TN_E_IO, "the disk is full");
+}
+
+static tn_status disk_replace(void *arg, const void *record, uint64_t bytes)
+{
+    disk *d = arg;
+
+    d->replaces++;
+    d->text.length = 0;
+    return tni_str_add_bytes(&d->text, record, bytes);
+}
+
+/* Incarnation of the scheduler that starts on this journal, which it does not write. */
+static uint32_t start_on(const char *text, uint64_t bytes)
+{
+    const tni_kv_host host = {NULL, nothing_sent, NULL};
+    tni_kv_scheduler *s = NULL;
+    uint32_t incarnation;
+
+    assert_int_equal(tni_kv_scheduler_create(&talk_settings, &host, NULL, text, bytes, 1, &s), TN_OK);
+    incarnation = tni_kv_scheduler_view(s)->scheduler;
+    tni_kv_scheduler_destroy(s);
+    return incarnation;
+}
+
+/* Each start writes a record. Torn at any byte of that, what is read is what was before it or it. */
+static void journal_is_compacted(void **unused)
+{
+    const tni_kv_host host = {NULL, nothing_sent, NULL};
+    disk d = {.half = 0};
+    const tni_kv_journal journal = {&d, disk_append, disk_replace};
+    tni_kv_scheduler *s = NULL;
+    uint64_t record = 0, before;
+    char *kept;
+
+    (void)unused;
+    tni_str_init(&d.text, 1u << 16);
+    for (uint32_t i = 1; i <= 60; i++) {
+        const uint32_t replaces = d.replaces;
+
+        before = d.text.length;
+        assert_int_equal(
+            tni_kv_scheduler_create(&talk_settings, &host, &journal, d.text.text, d.text.length, 1, &s),
+            TN_OK);
+        tni_kv_scheduler_destroy(s);
+        record = i == 1 ? d.text.length : record;
+        assert_true(d.text.length <= 17 * record);
+        assert_int_equal(start_on(d.text.text, d.text.length), i + 1);
+        for (uint64_t bytes = before; d.replaces == replaces && bytes < d.text.length; bytes++)
+            assert_int_equal(start_on(d.text.text, bytes), i);
+    }
+    assert_true(d.replaces >= 3 && d.appends > 12 * d.replaces);
+    before = d.text.length;
+    assert_non_null(kept = tni_alloc(before));
+    memcpy(kept, d.text.text, before);
+    for (d.half = 1; d.half < record; d.half += 7) { /* an append that failed is not appended to */
+        const uint32_t replaces = d.replaces;
+
+        d.text.length = 0;
+        assert_int_equal(tni_str_add_bytes(&d.text, kept, before), TN_OK);
+        assert_int_equal(
+            tni_kv_scheduler_create(&talk_settings, &host, &journal, d.text.text, d.text.length, 1, &s),
+            TN_OK);
+        assert_int_equal(start_on(d.text.text, d.text.length), 61);
+        (void)tni_kv_scheduler_tick(s, 1000000000u);
+        assert_int_equal(d.replaces, replaces + 1);
+        assert_int_equal(start_on(d.text.text, d.text.length), 62);
+        tni_kv_scheduler_destroy(s);
+        d.text.length = record - 1; /* a torn end is not appended to either: the next one */
+        assert_int_equal(
+            tni_kv_scheduler_create(&talk_settings, &host, &journal, d.text.text, d.text.length, 1, &s),
+            TN_OK);
+        assert_int_equal(d.replaces, replaces + 2);
+        tni_kv_scheduler_destroy(s);
+    }
+    tni_free(kept);
+    tni_str_fini(&d.text);
 }
 
 int main(void)
@@ -658,7 +751,8 @@ int main(void)
                                        cmocka_unit_test(break_at_the_end),
                                        cmocka_unit_test(journal_of_another_job),
                                        cmocka_unit_test(values_that_are_refused),
-                                       cmocka_unit_test(snapshots_one_by_one)};
+                                       cmocka_unit_test(snapshots_one_by_one),
+                                       cmocka_unit_test(journal_is_compacted)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
