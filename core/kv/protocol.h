@@ -55,6 +55,7 @@
 #define TNI_KV_NODE(role, rank) ((uint16_t)((role) << 14 | (rank)))
 #define TNI_KV_ROLE(node) ((uint32_t)(node) >> 14)
 #define TNI_KV_RANK(node) ((uint32_t)(node)&0x3fffu)
+#define TNI_KV_SCHEDULER_NODE TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
 #define TNI_KV_ADDRESS_MAX 256u /* bytes of what a transport's `listen` gave */
 #define TNI_KV_NEVER UINT64_MAX
 

@@ -11,7 +11,6 @@
 
 #define COMMIT_NS 20000000u    /* between two views: many leave at once */
 #define COMMIT_NODE_NS 250000u /* and for each node that has to hear of it */
-#define SCHEDULER TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
 
 typedef struct seat { /* of members[i] */
     uint64_t heard_ns, wait_until_ns;
@@ -664,7 +663,7 @@ tn_status tni_kv_scheduler_create(const tni_kv_settings *settings, const tni_kv_
 
     if (!s)
         return TN_E_NOMEM;
-    st = tni_kv_node_init(&s->node, settings, host, SCHEDULER);
+    st = tni_kv_node_init(&s->node, settings, host, TNI_KV_SCHEDULER_NODE);
     if (!st) {
         s->node.handle = scheduler_handle;
         s->node.now = s->tick_ns = s->begun_ns = now;

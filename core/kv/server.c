@@ -3,8 +3,6 @@
 
 #include "kv/server.h"
 
-#define SCHEDULER TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
-
 void tni_kv_server_stop(tni_kv_server *s, tn_status st)
 {
     if (s->status)
@@ -26,7 +24,7 @@ static void beat_send(tni_kv_server *s)
 
     tni_kv_put(body, s->steps[0], 8);
     tni_kv_put(body + 8, s->steps[1], 8);
-    tni_kv_node_send(&s->node, SCHEDULER, &h, body, sizeof body);
+    tni_kv_node_send(&s->node, TNI_KV_SCHEDULER_NODE, &h, body, sizeof body);
     s->beat_ns = s->node.now + tni_kv_beat_ns(s->node.settings);
 }
 
@@ -35,7 +33,7 @@ static bool deserted(tni_kv_server *s)
 {
     const uint64_t limit =
         s->node.incarnation ? s->node.settings->timeout_ns : s->node.settings->control_timeout_ns;
-    const uint64_t heard = tni_kv_node_peer(&s->node, SCHEDULER)->heard_ns;
+    const uint64_t heard = tni_kv_node_peer(&s->node, TNI_KV_SCHEDULER_NODE)->heard_ns;
 
     if (!s->begun_ns)
         s->begun_ns = s->node.now + 1;
@@ -296,7 +294,7 @@ static tn_status server_handle(tni_kv_node *n, const tni_kv_header *h, const uin
             tni_kv_server_stop(s, TN_E_PEER);
         return TN_OK;
     case TNI_KV_ACK:
-        s->finished = s->finished || h->from == SCHEDULER;
+        s->finished = s->finished || h->from == TNI_KV_SCHEDULER_NODE;
         return TN_OK;
     default:
         return data_handle(s, h, payload);
@@ -334,7 +332,7 @@ uint64_t tni_kv_server_tick(tni_kv_server *s, uint64_t now)
     if (s->node.incarnation && now >= s->beat_ns)
         beat_send(s);
     if (s->node.view.flags & TNI_KV_JOB_DONE && now >= s->bye_ns) {
-        tni_kv_node_send(&s->node, SCHEDULER, &bye, NULL, 0);
+        tni_kv_node_send(&s->node, TNI_KV_SCHEDULER_NODE, &bye, NULL, 0);
         s->bye_ns = now + TNI_KV_HELLO_NS;
     }
     tni_kv_node_flush(&s->node);
