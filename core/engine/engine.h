@@ -130,6 +130,18 @@ tn_status tni_engine_push(tni_engine *e, const tni_task *task);
  * than three quarters of engine.queue_max goes when at most a quarter is pending. On failure nothing was
  * queued and no `done` is called. */
 tn_status tni_engine_push_group(tni_engine *e, const tni_task *tasks, uint32_t count);
+/*
+ * Keeps back what this thread pushes, so that calls which push a task each become a group: nothing begins
+ * before `end`. It queues all of it; or nothing, if `st` is not TN_OK or no memory is left: all `done` get
+ * that status then. Nothing that is kept back may be waited for. One at a time, outside of callbacks.
+ */
+typedef struct tni_gathering {
+    tni_engine *engine;
+    tni_operation *head, *tail;
+    uint32_t count;
+} tni_gathering;
+void tni_engine_gather_begin(tni_engine *e, tni_gathering *g);
+tn_status tni_engine_gather_end(tni_gathering *g, tn_status st);
 /* Memory (tni_task.room) with which the push of such an operation allocates nothing; 0: it needs none. */
 size_t tni_engine_room_bytes(uint32_t reads, uint32_t writes);
 

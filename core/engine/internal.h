@@ -313,6 +313,7 @@ typedef struct engine_tls {
     uint32_t held;           /* between enter and leave: nothing may be waited for */
     const tni_engine *calls; /* whose host callback this stack is in, the innermost one */
     engine_worker *worker;
+    tni_gathering *gathering; /* that pushes go to; NULL: to the engine */
 } engine_tls;
 extern TN_THREAD_LOCAL_FAST engine_tls tni_engine_tls;
 

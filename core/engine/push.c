@@ -24,7 +24,7 @@ bool tni_engine_enter(tni_engine *e, tni_var *const *reads, uint32_t read_count,
 {
     uint32_t i, k = 0;
 
-    if (!e->inline_ns || e->type == ENGINE_STEPPED)
+    if (!e->inline_ns || e->type == ENGINE_STEPPED || tni_engine_tls.gathering)
         return false;
     tni_hold();
     if (!caller_may_run(e)) {
@@ -240,35 +240,6 @@ static tn_status task_queue(tni_engine *e, const tni_task *task, engine_queue **
     return st ? st : tni_queue_for(e, d, task, out);
 }
 
-tn_status tni_engine_push(tni_engine *e, const tni_task *task)
-{
-    tni_device *d;
-    engine_queue *q;
-    tn_status st;
-
-    if ((st = tni_operation_check(e, task)))
-        return st;
-    d = task->device ? task->device : e->host;
-    if ((st = device_allowed(e, d)) || (st = tni_queue_for(e, d, task, &q)))
-        return st;
-    if (task->est_ns && push_inline(e, task, q))
-        return TN_OK;
-    tni_spin_lock(&e->push_lock);
-    if (TN_UNLIKELY(!may_push_at_once_locked(e)) && !may_push_locked(e, 1, NULL)) {
-        st = push_blocked(e, task, q); /* unlocks */
-    } else {
-        st = push_locked(e, task, q);
-        tni_spin_unlock(&e->push_lock);
-    }
-    if (TN_UNLIKELY(st))
-        return st;
-    if (TN_LIKELY(e->type == ENGINE_THREADED))
-        tni_queue_wake(q);
-    else
-        tni_step_pushed(e);
-    return TN_OK;
-}
-
 /* ---- groups ---------------------------------------------------------------------------------------- */
 
 static tn_status group_check(tni_engine *e, const tni_task *tasks, uint32_t count)
@@ -356,9 +327,126 @@ static void group_wake(tni_engine *e, const tni_task *tasks, uint32_t count)
         tni_step_pushed(e);
 }
 
+/* ---- gatherings: pushes that become a group ---------------------------------------------------------- */
+
+static inline tni_gathering *gathering_of(const tni_engine *e)
+{
+    tni_gathering *g = tni_engine_tls.gathering;
+
+    return TN_UNLIKELY(g != NULL) && g->engine == e ? g : NULL;
+}
+
+static tn_status gather(tni_gathering *g, const tni_task *tasks, uint32_t count)
+{
+    engine_list ops = {NULL, NULL}, all = {g->head, g->tail};
+    uint32_t filled = 0;
+    tn_status st = count > GROUP_MAX - g->count ? tni_error(TN_E_ARG, "more than %u tasks at once", GROUP_MAX)
+                                                : group_make(g->engine, tasks, count, &ops, &filled);
+
+    if (st) {
+        group_drop(g->engine, &ops, filled);
+        return st;
+    }
+    for (tni_operation *op; (op = tni_list_pop(&ops));)
+        tni_list_add(&all, op);
+    g->head = all.head;
+    g->tail = all.tail;
+    g->count += count;
+    return TN_OK;
+}
+
+void tni_engine_gather_begin(tni_engine *e, tni_gathering *g)
+{
+    *g = (tni_gathering){.engine = e};
+    tni_engine_tls.gathering = g;
+    atomic_fetch_add(&e->inside, 1u);
+}
+
+/* They were pushed, as far as their pushers know. */
+static void gathered_cancel(tni_engine *e, engine_list *ops, tn_status st)
+{
+    tni_engine_tls.depth++;
+    tni_engine_tls.inside++;
+    for (tni_operation *op; (op = tni_list_pop(ops));) {
+        if (op->done)
+            op->done(op_payload(op), e, st);
+        tni_operation_fini(op);
+        tni_operation_give_back(e, op);
+    }
+    tni_engine_tls.depth--;
+    tni_engine_tls.inside--;
+}
+
+static void all_wake(tni_engine *e)
+{
+    if (e->type != ENGINE_THREADED) {
+        tni_step_pushed(e);
+        return;
+    }
+    tni_mutex_lock(&e->start_mutex);
+    for (engine_queue *q = e->queues; q; q = q->next)
+        tni_queue_wake(q);
+    tni_mutex_unlock(&e->start_mutex);
+}
+
+tn_status tni_engine_gather_end(tni_gathering *g, tn_status st)
+{
+    tni_engine *e = g->engine;
+    engine_list ops = {g->head, g->tail};
+    tn_err err;
+
+    tni_engine_tls.gathering = NULL;
+    if (!st && g->count)
+        st = group_submit(e, g->count, &ops);
+    if (st) {
+        tni_error_get(&err);
+        gathered_cancel(e, &ops, st);
+        tni_error_set(&err);
+    } else if (g->count) {
+        all_wake(e);
+    }
+    atomic_fetch_sub(&e->inside, 1u);
+    return st;
+}
+
+/* ---- the calls --------------------------------------------------------------------------------------- */
+
+tn_status tni_engine_push(tni_engine *e, const tni_task *task)
+{
+    tni_gathering *g = gathering_of(e);
+    tni_device *d;
+    engine_queue *q;
+    tn_status st;
+
+    if ((st = tni_operation_check(e, task)))
+        return st;
+    d = task->device ? task->device : e->host;
+    if ((st = device_allowed(e, d)) || (st = tni_queue_for(e, d, task, &q)))
+        return st;
+    if (g)
+        return gather(g, task, 1);
+    if (task->est_ns && push_inline(e, task, q))
+        return TN_OK;
+    tni_spin_lock(&e->push_lock);
+    if (TN_UNLIKELY(!may_push_at_once_locked(e)) && !may_push_locked(e, 1, NULL)) {
+        st = push_blocked(e, task, q); /* unlocks */
+    } else {
+        st = push_locked(e, task, q);
+        tni_spin_unlock(&e->push_lock);
+    }
+    if (TN_UNLIKELY(st))
+        return st;
+    if (TN_LIKELY(e->type == ENGINE_THREADED))
+        tni_queue_wake(q);
+    else
+        tni_step_pushed(e);
+    return TN_OK;
+}
+
 tn_status tni_engine_push_group(tni_engine *e, const tni_task *tasks, uint32_t count)
 {
     engine_list ops = {NULL, NULL};
+    tni_gathering *g;
     uint32_t filled = 0;
     tn_status st;
 
@@ -366,6 +454,8 @@ tn_status tni_engine_push_group(tni_engine *e, const tni_task *tasks, uint32_t c
         return tni_engine_push(e, tasks);
     if (!count || (st = group_check(e, tasks, count)))
         return count ? st : TN_OK;
+    if ((g = gathering_of(e)))
+        return gather(g, tasks, count);
     atomic_fetch_add(&e->inside, 1u);
     if ((st = group_make(e, tasks, count, &ops, &filled)) || (st = group_submit(e, count, &ops)))
         group_drop(e, &ops, filled);

@@ -53,7 +53,9 @@ typedef struct tni_kv_param_slot {
 void tni_kv_param_fini(tni_kv_param_slot *s);
 tn_status tni_kv_param_states(const tni_kv_optimizer *o, tni_kv_param_slot *s,
                               tni_array *weight); /* makes them */
-/* Queues a step of `weight` (dense) by `grad` (dense, or row_sparse: only its rows). */
+/* Makes all that a step needs. */
+tn_status tni_kv_param_ready(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight);
+/* Queues a step of `weight` (dense) by `grad` (dense, or row_sparse: only its rows) of a ready parameter. */
 tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight,
                                 tni_array *grad);
 
@@ -124,6 +126,8 @@ tn_status tni_kv_load(tni_kv *kv, const char *path);
 /* Queues into = the sum of `count` dense values of its shape and type, on any devices. `held`: a failure that
  * `into` has already keeps it as it is; without, it is forgotten. */
 tn_status tni_kv_sum(tni_array *into, uint32_t count, tni_array *const *values, int32_t priority, bool held);
+/* Makes those that there are not for `count` values of the shape of `like`, which lies on the host. */
+tn_status tni_kv_residuals_make(tni_kv_key *key, tni_array *like, uint32_t count);
 /* The same of what comes out of the codec, each value with its residual; `into` and residuals on the host. */
 tn_status tni_kv_sum_coded(const tni_kv_codec *codec, tni_kv_key *key, tni_array *into, uint32_t count,
                            tni_array *const *values, int32_t priority);

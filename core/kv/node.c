@@ -176,10 +176,10 @@ static bool admitted(tni_kv_node *n, const tni_kv_header *h)
     if ((h->job != n->settings->job && !TNI_KV_BUG(NO_JOB)) || n->fenced)
         return false;
     if (h->type == TNI_KV_HELLO)
-        return n->id == TNI_KV_NODE(TNI_KV_SCHEDULER, 0);
+        return n->id == TNI_KV_SCHEDULER_NODE;
     if (h->to != n->id)
         return false;
-    if (h->from == TNI_KV_NODE(TNI_KV_SCHEDULER, 0))
+    if (h->from == TNI_KV_SCHEDULER_NODE)
         return n->id != h->from && h->incarnation >= n->view.scheduler;
     m = tni_kv_view_member(&n->view, h->from);
     if (!m || !h->incarnation)
@@ -187,7 +187,7 @@ static bool admitted(tni_kv_node *n, const tni_kv_header *h)
     if (TNI_KV_BUG(NO_FENCE))
         return true;
     if (m->incarnation != h->incarnation || m->state == TNI_KV_DEAD || m->state == TNI_KV_GONE) {
-        if (h->incarnation <= m->incarnation && n->id == TNI_KV_NODE(TNI_KV_SCHEDULER, 0))
+        if (h->incarnation <= m->incarnation && n->id == TNI_KV_SCHEDULER_NODE)
             fenced_send(n, h);
         return false;
     }
@@ -233,7 +233,7 @@ bool tni_kv_node_view(tni_kv_node *n, const tni_kv_header *h, const uint8_t *pay
     const uint32_t number = (uint32_t)tni_kv_read(&r, 4), scheduler = (uint32_t)tni_kv_read(&r, 4);
     const tni_kv_member *m;
 
-    if (h->from != TNI_KV_NODE(TNI_KV_SCHEDULER, 0) || r.bad || scheduler < n->view.scheduler ||
+    if (h->from != TNI_KV_SCHEDULER_NODE || r.bad || scheduler < n->view.scheduler ||
         number <= n->view.number || tni_kv_view_read(&n->view, payload, h->bytes))
         return false;
     m = tni_kv_view_member(&n->view, n->id);
@@ -265,7 +265,7 @@ void tni_kv_node_hello(tni_kv_node *n, uint32_t role, const tni_kv_start *start,
     tni_kv_write(&text, start->steps[0], 8);
     tni_kv_write(&text, start->steps[1], 8);
     if (!tni_str_add_bytes(&text, start->address, start->address_bytes))
-        tni_kv_node_send(n, TNI_KV_NODE(TNI_KV_SCHEDULER, 0), &h, text.text, text.length);
+        tni_kv_node_send(n, TNI_KV_SCHEDULER_NODE, &h, text.text, text.length);
     tni_str_fini(&text);
 }
 
@@ -294,7 +294,7 @@ bool tni_kv_node_refusal(tni_kv_node *n, const tni_kv_header *h, const uint8_t *
 {
     char name[24];
 
-    if (h->from != TNI_KV_NODE(TNI_KV_SCHEDULER, 0))
+    if (h->from != TNI_KV_SCHEDULER_NODE)
         return false;
     if (h->what == TNI_KV_FENCED && n->incarnation && h->round == n->incarnation) {
         n->fenced = true;

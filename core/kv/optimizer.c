@@ -267,10 +267,8 @@ static tn_status rates_set(const tni_kv_optimizer *o, tni_kv_param_slot *s)
     return st;
 }
 
-tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight,
-                                tni_array *grad)
+tn_status tni_kv_param_ready(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight)
 {
-    tni_array *in[2 + TNI_KV_STATES] = {weight, grad}, *out = weight;
     tn_status st;
 
     if (!s->site) {
@@ -279,7 +277,16 @@ tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s,
         for (size_t i = 0; i < RATES; i++)
             s->rates[i] = NAN;
     }
-    if ((st = rates_set(o, s)) || (st = tni_kv_param_states(o, s, weight)))
+    return tni_kv_param_states(o, s, weight);
+}
+
+tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight,
+                                tni_array *grad)
+{
+    tni_array *in[2 + TNI_KV_STATES] = {weight, grad}, *out = weight;
+    tn_status st = rates_set(o, s);
+
+    if (st)
         return st;
     memcpy(in + 2, s->states, sizeof s->states);
     if (!(o->rule->divides && s->rates[0] == 0))

@@ -23,14 +23,31 @@ tni_kv_store_part *tni_kv_part_find(const tni_kv_server *s, uint64_t key)
     return p;
 }
 
+static uint64_t slots_bytes(const tni_kv_server *s)
+{
+    return sizeof(tni_kv_store_part) + (uint64_t)s->node.settings->workers * sizeof(tni_kv_slot);
+}
+
+static tn_status limit_check(const tni_kv_server *s, uint64_t bytes)
+{
+    const uint64_t most = s->node.settings->server_bytes;
+    const uint64_t held = s->bytes + s->part_count * slots_bytes(s);
+
+    if (s->part_count >= TNI_KV_SERVER_PARTS_MAX)
+        return tni_error(TN_E_NOMEM, "a server holds at most %u parts", TNI_KV_SERVER_PARTS_MAX);
+    if (most && (held > most || slots_bytes(s) + 2 * bytes > most - held))
+        return tni_error(TN_E_NOMEM,
+                         "a server holds %llu bytes and takes no part of %llu: kvstore.server_bytes is %llu",
+                         (unsigned long long)held, (unsigned long long)bytes, (unsigned long long)most);
+    return TN_OK;
+}
+
 static tn_status table_grow(tni_kv_server *s)
 {
     const uint64_t size = s->table_size ? s->table_size * 2 : 64;
     tni_kv_server grown = {.table_size = size};
     tni_kv_store_part *p, *next;
 
-    if (s->part_count >= TNI_KV_SERVER_PARTS_MAX)
-        return tni_error(TN_E_NOMEM, "a server holds at most %u parts", TNI_KV_SERVER_PARTS_MAX);
     if (s->part_count < s->table_size)
         return TN_OK;
     grown.table = tni_calloc(size, sizeof *grown.table);
@@ -51,12 +68,11 @@ static tn_status table_grow(tni_kv_server *s)
 tn_status tni_kv_part_create(tni_kv_server *s, uint64_t key, uint8_t dtype, uint64_t bytes,
                              tni_kv_store_part **out)
 {
-    const uint64_t slots = (uint64_t)s->node.settings->workers * sizeof(tni_kv_slot);
     tni_kv_store_part *p;
 
-    if (table_grow(s))
+    if (limit_check(s, bytes) || table_grow(s))
         return TN_E_NOMEM;
-    p = tni_zalloc(sizeof *p + slots);
+    p = tni_zalloc(slots_bytes(s));
     if (!p)
         return TN_E_NOMEM;
     p->value = tni_zalloc(bytes);

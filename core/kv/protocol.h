@@ -55,6 +55,7 @@
 #define TNI_KV_NODE(role, rank) ((uint16_t)((role) << 14 | (rank)))
 #define TNI_KV_ROLE(node) ((uint32_t)(node) >> 14)
 #define TNI_KV_RANK(node) ((uint32_t)(node)&0x3fffu)
+#define TNI_KV_SCHEDULER_NODE TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
 #define TNI_KV_ADDRESS_MAX 256u /* bytes of what a transport's `listen` gave */
 #define TNI_KV_NEVER UINT64_MAX
 
@@ -68,8 +69,9 @@ typedef struct tni_kv_settings {
     uint64_t beat_ns, suspect_ns, dead_ns;             /* dead 0: nobody is */
     uint64_t timeout_ns, control_timeout_ns, retry_ns; /* retry 0: by what answers take */
     uint64_t bound, part_bytes, credit_bytes, landing_bytes;
-    uint32_t staleness;  /* async; UINT32_MAX: no bound */
-    bool async, checked; /* checked: a checksum of each payload, else of those sent again */
+    uint64_t server_bytes; /* of values, sums and what parts take beside them; 0: no limit */
+    uint32_t staleness;    /* async; UINT32_MAX: no bound */
+    bool async, checked;   /* checked: a checksum of each payload, else of those sent again */
     tni_kv_uneven uneven;
     tni_kv_loss worker_loss, server_loss; /* servers: fail or wait */
     uint64_t worker_wait_ns, server_wait_ns;
@@ -208,6 +210,10 @@ typedef struct tni_kv_journal {
     void *arg;
     /* Appends and syncs. A failure: the view is not announced, and is tried again. */
     tn_status (*append)(void *arg, const void *record, uint64_t bytes);
+    /* Puts `record` in place of the whole journal and syncs; a crash leaves one of the two (another file,
+     * renamed). Follows a failed `append` and a torn end, too. NULL: the journal only grows, and a failed
+     * `append` leaves nothing of its record. */
+    tn_status (*replace)(void *arg, const void *record, uint64_t bytes);
 } tni_kv_journal;
 
 /* `journal_text`: what an earlier process wrote, NULL for none. TN_E_FORMAT: it is no journal of this job. */

@@ -195,7 +195,7 @@ tn_status tni_kv_sum(tni_array *into, uint32_t count, tni_array *const *values, 
 }
 
 /* One for each place of the list; those that are new begin as zeros. */
-static tn_status residuals_make(tni_kv_key *key, tni_array *like, uint32_t count)
+tn_status tni_kv_residuals_make(tni_kv_key *key, tni_array *like, uint32_t count)
 {
     tni_array **list;
     tn_status st = TN_OK;
@@ -213,9 +213,7 @@ static tn_status residuals_make(tni_kv_key *key, tni_array *like, uint32_t count
 tn_status tni_kv_sum_coded(const tni_kv_codec *codec, tni_kv_key *key, tni_array *into, uint32_t count,
                            tni_array *const *values, int32_t priority)
 {
-    tn_status st = residuals_make(key, into, count);
-
-    return st ? st : sum_on_host(codec, key->residuals, into, count, values, priority, false);
+    return sum_on_host(codec, key->residuals, into, count, values, priority, false);
 }
 
 /* ---- all or none ------------------------------------------------------------------------------------- */

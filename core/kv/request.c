@@ -12,7 +12,6 @@
 #define RETRY_MIN_NS 50000000u
 #define RETRY_MAX_NS 2000000000u
 #define ASK_NS 1000000000u /* how often one asks for what is held */
-#define SCHEDULER TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
 
 typedef struct kind_row {
     uint8_t type, flags;
@@ -46,7 +45,7 @@ static bool has_payload(const tni_kv_op *op)
 static uint16_t target(const tni_kv_worker *w, const tni_kv_lot *l, uint32_t piece)
 {
     return l == &w->scheduler
-               ? SCHEDULER
+               ? TNI_KV_SCHEDULER_NODE
                : TNI_KV_NODE(TNI_KV_SERVER, l->control ? piece : tni_kv_plan_part(&l->plan, piece).server);
 }
 
@@ -418,7 +417,7 @@ static tni_kv_lot *answer_lot(tni_kv_worker *w, const tni_kv_header *h, uint32_t
     tni_kv_lot *l;
 
     *piece = 0;
-    if (h->from == SCHEDULER)
+    if (h->from == TNI_KV_SCHEDULER_NODE)
         return &w->scheduler;
     *piece = TNI_KV_RANK(h->from);
     if (w->servers.pieces[*piece].sequence == h->sequence)

@@ -11,7 +11,6 @@
 
 #define COMMIT_NS 20000000u    /* between two views: many leave at once */
 #define COMMIT_NODE_NS 250000u /* and for each node that has to hear of it */
-#define SCHEDULER TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
 
 typedef struct seat { /* of members[i] */
     uint64_t heard_ns, wait_until_ns;
@@ -30,6 +29,7 @@ struct tni_kv_scheduler {
     uint32_t count, barrier_messages;
     bool changed; /* the view, since it was announced */
     uint32_t recovering_view;
+    uint64_t journal_bytes;       /* that there are; UINT64_MAX: its end may be torn */
     uint64_t tick_ns;             /* the last one */
     uint64_t begun_ns, commit_ns; /* commit: the next one, at the earliest */
     uint64_t over_ns;             /* when the job failed, or the last server left; 0: it has not */
@@ -48,28 +48,46 @@ static bool speaks(const tni_kv_member *m)
 }
 
 #define JOB_BYTES 8u /* of a journal's record, in front of the view */
+#define JOURNAL_TIMES                                                                                        \
+    16u /* a record says all: longer than so many of them, one takes the place of the journal */
+
+static tn_status journal_write(tni_kv_scheduler *s, const tni_str *text)
+{
+    const tni_kv_journal *j = &s->journal;
+    tni_str record;
+    tn_status st;
+    bool whole;
+
+    tni_str_init(&record, TN_TEXT_MAX);
+    st = tni_kv_journal_record(text->text, text->length, &record);
+    whole = j->replace && s->journal_bytes > JOURNAL_TIMES * record.length;
+    if (!st && j->append)
+        st = (whole ? j->replace : j->append)(j->arg, record.text, record.length);
+    if (st)
+        s->journal_bytes = UINT64_MAX;
+    else
+        s->journal_bytes = record.length + (whole ? 0 : s->journal_bytes);
+    tni_str_fini(&record);
+    return st;
+}
 
 /* Journal, then everybody. Before all have come only newcomers are told. */
 static void commit(tni_kv_scheduler *s)
 {
     tni_kv_view *v = &s->node.view;
-    tni_str text, record;
+    tni_str text;
     tn_status st;
 
     if (!s->changed || s->node.now < s->commit_ns)
         return;
     s->commit_ns = s->node.now + COMMIT_NS + (uint64_t)s->count * COMMIT_NODE_NS;
     tni_str_init(&text, TN_TEXT_MAX);
-    tni_str_init(&record, TN_TEXT_MAX);
     v->number++;
     tni_kv_write(&text, s->node.settings->job, JOB_BYTES);
     tni_kv_view_write(v, &text);
     st = text.status;
     if (!st)
-        st = tni_kv_journal_record(text.text, text.length, &record);
-    if (!st && s->journal.append)
-        st = s->journal.append(s->journal.arg, record.text, record.length);
-    tni_str_fini(&record);
+        st = journal_write(s, &text);
     if (st) {
         tni_str_fini(&text);
         v->number--;
@@ -645,11 +663,13 @@ tn_status tni_kv_scheduler_create(const tni_kv_settings *settings, const tni_kv_
 
     if (!s)
         return TN_E_NOMEM;
-    st = tni_kv_node_init(&s->node, settings, host, SCHEDULER);
+    st = tni_kv_node_init(&s->node, settings, host, TNI_KV_SCHEDULER_NODE);
     if (!st) {
         s->node.handle = scheduler_handle;
         s->node.now = s->tick_ns = s->begun_ns = now;
         s->journal = j ? *j : (tni_kv_journal){0};
+        s->journal_bytes =
+            tni_kv_journal_whole(journal_text, journal_bytes) == journal_bytes ? journal_bytes : UINT64_MAX;
         s->count = settings->workers + settings->servers;
         s->seats = tni_calloc(s->count, sizeof *s->seats);
         st = s->seats ? journal_load(s, journal_text, journal_bytes) : TN_E_NOMEM;

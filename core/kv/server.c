@@ -3,8 +3,6 @@
 
 #include "kv/server.h"
 
-#define SCHEDULER TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
-
 void tni_kv_server_stop(tni_kv_server *s, tn_status st)
 {
     if (s->status)
@@ -26,7 +24,7 @@ static void beat_send(tni_kv_server *s)
 
     tni_kv_put(body, s->steps[0], 8);
     tni_kv_put(body + 8, s->steps[1], 8);
-    tni_kv_node_send(&s->node, SCHEDULER, &h, body, sizeof body);
+    tni_kv_node_send(&s->node, TNI_KV_SCHEDULER_NODE, &h, body, sizeof body);
     s->beat_ns = s->node.now + tni_kv_beat_ns(s->node.settings);
 }
 
@@ -35,7 +33,7 @@ static bool deserted(tni_kv_server *s)
 {
     const uint64_t limit =
         s->node.incarnation ? s->node.settings->timeout_ns : s->node.settings->control_timeout_ns;
-    const uint64_t heard = tni_kv_node_peer(&s->node, SCHEDULER)->heard_ns;
+    const uint64_t heard = tni_kv_node_peer(&s->node, TNI_KV_SCHEDULER_NODE)->heard_ns;
 
     if (!s->begun_ns)
         s->begun_ns = s->node.now + 1;
@@ -117,16 +115,30 @@ static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t
     return st;
 }
 
+static tn_status value_check(const tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_header *h)
+{
+    const uint64_t element = tn_dtype_bytes(h->dtype);
+
+    if (p && (p->bytes != h->bytes || p->dtype != h->dtype))
+        return tni_error(TN_E_SHAPE, "key %llu has %llu bytes of type %u here, but %llu of type %u there",
+                         (unsigned long long)(h->key >> 16), (unsigned long long)p->bytes, p->dtype,
+                         (unsigned long long)h->bytes, h->dtype);
+    if (!element || (h->bytes && s->update.payload_bytes(s->update.arg, h->dtype, 0, h->bytes) != h->bytes))
+        return tni_error(TN_E_DTYPE, "key %llu: a server takes no values of data type %u",
+                         (unsigned long long)(h->key >> 16), h->dtype);
+    if (h->bytes % element)
+        return tni_error(TN_E_SHAPE, "key %llu: %llu bytes are no elements of %llu",
+                         (unsigned long long)(h->key >> 16), (unsigned long long)h->bytes,
+                         (unsigned long long)element);
+    return TN_OK;
+}
+
 static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload)
 {
     tni_kv_store_part *p = tni_kv_part_find(s, h->key);
     tni_kv_header of = *h;
-    tn_status st = TN_OK;
+    tn_status st = value_check(s, p, h);
 
-    if (p && (p->bytes != h->bytes || p->dtype != h->dtype))
-        st = tni_error(TN_E_SHAPE, "key %llu has %llu bytes here, but %llu there",
-                       (unsigned long long)(h->key >> 16), (unsigned long long)p->bytes,
-                       (unsigned long long)h->bytes);
     if (!p && !st) {
         st = tni_kv_part_create(s, h->key, h->dtype, h->bytes, &p);
         if (!st)
@@ -185,11 +197,15 @@ void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t
     tni_kv_node_flush(&s->node);
 }
 
+/* One at a time, and each step once. A request that is older than the last one of its worker was answered: a
+ * late copy of it would write what is here now as an earlier step. */
 static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
 {
     tni_str text;
     tn_status st;
 
+    if (h->from == s->save_asked.from && h->sequence < s->save_asked.sequence)
+        return;
     if (h->key && (h->key == s->steps[0] || h->key == s->steps[1])) {
         tni_kv_node_answer(&s->node, h, TNI_KV_APPLIED, 0, 0);
         return;
@@ -200,8 +216,12 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
         tni_kv_node_answer_failed(&s->node, h, st);
         return;
     }
+    if (s->saving && s->saving != h->key) {
+        tni_kv_node_answer(&s->node, h, TNI_KV_BUSY, s->save_asked.from, 1);
+        return;
+    }
     s->save_asked = *h;
-    if (s->saving == h->key)
+    if (s->saving)
         return;
     tni_str_init(&text, (size_t)1 << 40);
     st = tni_kv_snapshot_write(s, &text);
@@ -274,7 +294,7 @@ static tn_status server_handle(tni_kv_node *n, const tni_kv_header *h, const uin
             tni_kv_server_stop(s, TN_E_PEER);
         return TN_OK;
     case TNI_KV_ACK:
-        s->finished = s->finished || h->from == SCHEDULER;
+        s->finished = s->finished || h->from == TNI_KV_SCHEDULER_NODE;
         return TN_OK;
     default:
         return data_handle(s, h, payload);
@@ -312,7 +332,7 @@ uint64_t tni_kv_server_tick(tni_kv_server *s, uint64_t now)
     if (s->node.incarnation && now >= s->beat_ns)
         beat_send(s);
     if (s->node.view.flags & TNI_KV_JOB_DONE && now >= s->bye_ns) {
-        tni_kv_node_send(&s->node, SCHEDULER, &bye, NULL, 0);
+        tni_kv_node_send(&s->node, TNI_KV_SCHEDULER_NODE, &bye, NULL, 0);
         s->bye_ns = now + TNI_KV_HELLO_NS;
     }
     tni_kv_node_flush(&s->node);

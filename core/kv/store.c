@@ -2,8 +2,9 @@
  * The store within a process: keys, and what calls do with them. A call looks at its whole list before it
  * queues anything, so a wrong item leaves all as it was.
  *
- * A push of several keys moves all of their values or none: a gate stands between the gradients and the
- * values (tni_kv_gate), and what fails before it leaves the values unmoved, and marked as failed.
+ * A push of several keys moves all of their values or none: its operations are queued as a group, so that
+ * no memory for a later key is missing once an earlier one has moved, and a gate stands between the gradients
+ * and the values (tni_kv_gate): what fails before it leaves the values unmoved, and marked as failed.
  */
 #include "kv/kv.h"
 
@@ -364,19 +365,38 @@ static tn_status merged_make(tni_array **merged, tni_array *like, tni_device *de
                                       "kvstore", merged);
 }
 
+static tni_array **merged_on_host(tni_kv_key *key)
+{
+    return key->value->storage->device->host ? &key->merged : &key->landing;
+}
+
+/* What stays with a key from its first push on is made before anything of the push is queued. */
+static tn_status key_ready(const step *s, uint32_t i)
+{
+    tni_kv *kv = s->kv;
+    tni_kv_key *key = s->keys[i];
+    tni_array **host = merged_on_host(key);
+    tni_device *cpu;
+    tn_status st = TN_OK;
+
+    if (kv->codec.bits && ((st = tni_device_get(kv->ctx->devices, "cpu", 0, &cpu)) ||
+                           (st = merged_make(host, key->value, cpu)) ||
+                           (st = merged_make(&key->merged, key->value, key->value->storage->device)) ||
+                           (st = tni_kv_residuals_make(key, *host, s->items[i].value_count))))
+        return st;
+    return kv->optimizer ? tni_kv_param_ready(kv->optimizer, &key->slot, key->value) : TN_OK;
+}
+
 /* In fewer bits, each by itself: even one value is rounded. */
 static tn_status sum_coded(const step *s, uint32_t i)
 {
     tni_kv_key *key = s->keys[i];
     const tn_kv_item *item = &s->items[i];
-    tni_array *value = key->value, **host;
-    tni_device *cpu;
-    tn_status st;
+    tni_array **host = merged_on_host(key);
+    tn_status st =
+        tni_kv_sum_coded(&s->kv->codec, key, *host, item->value_count, item->values, item->priority);
 
-    host = value->storage->device->host ? &key->merged : &key->landing;
-    if ((st = tni_device_get(s->kv->ctx->devices, "cpu", 0, &cpu)) || (st = merged_make(host, value, cpu)) ||
-        (st = merged_make(&key->merged, value, value->storage->device)) ||
-        (st = tni_kv_sum_coded(&s->kv->codec, key, *host, item->value_count, item->values, item->priority)))
+    if (st)
         return st;
     if (host == &key->landing)
         st = tni_array_copy(*host, key->merged);
@@ -424,17 +444,19 @@ static tn_status step_gate(step *s)
     uint64_t room = s->count;
 
     for (uint32_t i = 0; i < s->count; i++)
-        room += s->sums[i] ? 1 : s->items[i].value_count;
+        room += (s->sums[i] ? 1 : s->items[i].value_count) + states_count(s->keys[i]);
     if (room > UINT32_MAX)
         return tni_error(TN_E_ARG, "a push of too many arrays");
     if (!(s->gate = tni_calloc(room, sizeof(*s->gate))))
         return TN_E_NOMEM;
-    for (uint32_t i = 0; i < s->count; i++)
+    for (uint32_t i = 0; i < s->count; i++) {
+        for (uint32_t k = 0; k < states_count(s->keys[i]); k++)
+            s->gate[s->gated++] = s->keys[i]->slot.states[k];
+        for (uint32_t k = 0; k < s->items[i].value_count && !s->sums[i]; k++)
+            s->gate[s->gated++] = s->items[i].values[k];
         if (s->sums[i])
             s->gate[s->gated++] = s->sums[i];
-        else
-            for (uint32_t k = 0; k < s->items[i].value_count; k++)
-                s->gate[s->gated++] = s->items[i].values[k];
+    }
     for (uint32_t i = 0; i < s->count; i++)
         s->gate[s->gated + i] = s->keys[i]->value;
     return tni_kv_gate(s->kv->ctx, s->gated, s->count, s->gate);
@@ -456,6 +478,42 @@ static tn_status step_apply(const step *s, uint32_t i)
     if (s->sums[i])
         return value_write(kv, key, s->sums[i], item->priority, true);
     return tni_kv_sum(key->value, item->value_count, item->values, item->priority, true);
+}
+
+/* Sums that are sparse are queued before: their shapes are looked at, so they have to be under way. */
+static tn_status sums_queue(const step *s, bool sparse)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < s->count && !st; i++)
+        if ((s->items[i].values[0]->storage_type != TN_STORAGE_DENSE) == sparse)
+            st = sum_queue(s, i, s->kv->optimizer || s->kv->updater);
+    return st;
+}
+
+/* All of it is queued or nothing. An updater is called behind: it may wait for what it is given. */
+static tn_status step_queue(step *s)
+{
+    const bool updater = s->kv->updater != NULL;
+    uint32_t applied = 0;
+    tni_gathering g;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < s->count && !st; i++)
+        st = key_ready(s, i);
+    if (st || (st = sums_queue(s, true)))
+        return st;
+    tni_engine_gather_begin(s->kv->ctx->engine, &g);
+    if (!(st = sums_queue(s, false)) && s->count)
+        st = step_gate(s);
+    for (; applied < s->count && !st && !updater; applied += !st)
+        st = step_apply(s, applied);
+    st = tni_engine_gather_end(&g, st);
+    for (uint32_t i = 0; i < applied && st && s->kv->optimizer; i++)
+        s->keys[i]->slot.steps--;
+    for (uint32_t i = 0; i < s->count && !st && updater; i++)
+        st = step_apply(s, i);
+    return st;
 }
 
 /* Values of one key are of one storage type. */
@@ -480,14 +538,8 @@ tn_status tni_kv_push(tni_kv *kv, uint32_t count, const tn_kv_item *items)
         st = TN_E_NOMEM;
     if (!st)
         st = keys_take(kv, count, items, false, HAS_SAME_TYPE | MAY_BE_SPARSE, s.keys);
-    if (!st && !(st = alike(&s)))
-        st = codable(&s);
-    for (uint32_t i = 0; i < count && !st; i++)
-        st = sum_queue(&s, i, kv->optimizer || kv->updater);
-    if (!st && count)
-        st = step_gate(&s);
-    for (uint32_t i = 0; i < count && !st; i++)
-        st = step_apply(&s, i);
+    if (!st && !(st = alike(&s)) && !(st = codable(&s)))
+        st = step_queue(&s);
     for (uint32_t i = 0; s.sums && i < count; i++)
         tni_array_release(s.sums[i]);
     tni_free((void *)s.keys);

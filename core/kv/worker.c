@@ -3,8 +3,6 @@
 
 #include "kv/worker.h"
 
-#define SCHEDULER TNI_KV_NODE(TNI_KV_SCHEDULER, 0)
-
 bool tni_kv_ready(const tni_kv_worker *w)
 {
     return w->node.incarnation && w->node.view.flags & TNI_KV_STARTED && !w->over;
@@ -48,7 +46,7 @@ static void beat_send(tni_kv_worker *w)
 {
     tni_kv_header h = {.type = TNI_KV_BEAT};
 
-    tni_kv_node_send(&w->node, SCHEDULER, &h, NULL, 0);
+    tni_kv_node_send(&w->node, TNI_KV_SCHEDULER_NODE, &h, NULL, 0);
     w->beat_ns = w->node.now + tni_kv_beat_ns(w->node.settings);
 }
 

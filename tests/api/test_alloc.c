@@ -2,6 +2,7 @@
 #include "api/fixture.h"
 #include "api/own.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -269,6 +270,67 @@ static tn_status store(void *arg)
     return st;
 }
 
+/* The value of a key, all of whose elements are alike; NAN: it has failed. */
+static float stored(tn_kv *kv, const char *name, tn_array *out)
+{
+    const tn_kv_item item = {.name = name, .out_count = 1, .outs = &out};
+    float values[4] = {NAN};
+
+    if (tn_kv_pull(kv, 0, 1, &item) || tn_array_read(out, values, sizeof values)) {
+        assert_true(tni_mem_failed());
+        return NAN;
+    }
+    return values[1];
+}
+
+/* A push of three keys moves all of them or none. */
+static tn_status all_or_none(void *arg)
+{
+    static const char *const optimizers[] = {NULL, "sgd"};
+    const with_context *with = arg;
+    tn_array *values[] = {with->a, with->a}, *out = NULL;
+    tn_kv_item items[3] = {{.name = "u", .value_count = 1, .values = values},
+                           {.name = "v", .value_count = 1, .values = values},
+                           {.name = "w", .value_count = 1, .values = values}};
+    tn_status st = tn_array_to(with->ctx, with->a, NULL, &out);
+
+    for (size_t i = 0; i < 2 && !st; i++) {
+        tn_kv *kv = NULL;
+        tn_err err = {0};
+
+        if (!(st = tn_kv_create(with->ctx, "local", &kv)) && !(st = tn_kv_init(kv, 3, items)) &&
+            (!optimizers[i] || !(st = tn_kv_set_optimizer(kv, optimizers[i], LIST("momentum", "0.5"))))) {
+            float now[3];
+            tn_status pushed;
+
+            items[0].value_count = items[1].value_count = items[2].value_count = 2;
+            pushed = st = tn_kv_push(kv, 3, items);
+            tni_error_get(&err);
+            items[0].value_count = items[1].value_count = items[2].value_count = 1;
+            for (int k = 0; k < 3; k++)
+                now[k] = stored(kv, items[k].name, out);
+            if (!pushed && isnan(now[0] + now[1] + now[2])) { /* a pull without memory: there is some now */
+                st = TN_E_NOMEM;
+                for (int k = 0; k < 3; k++)
+                    now[k] = stored(kv, items[k].name, out);
+                (void)tni_error(TN_E_NOMEM, "found at the pull");
+                tni_error_get(&err);
+            }
+            for (int k = 1; k < 3; k++)
+                assert_true(now[k] == now[0] || (isnan(now[k]) && isnan(now[0])));
+            assert_true(isnan(now[0]) || (now[0] == 1) == (pushed != TN_OK));
+        } else {
+            tni_error_get(&err);
+        }
+        tn_kv_destroy(kv);
+        (void)tn_wait_all(with->ctx);
+        if (st)
+            tni_error_set(&err);
+    }
+    tn_array_release(out);
+    return st;
+}
+
 static void stores(void **state)
 {
     with_context w = {.ctx = test_open(LIST("engine.type=naive"))};
@@ -277,6 +339,8 @@ static void stores(void **state)
     w.a = test_array(w.ctx, 1, (int64_t[]){4}, (float[]){0, 1, 2, 3});
     assert_ok(store(&w));
     assert_true(scratch_each_allocation_fails(store, &w) > 30);
+    assert_ok(all_or_none(&w));
+    assert_true(scratch_each_allocation_fails(all_or_none, &w) > 30);
     tn_array_release(w.a);
     (void)tn_wait_all(w.ctx);
     assert_ok(tn_close(w.ctx));

@@ -627,6 +627,60 @@ static void sparse_keys(void **state)
     bench_close(&b);
 }
 
+/* Two steps of two sparse keys, in one push or in two: the bits of both values. */
+static void sparse_steps(const char *engine, const char *name, bool together, float *out)
+{
+    static const int64_t left[] = {1, 4}, right[] = {0, 4}, every[] = {0, 1, 2, 3, 4};
+    static const float ones[] = {1, 2, 3, 4}, start[ROWS * COLUMNS] = {1, -1, 2, -2, 3, -3, 4, -4, 5, -5};
+    tn_array *first, *grads[2], *whole = NULL;
+    tn_kv_item items[2];
+    bench b;
+
+    assert_true(bench_open(&b, "local", "cpu", LIST(engine)));
+    first = sparse_of(&b, ROWS, every, start);
+    grads[0] = sparse_of(&b, 2, left, ones);
+    grads[1] = sparse_of(&b, 2, right, ones);
+    assert_ok(tn_array_zeros(b.ctx, TN_F32, 2, (int64_t[]){ROWS, COLUMNS}, NULL, &whole));
+    for (int k = 0; k < 2; k++) {
+        items[k] = item(k, 1, &first, 0, NULL);
+        assert_ok(tn_kv_init(b.kv, 1, &items[k]));
+        items[k] = item(k, (uint32_t)k + 1, grads, 0, NULL);
+    }
+    if (name)
+        assert_ok(tn_kv_set_optimizer(b.kv, name, NULL));
+    for (int step = 0; step < 2; step++) {
+        assert_ok(tn_kv_push(b.kv, together ? 2 : 1, items));
+        if (!together)
+            assert_ok(tn_kv_push(b.kv, 1, items + 1));
+    }
+    for (int k = 0; k < 2; k++) {
+        items[k] = item(k, 0, NULL, 1, &whole);
+        assert_ok(tn_kv_pull(b.kv, TN_KV_SPARSE, 1, &items[k]));
+        assert_ok(tn_array_read(whole, out + (size_t)k * ROWS * COLUMNS, sizeof start));
+    }
+    assert_memory_not_equal(out, start, sizeof start);
+    tn_array_release(whole);
+    tn_array_release(first);
+    tn_array_release(grads[0]);
+    tn_array_release(grads[1]);
+    bench_close(&b);
+}
+
+static void sparse_pushes(void **state)
+{
+    static const char *const names[] = {NULL, "sgd", "nag", "adam", "signum", "rmsprop", "ftrl"};
+    static const char *const engines[] = {"engine.type=threaded", "engine.type=naive"};
+    float one[2 * ROWS * COLUMNS], two[2 * ROWS * COLUMNS];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t e = 0; e < 2; e++) {
+            sparse_steps(engines[e], names[i], true, one);
+            sparse_steps(engines[e], names[i], false, two);
+            assert_memory_equal(one, two, sizeof one);
+        }
+}
+
 /* ---- compression ------------------------------------------------------------------------------------ */
 
 /* By the definition, one number at a time. */
@@ -713,12 +767,13 @@ static void alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_arrival), cmocka_unit_test(on_devices),
-        cmocka_unit_test(other_types), cmocka_unit_test(pushpull_and_broadcast),
-        cmocka_unit_test(copies),      cmocka_unit_test(updaters),
-        cmocka_unit_test(rates),       cmocka_unit_test(states_in_files),
-        cmocka_unit_test(half_a_step), cmocka_unit_test(sparse_keys),
-        cmocka_unit_test(compression), cmocka_unit_test(alone),
+        cmocka_unit_test(any_arrival),   cmocka_unit_test(on_devices),
+        cmocka_unit_test(other_types),   cmocka_unit_test(pushpull_and_broadcast),
+        cmocka_unit_test(copies),        cmocka_unit_test(updaters),
+        cmocka_unit_test(rates),         cmocka_unit_test(states_in_files),
+        cmocka_unit_test(half_a_step),   cmocka_unit_test(sparse_keys),
+        cmocka_unit_test(sparse_pushes), cmocka_unit_test(compression),
+        cmocka_unit_test(alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,6 +89,55 @@ static void test_all_or_none(void **state)
     all_or_none("threaded");
 }
 
+static void gathered(const char *type)
+{
+    static crowd c;
+    bool failed = true;
+
+    for (uint64_t nth = 0; failed; nth++) { /* 0: all is pushed, and the end cancels it */
+        const tn_status end = nth ? TN_OK : TN_E_STATE;
+        tni_engine_stats stats;
+        tni_gathering g;
+        test_engine t;
+        uint32_t pushed = 0;
+        tn_status st = TN_OK;
+
+        test_engine_open(&t, (tni_engine_options){.type = type, .inline_ns = 1000});
+        crowd_init(&c, &t);
+        tni_mem_fail_at(nth, false, true);
+        tni_engine_gather_begin(t.engine, &g);
+        for (; pushed < GROUP - 2 && !st; pushed += !st)
+            st = tni_engine_push(t.engine, &c.tasks[pushed]);
+        if (!st && !(st = tni_engine_push_group(t.engine, c.tasks + pushed, 2)))
+            pushed += 2;
+        assert_false(tni_engine_enter(t.engine, NULL, 0, c.list, 1));
+        assert_int_equal(atomic_load(&c.parts[0].done), 0);
+        st = tni_engine_gather_end(&g, st ? st : end);
+        failed = !nth || tni_mem_failed();
+        tni_mem_fail_at(0, false, true);
+        if (st && st != (nth ? TN_E_NOMEM : end))
+            fail_msg("allocation %llu fails, and the end says %d", (unsigned long long)nth, st);
+        tni_engine_stats_get(t.engine, &stats);
+        assert_int_equal(stats.pushed, st ? 0 : GROUP);
+        while (tni_engine_wait_all(t.engine)) /* where the engine itself found no memory later */
+            ;
+        for (uint32_t i = 0; i < GROUP; i++) {
+            assert_int_equal(atomic_load(&c.parts[i].done), i < pushed);
+            assert_true(!st || !atomic_load(&c.parts[i].ran));
+        }
+        test_engine_close(&t);
+        part_vars_fini(c.vars, MANY);
+    }
+}
+
+/* What single pushes and groups queue between begin and end: all of it or none. */
+static void test_gathered(void **state)
+{
+    (void)state;
+    gathered("stepped");
+    gathered("threaded");
+}
+
 static void test_bad_task(void **state)
 {
     static crowd c;
@@ -422,7 +471,7 @@ int main(void)
         cmocka_unit_test(test_inline),           cmocka_unit_test(test_order),
         cmocka_unit_test(test_wakes_all),        cmocka_unit_test(test_larger_than_queue),
         cmocka_unit_test(test_waits_as_a_whole), cmocka_unit_test(test_not_passed_over_for_ever),
-        cmocka_unit_test(test_from_inside),
+        cmocka_unit_test(test_from_inside),      cmocka_unit_test(test_gathered),
     };
 
     return cmocka_run_group_tests_name("engine.group", tests, NULL, NULL);

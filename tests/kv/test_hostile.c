@@ -253,6 +253,7 @@ static const tni_kv_settings talk_settings = {.job = 5,
                                               .workers = 2,
                                               .servers = 1,
                                               .landing_bytes = 1u << 16,
+                                              .server_bytes = 1u << 16,
                                               .timeout_ns = 1u << 30,
                                               .control_timeout_ns = 1u << 30,
                                               .beat_ns = 1u << 30,
@@ -357,6 +358,104 @@ static void command_that_failed(void **unused)
     say(&t, (tni_kv_header){.type = TNI_KV_SNAPSHOT, .from = WORKER(0), .sequence = 6}, NULL, 0);
     assert_int_equal(t.what, TNI_KV_FAILED);
     assert_int_equal(tni_kv_get((uint8_t *)t.text, 4), TN_E_UNSUPPORTED);
+    tni_kv_server_destroy(t.s);
+}
+
+/* What a member stores is refused before it takes memory, and the member hears why. */
+static void values_that_are_refused(void **unused)
+{
+    static const struct {
+        uint8_t dtype;
+        uint32_t bytes;
+        tn_status status;
+    } wrong[] = {{TN_DTYPE_LIMIT, 40, TN_E_DTYPE}, {255, 40, TN_E_DTYPE},    {255, 0, TN_E_DTYPE},
+                 {TN_F64, 40, TN_E_DTYPE},         {TN_F32, 39, TN_E_SHAPE}, {TN_F32, 3, TN_E_SHAPE}};
+    static const uint8_t value[4096];
+    uint64_t before;
+    talk t;
+
+    (void)unused;
+    talk_begin(&t);
+    before = tni_kv_server_bytes(t.s);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        say(&t,
+            (tni_kv_header){.type = TNI_KV_INIT,
+                            .from = WORKER(0),
+                            .dtype = wrong[i].dtype,
+                            .key = (i + 1) << 16,
+                            .sequence = 10 + i},
+            value, wrong[i].bytes);
+        assert_int_equal(t.what, TNI_KV_FAILED);
+        assert_int_equal(tni_kv_get((uint8_t *)t.text, 4), wrong[i].status);
+        assert_int_equal(tni_kv_server_bytes(t.s), before);
+    }
+    for (uint64_t key = 1; key < 1000; key++) /* empty ones take memory, too */
+        say(&t,
+            (tni_kv_header){
+                .type = TNI_KV_INIT, .from = WORKER(0), .key = (key + 100) << 16, .sequence = 100 + key},
+            value, key % 2 ? 0 : sizeof value);
+    assert_int_equal(t.what, TNI_KV_FAILED);
+    assert_int_equal(tni_kv_get((uint8_t *)t.text, 4), TN_E_NOMEM);
+    assert_non_null(strstr(t.text + 4, "kvstore.server_bytes is 65536"));
+    assert_true(tni_kv_server_bytes(t.s) + t.s->part_count * sizeof(tni_kv_store_part) <= 65536);
+    assert_true(t.s->part_count > 7);
+    assert_int_equal(tni_kv_server_status(t.s), TN_OK);
+    tni_kv_server_destroy(t.s);
+}
+
+static uint64_t written[8], writes;
+
+static tn_status written_later(void *arg, uint64_t step, const void *text, uint64_t bytes)
+{
+    (void)arg, (void)text, (void)bytes;
+    assert_true(writes < 8);
+    written[writes++] = step;
+    return TN_PENDING;
+}
+
+static uint8_t snapshot_asked(talk *t, uint64_t step, uint32_t rank, uint64_t sequence)
+{
+    t->what = 0;
+    say(t, (tni_kv_header){.type = TNI_KV_SNAPSHOT, .from = WORKER(rank), .key = step, .sequence = sequence},
+        NULL, 0);
+    return t->what;
+}
+
+/* Each step is written once, one after the other, however often and by whom it is asked for. */
+static void snapshots_one_by_one(void **unused)
+{
+    talk t;
+
+    (void)unused;
+    writes = 0;
+    talk_begin(&t);
+    t.s->snapshots.write = written_later;
+    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0);
+    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0);
+    assert_int_equal(snapshot_asked(&t, 4, 1, 3), 0);
+    assert_int_equal(snapshot_asked(&t, 6, 0, 11), TNI_KV_BUSY);
+    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0);
+    assert_int_equal(writes, 1);
+    tni_kv_server_saved(t.s, 6, TN_OK, 1000); /* nobody writes it */
+    assert_int_equal(t.what, 0);
+    tni_kv_server_saved(t.s, 4, TN_OK, 1000);
+    assert_int_equal(t.what, TNI_KV_APPLIED);
+    assert_int_equal(t.to, WORKER(0));
+    assert_int_equal(snapshot_asked(&t, 4, 1, 3), TNI_KV_APPLIED);
+    for (uint64_t step = 6; step <= 8; step += 2) {
+        assert_int_equal(snapshot_asked(&t, step, 0, 5 + step), 0);
+        tni_kv_server_saved(t.s, step, TN_OK, 1000);
+    }
+    assert_int_equal(writes, 3);
+    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0); /* a late copy */
+    assert_int_equal(writes, 3);
+    assert_int_equal(snapshot_asked(&t, 10, 0, 14), 0);
+    tni_kv_server_saved(t.s, 10, tni_error(TN_E_IO, "the disk is full"), 1000);
+    assert_int_equal(t.what, TNI_KV_FAILED);
+    assert_int_equal(snapshot_asked(&t, 10, 0, 14), 0); /* tried again */
+    tni_kv_server_saved(t.s, 10, TN_OK, 1000);
+    assert_int_equal(t.what, TNI_KV_APPLIED);
+    assert_int_equal(written[4], 10);
     tni_kv_server_destroy(t.s);
 }
 
@@ -528,7 +627,7 @@ static void journal_of_another_job(void **unused)
     tni_kv_settings settings = talk_settings;
     tni_kv_scheduler *s = NULL;
     tni_str text;
-    const tni_kv_journal journal = {&text, journal_keep};
+    const tni_kv_journal journal = {&text, journal_keep, NULL};
 
     (void)unused;
     tni_str_init(&text, 1u << 16);
@@ -544,15 +643,116 @@ static void journal_of_another_job(void **unused)
     tni_str_fini(&text);
 }
 
+typedef struct disk {
+    tni_str text;
+    uint64_t half; /* append: bytes of the record that are written before it fails; 0: all of it */
+    uint32_t appends, replaces;
+} disk;
+
+static tn_status disk_append(void *arg, const void *record, uint64_t bytes)
+{
+    disk *d = arg;
+
+    d->appends++;
+    if (!d->half)
+        return tni_str_add_bytes(&d->text, record, bytes);
+    (void)tni_str_add_bytes(&d->text, record, d->half < bytes ? d->half : bytes);
+    return tni_error(TN_E_IO, "the disk is full");
+}
+
+static tn_status disk_replace(void *arg, const void *record, uint64_t bytes)
+{
+    disk *d = arg;
+
+    d->replaces++;
+    d->text.length = 0;
+    return tni_str_add_bytes(&d->text, record, bytes);
+}
+
+/* Incarnation of the scheduler that starts on this journal, which it does not write. */
+static uint32_t start_on(const char *text, uint64_t bytes)
+{
+    const tni_kv_host host = {NULL, nothing_sent, NULL};
+    tni_kv_scheduler *s = NULL;
+    uint32_t incarnation;
+
+    assert_int_equal(tni_kv_scheduler_create(&talk_settings, &host, NULL, text, bytes, 1, &s), TN_OK);
+    incarnation = tni_kv_scheduler_view(s)->scheduler;
+    tni_kv_scheduler_destroy(s);
+    return incarnation;
+}
+
+/* Each start writes a record. Torn at any byte of that, what is read is what was before it or it. */
+static void journal_is_compacted(void **unused)
+{
+    const tni_kv_host host = {NULL, nothing_sent, NULL};
+    disk d = {.half = 0};
+    const tni_kv_journal journal = {&d, disk_append, disk_replace};
+    tni_kv_scheduler *s = NULL;
+    uint64_t record = 0, before;
+    char *kept;
+
+    (void)unused;
+    tni_str_init(&d.text, 1u << 16);
+    for (uint32_t i = 1; i <= 60; i++) {
+        const uint32_t replaces = d.replaces;
+
+        before = d.text.length;
+        assert_int_equal(
+            tni_kv_scheduler_create(&talk_settings, &host, &journal, d.text.text, d.text.length, 1, &s),
+            TN_OK);
+        tni_kv_scheduler_destroy(s);
+        record = i == 1 ? d.text.length : record;
+        assert_true(d.text.length <= 17 * record);
+        assert_int_equal(start_on(d.text.text, d.text.length), i + 1);
+        for (uint64_t bytes = before; d.replaces == replaces && bytes < d.text.length; bytes++)
+            assert_int_equal(start_on(d.text.text, bytes), i);
+    }
+    assert_true(d.replaces >= 3 && d.appends > 12 * d.replaces);
+    before = d.text.length;
+    assert_non_null(kept = tni_alloc(before));
+    memcpy(kept, d.text.text, before);
+    for (d.half = 1; d.half < record; d.half += 7) { /* an append that failed is not appended to */
+        const uint32_t replaces = d.replaces;
+
+        d.text.length = 0;
+        assert_int_equal(tni_str_add_bytes(&d.text, kept, before), TN_OK);
+        assert_int_equal(
+            tni_kv_scheduler_create(&talk_settings, &host, &journal, d.text.text, d.text.length, 1, &s),
+            TN_OK);
+        assert_int_equal(start_on(d.text.text, d.text.length), 61);
+        (void)tni_kv_scheduler_tick(s, 1000000000u);
+        assert_int_equal(d.replaces, replaces + 1);
+        assert_int_equal(start_on(d.text.text, d.text.length), 62);
+        tni_kv_scheduler_destroy(s);
+        d.text.length = record - 1; /* a torn end is not appended to either: the next one */
+        assert_int_equal(
+            tni_kv_scheduler_create(&talk_settings, &host, &journal, d.text.text, d.text.length, 1, &s),
+            TN_OK);
+        assert_int_equal(d.replaces, replaces + 2);
+        tni_kv_scheduler_destroy(s);
+    }
+    tni_free(kept);
+    tni_str_fini(&d.text);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile_members),     cmocka_unit_test(mutated_views),
-        cmocka_unit_test(torn_journals),       cmocka_unit_test(changed_snapshots),
-        cmocka_unit_test(push_of_no_code),     cmocka_unit_test(view_of_a_worker),
-        cmocka_unit_test(command_that_failed), cmocka_unit_test(step_that_fails),
-        cmocka_unit_test(long_failure),        cmocka_unit_test(steps_out_of_range),
-        cmocka_unit_test(break_at_the_end),    cmocka_unit_test(journal_of_another_job)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(hostile_members),
+                                       cmocka_unit_test(mutated_views),
+                                       cmocka_unit_test(torn_journals),
+                                       cmocka_unit_test(changed_snapshots),
+                                       cmocka_unit_test(push_of_no_code),
+                                       cmocka_unit_test(view_of_a_worker),
+                                       cmocka_unit_test(command_that_failed),
+                                       cmocka_unit_test(step_that_fails),
+                                       cmocka_unit_test(long_failure),
+                                       cmocka_unit_test(steps_out_of_range),
+                                       cmocka_unit_test(break_at_the_end),
+                                       cmocka_unit_test(journal_of_another_job),
+                                       cmocka_unit_test(values_that_are_refused),
+                                       cmocka_unit_test(snapshots_one_by_one),
+                                       cmocka_unit_test(journal_is_compacted)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

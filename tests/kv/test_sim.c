@@ -25,7 +25,7 @@ int main(int argc, char **argv)
     const char *first = getenv("TENON_SEED");
     uint64_t seed = first ? strtoull(first, NULL, 10) : 1, runs = test_runs(test_short() ? 150 : 400);
     uint64_t bad = 0, messages = 0, faults = 0, begun = tni_clock_ns();
-    uint32_t rejoins = 0;
+    uint32_t rejoins = 0, compacted = 0;
     bool verbose = false;
     double minutes;
 
@@ -43,11 +43,13 @@ int main(int argc, char **argv)
         messages += r.messages;
         faults += r.faults;
         rejoins += r.rejoins;
+        compacted += r.compacted;
     }
     minutes = (double)(tni_clock_ns() - begun) / 60e9;
-    printf("count %llu\n%llu seeds, %llu violations, %llu messages, %llu faults, %u replaced, %.0f seeds a "
-           "minute\n",
+    printf("count %llu\n%llu seeds, %llu violations, %llu messages, %llu faults, %u replaced, %u journals "
+           "compacted, %.0f seeds a minute\n",
            (unsigned long long)runs, (unsigned long long)runs, (unsigned long long)bad,
-           (unsigned long long)messages, (unsigned long long)faults, rejoins, (double)runs / minutes);
-    return bad != 0;
+           (unsigned long long)messages, (unsigned long long)faults, rejoins, compacted,
+           (double)runs / minutes);
+    return bad != 0 || (runs >= 100 && !compacted);
 }

@@ -270,14 +270,30 @@ static void stale_send(sim *s, sim_proc *p, const sim_event *e)
 
 /* ---- disks ---- */
 
+static bool disk_full(sim *s)
+{
+    return s->now < s->faults_end_ns && s->o.seed % 7 == 3 && sim_chance(s, 100);
+}
+
+/* A full disk has half of a record. */
 static tn_status journal_append(void *arg, const void *record, uint64_t bytes)
 {
     sim_proc *p = arg;
-    tni_str *journal = &p->world->disks[0].journal;
+    const bool full = disk_full(p->world);
 
-    if (p->world->now < p->world->faults_end_ns && p->world->o.seed % 7 == 3 && sim_chance(p->world, 100))
+    (void)tni_str_add_bytes(&p->world->disks[0].journal, record, full ? bytes / 2 : bytes);
+    return full ? tni_error(TN_E_IO, "the disk is full") : p->world->disks[0].journal.status;
+}
+
+static tn_status journal_replace(void *arg, const void *record, uint64_t bytes)
+{
+    sim_proc *p = arg;
+
+    if (disk_full(p->world))
         return tni_error(TN_E_IO, "the disk is full");
-    return tni_str_add_bytes(journal, record, bytes);
+    p->world->disks[0].journal.length = 0;
+    p->world->result->compacted++;
+    return tni_str_add_bytes(&p->world->disks[0].journal, record, bytes);
 }
 
 /* The third blob is the one being written: a kill loses it. */
@@ -376,7 +392,7 @@ static uint64_t machine_tick(sim *s, sim_proc *p)
 /* The bytes that a crash left half written are cut first, as protocol.h asks. */
 static tn_status scheduler_start(sim *s, sim_proc *p, const tni_kv_host *host)
 {
-    const tni_kv_journal j = {p, journal_append};
+    const tni_kv_journal j = {p, journal_append, journal_replace};
     tni_str *text = &s->disks[0].journal;
 
     text->length = tni_kv_journal_whole(text->text, text->length);
