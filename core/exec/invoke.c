@@ -557,8 +557,10 @@ tn_status tni_invoke_text(tni_context *c, const char *op, uint32_t in_count, tni
             if (attr_count > 128)
                 return tni_error(TN_E_ATTR, "operator %s: %zu attributes are too many", op, attr_count);
             snprintf(count, sizeof count, "%u", in_count);
-            memcpy(all_names, names, attr_count * sizeof *names);
-            memcpy(all_texts, texts, attr_count * sizeof *texts);
+            for (size_t i = 0; i < attr_count; i++) {
+                all_names[i] = names[i];
+                all_texts[i] = texts[i];
+            }
             all_names[attr_count] = name;
             all_texts[attr_count] = count;
             return tni_invoke_text(c, op, in_count, in, attr_count + 1, all_names, all_texts, out_count, out,

@@ -195,7 +195,7 @@ tn_status tni_kv_optimizer_create(tni_context *c, const char *name, const char *
     o->common[2] = 1;
     o->common[3] = -1;
     memcpy(o->params, first->defaults, sizeof o->params);
-    for (; params && *params && !st; params += 2)
+    for (; !st && params && *params; params += 2)
         st = params[1] ? number_set(o, params[0], params[1], 0)
                        : tni_error(TN_E_ATTR, "optimizer %s: %.80s has no value", name, params[0]);
     if (o->rule->when && *number_of(o, o->rule->when) == 0)
