@@ -51,8 +51,10 @@ static void rounds_take_what_links_allow(void **unused)
 static void a_thousand_nodes(void **unused)
 {
     (void)unused;
-    if (test_short())
+    if (test_short()) {
+        print_message("skipped: too long under a sanitizer; the debug build runs it\n");
         skip();
+    }
     /* one part on each server: pushes and pulls cannot overlap, so twice the best */
     assert_true(ratio(990, 9, 9, 1) < 2.10);
 }
