@@ -11,6 +11,7 @@ static const tn_attr_def foreach_attrs[] = TN_ATTR_TABLE(foreach);
 static const tn_attr_def while_loop_attrs[] = TN_ATTR_TABLE(while_loop);
 static const tn_attr_def cond_attrs[] = TN_ATTR_TABLE(cond);
 
+#define ARGS_MAX 65536u /* inputs, or outputs, of a loop */
 #define COUNT(attrs) ((uint32_t)(sizeof(attrs) / sizeof *(attrs)) - 1u)
 const tni_control_kind tni_control_foreach = {
     1, COUNT(foreach_attrs), TN_foreach_num_out_data, {-1}, "_backward_foreach"};
@@ -187,6 +188,9 @@ static tn_status attrs_check(tn_infer *i, const tni_control_kind *kind, tni_cont
                               (long long)tn_value_int(i->attrs[kind->data]),
                               (long long)tn_value_int(i->attrs[1]));
     *c = tni_control_of(kind, i->attrs);
+    if (c->in_count > ARGS_MAX || c->out_count > ARGS_MAX)
+        return tni_infer_fail(i, TN_E_ATTR, "%u inputs and %u outputs, at most %u of each are allowed",
+                              c->in_count, c->out_count, ARGS_MAX);
     if (kind->locs[0] < 0)
         return foreach_check(i, c);
     for (uint32_t b = 0; b < kind->bodies && !st; b++)
