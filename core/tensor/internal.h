@@ -80,6 +80,8 @@ void tni_cast_add(const void *src, int64_t src_stride, void *dst, int64_t dst_st
 
 /* sparse.c */
 int64_t tni_index_at(const tni_array *a, int64_t i); /* of an index array */
+/* Of qsort and bsearch, over int64_t: the smaller one first. */
+int tni_index_order(const void *a, const void *b);
 /* On the storage of `values`, from its first element, with references on the index arrays. */
 tn_status tni_sparse_on(tni_array *values, int32_t storage_type, int32_t ndim, const int64_t *shape,
                         tni_array *const aux[2], tni_array **out);

@@ -61,13 +61,6 @@ typedef struct joint {
     int64_t stored, room;
 } joint;
 
-static int ascending(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The places of all arrays in one line, ascending, each once. */
 static void line_join(joint *j, int64_t line)
 {
@@ -82,7 +75,7 @@ static void line_join(joint *j, int64_t line)
             to[n++] = place_of(j->in[i], u);
     }
     if (n)
-        qsort(to, (size_t)n, sizeof *to, ascending);
+        qsort(to, (size_t)n, sizeof *to, tni_index_order);
     for (int64_t k = 0; k < n; k++)
         if (!kept || to[k] != to[kept - 1])
             to[kept++] = to[k];
@@ -144,7 +137,7 @@ static void spread_fill(const joint *j, const tni_array *from, tni_array *to)
         line_of(from, line, &first, &end);
         for (int64_t u = first; u < end; u++) {
             const int64_t place = place_of(from, u);
-            const int64_t *found = bsearch(&place, places, count, sizeof place, ascending);
+            const int64_t *found = bsearch(&place, places, count, sizeof place, tni_index_order);
 
             memcpy((char *)to->storage->data + (uint64_t)(found - j->places) * size,
                    (const char *)from->storage->data + (uint64_t)u * size, size);

@@ -207,7 +207,7 @@ static const char *rows_fault(const tni_array *a, int64_t *value)
     return NULL;
 }
 
-static int ascending(const void *a, const void *b)
+int tni_index_order(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
@@ -229,7 +229,7 @@ static const char *columns_fault(const tni_array *a, int64_t first, int64_t end,
         return "no memory to look at the columns of a row:";
     for (i = first; i < end; i++)
         sorted[i - first] = tni_index_at(a->aux[1], i);
-    qsort(sorted, (size_t)(end - first), sizeof *sorted, ascending);
+    qsort(sorted, (size_t)(end - first), sizeof *sorted, tni_index_order);
     for (i = 1; i < end - first && !fault; i++)
         if (sorted[i] == sorted[i - 1]) {
             *value = sorted[i];

@@ -49,6 +49,25 @@ void tncpu_indices_load(const tn_tensor *t, int64_t *to)
         tncpu_indices_part(t, i, tncpu_min(TNCPU_INDICES_PART, count - i), to + i);
 }
 
+int tncpu_index_order(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+int64_t tncpu_indices_distinct(int64_t *ids, int64_t n)
+{
+    int64_t kept = 0;
+
+    if (n)
+        qsort(ids, (size_t)n, sizeof *ids, tncpu_index_order);
+    for (int64_t i = 0; i < n; i++)
+        if (!kept || ids[i] != ids[kept - 1])
+            ids[kept++] = ids[i];
+    return kept;
+}
+
 /* All indices, brought into 0 … size-1; NOTHING leaves those outside as -1. */
 static tn_status indices_read(const tn_tensor *t, int64_t size, int mode, int64_t *to, tn_err *err)
 {
@@ -301,13 +320,6 @@ static tn_status one_hot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 }
 
 /* The same sums as of _backward_Embedding, in the same order, for the rows that are named alone. */
-static int ascending(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const int64_t count = tn_tensor_count(node->in[1]);
@@ -355,7 +367,7 @@ static tn_status add_short(const tn_exec *x, const lookup *l, const int64_t *at,
 static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const int64_t count = tn_tensor_count(x->in[1]), rows = x->out[0]->shape[0];
-    int64_t *at = x->workspace, *ids = at + count, stored = 0;
+    int64_t *at = x->workspace, *ids = at + count, stored;
     const tn_tensor *y;
     lookup l = {1, 0, x->out[0]->shape[1], count};
     tn_status st;
@@ -364,19 +376,15 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         return tn_fail(err, TN_E_ARG, "rows are named of a weight without rows");
     if ((st = indices_read(x->in[1], rows, CLIP, at, err)))
         return st;
-    if (count) {
+    if (count)
         memcpy(ids, at, (size_t)count * sizeof *ids);
-        qsort(ids, (size_t)count, sizeof *ids, ascending);
-    }
-    for (int64_t i = 0; i < count; i++)
-        if (!stored || ids[i] != ids[stored - 1])
-            ids[stored++] = ids[i];
+    stored = tncpu_indices_distinct(ids, count);
     if ((st = x->ops->resize_sparse(x->call, 0, stored, &y, err)))
         return st;
     if (stored)
         memcpy(y->aux[0]->data, ids, (size_t)stored * sizeof *ids);
     for (int64_t i = 0; i < count; i++)
-        at[i] = (const int64_t *)bsearch(&at[i], ids, (size_t)stored, sizeof *ids, ascending) - ids;
+        at[i] = (const int64_t *)bsearch(&at[i], ids, (size_t)stored, sizeof *ids, tncpu_index_order) - ids;
     l.size = stored;
     if (stored * l.inner == 0)
         return TN_OK;

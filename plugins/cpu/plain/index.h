@@ -10,5 +10,9 @@
 void tncpu_indices_load(const tn_tensor *t, int64_t *to);
 /** Elements first … first+n-1 alone, at most TNCPU_INDICES_PART of them. */
 void tncpu_indices_part(const tn_tensor *t, int64_t first, int64_t n, int64_t *to);
+/** Of qsort and bsearch, over int64_t: the smaller one first. */
+int tncpu_index_order(const void *a, const void *b);
+/** Sorts n indices and drops those that are there already; returns how many are left. */
+int64_t tncpu_indices_distinct(int64_t *ids, int64_t n);
 
 #endif

@@ -212,32 +212,21 @@ static tn_status cast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- _sparse_retain ------------------------------------------------------------------------------------ */
 
-static int ascending(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The rows that are asked for, ascending, each once. */
 static tn_status wanted_rows(const tn_exec *x, int64_t **out, int64_t *count, tn_err *err)
 {
     const int64_t n = tn_tensor_count(x->in[1]), rows = x->in[0]->shape[0];
-    int64_t *ids = NULL, kept = 0;
+    int64_t *ids = NULL, kept;
     const tn_status st = scratch(x, n, sizeof *ids, &ids, err);
 
     if (st)
         return st;
-    if (n) {
+    if (n)
         tncpu_indices_load(x->in[1], ids);
-        qsort(ids, (size_t)n, sizeof *ids, ascending);
-    }
-    if (n && (ids[0] < 0 || ids[n - 1] >= rows))
+    kept = tncpu_indices_distinct(ids, n);
+    if (kept && (ids[0] < 0 || ids[kept - 1] >= rows))
         return tn_failf(err, TN_E_ARG, "row %lld is asked for, of %lld rows",
-                        (long long)(ids[0] < 0 ? ids[0] : ids[n - 1]), (long long)rows);
-    for (int64_t k = 0; k < n; k++)
-        if (!kept || ids[k] != ids[kept - 1])
-            ids[kept++] = ids[k];
+                        (long long)(ids[0] < 0 ? ids[0] : ids[kept - 1]), (long long)rows);
     *out = ids;
     *count = kept;
     return TN_OK;
