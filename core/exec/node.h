@@ -33,7 +33,8 @@ static inline tni_tape_node *tni_tape_node_of(const tni_tape_call *call)
 }
 
 /* Records a call; outputs that depend on a recorded input or a leaf get entries, through operators without a
- * gradient, too: backward from them gives zeros. Nothing happens if there is none. */
+ * gradient, too: backward from them gives zeros. Nothing is recorded if there is none. [takes] `sig`, on
+ * success only. */
 tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
                           tni_array *const *out, tni_array *saved);
 tn_status tni_tape_record_cached(tni_compiled *compiled, tni_frame *frame, tni_array *const *in,

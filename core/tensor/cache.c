@@ -126,10 +126,8 @@ static inline void count(tni_cache *c, atomic_int_fast64_t *counter, int64_t by)
                               memory_order_relaxed);
 }
 
-uint64_t tni_cache_version(void)
+static inline uint64_t version_new(tni_cache *c)
 {
-    tni_cache *c = cache_mine();
-
     if (TN_UNLIKELY(c == &shared))
         return (uint64_t)(CACHES_MAX + 1) << 54 | (atomic_fetch_add(&shared_versions, VERSION_STRIDE));
     return c->versions += VERSION_STRIDE;
@@ -161,7 +159,7 @@ static tni_array *refill(tni_cache *c, bool view)
 tni_array *tni_cache_take(tni_space *space, bool view)
 {
     tni_cache *c = cache_mine();
-    tni_array *a = c == &shared ? NULL : c->blocks[view];
+    tni_array *a = c->blocks[view]; /* `shared` has none */
 
     if (TN_LIKELY(a != NULL)) {
         c->blocks[view] = next_of(a);
@@ -172,8 +170,10 @@ tni_array *tni_cache_take(tni_space *space, bool view)
             return NULL;
     }
     count(c, &c->arrays[space->slot], 1);
-    if (!view)
+    if (!view) {
         count(c, &c->storages[space->slot], 1);
+        ((tni_array_block *)(void *)a)->storage.var.version = version_new(c);
+    }
     return a;
 }
 
@@ -202,13 +202,13 @@ static void give_back(tni_cache *home, tni_array *a, bool view)
                                                   memory_order_relaxed));
 }
 
-void tni_cache_give(tni_space *space, tni_array *a, bool view)
+void tni_cache_give(tni_space *space, tni_array *a, bool view, bool counted)
 {
     tni_cache *c = cache_mine(), *home = a->home;
 
-    if (view)
+    if (counted)
         count(c, &c->arrays[space->slot], -1);
-    else
+    if (!view)
         count(c, &c->storages[space->slot], -1);
     if (TN_LIKELY(home == c && c->kept[view] < KEPT_MAX && !keeps_nothing)) {
         link_to(a, c->blocks[view]);
