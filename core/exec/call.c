@@ -131,11 +131,6 @@ static tn_status operands_run(const tni_signature *sig, const tni_attrs *attrs, 
     return st;
 }
 
-static void short_count(tni_context *c)
-{
-    atomic_fetch_add_explicit(&c->exec->fast_path, 1, memory_order_relaxed);
-}
-
 /* A failure sticks to the outputs, as everywhere. */
 bool tni_call_short(tni_context *c, const tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
                     tni_array *const *out, uint64_t draw)
@@ -160,7 +155,7 @@ bool tni_call_short(tni_context *c, const tni_signature *sig, const tni_attrs *a
     }
     st = operands_run(sig, attrs, in, out, &rng);
     tni_engine_leave(c->engine, v.reads, v.read_count, v.writes, v.write_count, st, sig->def->op->name);
-    short_count(c);
+    tni_space_count_call(c->space);
     return true;
 }
 
@@ -195,7 +190,7 @@ bool tni_call_quick(tni_context *c, const tni_signature *sig, const tni_attrs *a
     if (TN_UNLIKELY(st))
         outputs_spoil(c, sig, out, st);
     tni_engine_leave(c->engine, reads, count, NULL, 0, TN_OK, NULL);
-    short_count(c);
+    tni_space_count_call(c->space);
     return true;
 }
 

@@ -25,7 +25,7 @@ struct tni_exec {
     uint64_t inline_ns;
     uint32_t threads;
     uint16_t node_flags; /* of run.deterministic */
-    atomic_uint_fast64_t hits, misses, fast_path, programs, frames, tape_order, cuts, unsettled;
+    atomic_uint_fast64_t hits, misses, programs, frames, tape_order, cuts, unsettled;
     atomic_uint_fast64_t kept_bytes; /* of frames that pools keep */
     atomic_uint_fast64_t graphs, graph_launches, graph_updates;
     void *backward;                                     /* room autograd's cache of programs */

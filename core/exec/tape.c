@@ -16,25 +16,31 @@ struct tni_tape_later {
     atomic_bool settled;
 };
 
+static inline void drop(tni_array **a)
+{
+    if (*a)
+        tni_array_release(*a);
+    *a = NULL;
+}
+
 static void node_drop_arrays(tni_tape_node *n)
 {
-    for (uint32_t i = 0; i < n->call.in_count; i++) {
-        tni_array_release(n->call.in[i]);
-        n->call.in[i] = NULL;
-    }
-    for (uint32_t i = 0; i < n->call.out_count; i++) {
-        tni_array_release(n->call.out[i]);
-        n->call.out[i] = NULL;
-    }
-    tni_array_release(n->call.saved);
-    n->call.saved = NULL;
+    for (uint32_t i = 0; i < n->call.in_count; i++)
+        drop(&n->call.in[i]);
+    for (uint32_t i = 0; i < n->call.out_count; i++)
+        drop(&n->call.out[i]);
+    drop(&n->call.saved);
 }
 
 /* The node stays as a mark that a backward pass went through. */
 void tni_tape_consume(tni_tape_node *n)
 {
+    if (n->dropped)
+        return;
+    n->dropped = true;
     node_drop_arrays(n);
-    tni_frame_release(n->call.frame);
+    if (n->call.frame)
+        tni_frame_release(n->call.frame);
     n->call.frame = NULL;
     if (n->call.function)
         tni_function_record_drop(n->call.function);
@@ -55,7 +61,7 @@ static void node_free(tni_tape_node *n)
     tni_tape_consume(n);
     later_free(n);
     for (uint32_t i = 0; i < n->call.in_count; i++) {
-        tni_array_release(n->call.leaves[i]);
+        drop(&n->call.leaves[i]);
         tni_tape_entry_release(n->in_entries[i]);
     }
     if (!n->signature || n->call.attrs != n->signature->attrs)
@@ -71,8 +77,8 @@ static void node_free(tni_tape_node *n)
  * so that the stack does not grow with the length of the tape. */
 void tni_tape_node_release(tni_tape_node *n)
 {
-    static _Thread_local tni_tape_node *list;
-    static _Thread_local bool freeing;
+    static TN_THREAD_LOCAL_FAST tni_tape_node *list;
+    static TN_THREAD_LOCAL_FAST bool freeing;
 
     if (!n || !tni_ref_release(&n->refs))
         return;
@@ -95,7 +101,7 @@ void tni_tape_unrolled_free(tni_tape_entry **unrolled, uint32_t count)
     tni_free(unrolled);
 }
 
-tni_tape_entry *tni_tape_resolve(tni_tape_entry *e)
+tni_tape_entry *tni_tape_resolve_on(tni_tape_entry *e)
 {
     while (e && (e->node->later ? tni_tape_settled(e->node) : e->node->unrolled != NULL))
         e = e->node->unrolled[e->index];

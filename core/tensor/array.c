@@ -26,6 +26,7 @@ tn_status tni_space_create(tni_engine *engine, tni_device_set *devices, tni_spac
     s->engine = engine;
     s->devices = devices;
     s->slot = tni_cache_slot_take();
+    s->calls = tni_cache_calls(s->slot);
     *out = s;
     return TN_OK;
 }
@@ -39,6 +40,11 @@ void tni_space_live(const tni_space *s, uint64_t *arrays, uint64_t *storages)
         *arrays = a;
     if (storages)
         *storages = b;
+}
+
+uint64_t tni_space_calls(const tni_space *s)
+{
+    return tni_cache_calls(s->slot) - s->calls;
 }
 
 void tni_space_destroy(tni_space *s)

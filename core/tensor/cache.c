@@ -18,8 +18,9 @@ typedef struct tni_cache {
     _Alignas(64) tni_array *blocks[2]; /* [0] whole blocks, [1] views; owner only; linked by `storage` */
     uint32_t kept[2];
     uint64_t versions;
-    atomic_int_fast64_t arrays[SLOTS_MAX], storages[SLOTS_MAX]; /* written by the owner only */
-    _Alignas(64) _Atomic(tni_array *) returned[2];              /* by other threads */
+    atomic_int_fast64_t arrays[SLOTS_MAX], storages[SLOTS_MAX],
+        calls[SLOTS_MAX];                          /* written by the owner only */
+    _Alignas(64) _Atomic(tni_array *) returned[2]; /* by other threads */
     atomic_uint returned_count[2];
     atomic_bool used;
 } tni_cache;
@@ -182,6 +183,22 @@ void tni_cache_count_array(tni_space *space, int64_t by)
     tni_cache *c = cache_mine();
 
     count(c, &c->arrays[space->slot], by);
+}
+
+void tni_space_count_call(tni_space *space)
+{
+    tni_cache *c = cache_mine();
+
+    count(c, &c->calls[space->slot], 1);
+}
+
+uint64_t tni_cache_calls(uint32_t slot)
+{
+    int64_t calls = atomic_load(&shared.calls[slot]);
+
+    for (uint32_t i = 0; i < CACHES_MAX; i++)
+        calls += atomic_load_explicit(&caches[i].calls[slot], memory_order_relaxed);
+    return (uint64_t)calls;
 }
 
 /* Of another thread: onto its stack, unless that thread has ended or does not come to empty it. */

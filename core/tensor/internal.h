@@ -29,6 +29,7 @@ void tni_cache_count_array(tni_space *space, int64_t by); /* an array died befor
 uint32_t tni_cache_slot_take(void);
 void tni_cache_slot_give(uint32_t slot);
 void tni_cache_live(uint32_t slot, uint64_t *arrays, uint64_t *storages);
+uint64_t tni_cache_calls(uint32_t slot); /* of all spaces that ever had the slot */
 void tni_cache_trim(void); /* frees what the calling thread and ended threads keep */
 
 /* ---- array.c ----------------------------------------------------------------------------------------- */

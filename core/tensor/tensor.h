@@ -34,7 +34,8 @@ typedef struct tni_space { /* what arrays of one context share */
     tni_engine *engine;
     tni_device_set *devices;
     tni_keep *keep;     /* memory of what comes and goes with calls: tape nodes, lists */
-    uint32_t slot;      /* of the per-thread counters of live arrays */
+    uint32_t slot;      /* of the per-thread counters of live arrays, and of calls */
+    uint64_t calls;     /* that were counted there before */
     atomic_bool closed; /* destroyed while arrays were live: those no longer own pool memory */
     void (*grad_release)(void *grad_entry); /* room autograd: an array with a tape entry dies; NULL: none */
     const tni_array_kernels *kernels;       /* room compile's */
@@ -46,6 +47,9 @@ tn_status tni_space_create(tni_engine *engine, tni_device_set *devices, tni_spac
 void tni_space_destroy(tni_space *s);
 /* Arrays and storages that exist; exact while no other thread creates or releases. Either may be NULL. */
 void tni_space_live(const tni_space *s, uint64_t *arrays, uint64_t *storages);
+/* Calls that ran on their caller: counted by room exec, per thread, so that threads share no line. */
+void tni_space_count_call(tni_space *s);
+uint64_t tni_space_calls(const tni_space *s);
 
 #ifdef TN_TEST_SWITCHES
 /* Of the test build: blocks of arrays that are gone, and what a space keeps, are freed at once, so that a
