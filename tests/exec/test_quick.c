@@ -1,6 +1,6 @@
 /*
- * Calls that their site knows: they run on the caller, count as such, and differ from a first call in nothing.
- * A failure sticks to the new outputs, and goes on from there.
+ * Calls that their site knows: they run on the caller, count as such, and differ from a first call in
+ * nothing. A failure sticks to the new outputs, and goes on from there.
  */
 #include "context.h"
 #include "support/static_plugin.h"
