@@ -5,8 +5,8 @@
  * up, and on a sound network a link that stays up delivers each message once.
  *
  * Threads. All functions of one transport are called by one thread at a time, `wake` by any. Nothing blocks
- * but `poll`, `close` and, where a host has to be looked up by its name, `listen` and `connect`. A transport may have threads of its own, made by the host's service "threads".
- *
+ * but `poll`, `close` and, where a host has to be looked up by its name, `listen` and `connect`. A transport
+ * may have threads of its own, made by the host's service "threads".
  * Links. `connect` makes one to a peer; a peer's connect makes one here, which appears with TN_EVENT_UP. Both
  * ends send on it. A link lives until its TN_EVENT_DOWN was handed out, which follows a failure, the peer's
  * end or `disconnect`, exactly once, as its last event. The host makes a new link then, if it still needs
@@ -39,7 +39,7 @@ typedef struct tn_transport_config {
     uint32_t struct_size, flags; /* TN_OPEN_… */
     /** What all processes of the job know and nobody else; NULL: nothing. A transport that can, encrypts by
      * it and lets in only peers that know it. */
-    const uint8_t *secret; /* TN_TRANSPORT_SECRET_BYTES */
+    const uint8_t *secret;  /* TN_TRANSPORT_SECRET_BYTES */
     uint64_t receive_bytes; /* at least message_max */
     uint64_t message_max;   /* bytes of a payload; a peer that sends longer ones is hung up on */
     uint32_t links_max;
@@ -104,9 +104,9 @@ typedef struct tn_transport_event {
     uint32_t reserved;               /* 0 */
     uint8_t header[TN_HEADER_BYTES]; /* RECV */
     const void *data;                /* RECV: the payload, until `release`; aligned to 16 bytes */
-    uint64_t bytes;
-    void *held;    /* RECV: for `release` */
-    uint64_t slot; /* RECV behind a put: the landing's; else UINT64_MAX */
+    uint64_t bytes;   /* of the payload, also of a put, whose `data` is NULL */
+    void *held;       /* RECV: for `release` */
+    uint64_t slot;    /* RECV behind a put: the landing's; else UINT64_MAX */
     const char *text; /* DOWN: for people; until the next poll. NULL: nothing to say */
 } tn_transport_event;
 
