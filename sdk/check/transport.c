@@ -270,8 +270,9 @@ chk_letter chk_letter_random(chk_end *end, uint64_t bytes)
     return l;
 }
 
-/* Cuts the payload into pieces, of which some are empty; `regions` holds room for theirs, or is NULL. */
-static void pieces_fill(chk_post *p, const uint8_t *data, tn_piece *pieces)
+/* Cuts the payload into pieces, of which some are empty; `regions` holds room for theirs, or is NULL.
+ * False: no memory for a region. */
+static bool pieces_fill(chk_post *p, const uint8_t *data, tn_piece *pieces)
 {
     chk_net *net = p->end->site->net;
     uint64_t at = 0;
@@ -286,12 +287,15 @@ static void pieces_fill(chk_post *p, const uint8_t *data, tn_piece *pieces)
             const tn_status st = net->ops->region_add(p->end->site->t, (void *)(uintptr_t)pieces[i].data,
                                                       bytes, &p->regions[i], &err);
 
+            if (st == TN_E_NOMEM && net->forgives)
+                return false;
             chk_fail_if(net->env, st, "T-region", "region_add fails with %s: %s", tn_status_name(st),
                         err.message);
             pieces[i].region = p->regions[i];
         }
         at += bytes;
     }
+    return true;
 }
 
 /* Calls send with structs that are the host's for the call alone. */
@@ -341,7 +345,10 @@ tn_status chk_end_send(chk_end *end, const chk_letter *l)
     chk_fail_if(net->env, (!l->plain && !p->data) || (regions && !p->regions), "kit", "out of memory");
     for (uint64_t i = 0; p->data && i < l->bytes; i++)
         p->data[i] = chk_letter_byte(p->seed, i);
-    pieces_fill(p, l->plain ? net->plain : p->data, pieces);
+    if (!pieces_fill(p, l->plain ? net->plain : p->data, pieces)) {
+        post_free(net, p);
+        return TN_E_NOMEM;
+    }
     head.seed = p->seed;
     head.order = order;
     head.sequence = end->sent[order];

@@ -7,6 +7,7 @@
  * Threads. All functions of one transport are called by one thread at a time, `wake` by any. Nothing blocks
  * but `poll`, `close` and, where a host has to be looked up by its name, `listen` and `connect`. A transport
  * may have threads of its own, made by the host's service "threads".
+ *
  * Links. `connect` makes one to a peer; a peer's connect makes one here, which appears with TN_EVENT_UP. Both
  * ends send on it. A link lives until its TN_EVENT_DOWN was handed out, which follows a failure, the peer's
  * end or `disconnect`, exactly once, as its last event. The host makes a new link then, if it still needs
