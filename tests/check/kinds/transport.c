@@ -88,7 +88,8 @@ static bool now_and_then(uint32_t every)
 /* ---- sending ------------------------------------------------------------------------------------------ */
 
 #define EARLY_MAX 128u
-static struct early {
+static struct early { /* what SENT is told of by the next poll */
+    tn_transport *t;
     tn_link *link;
     uint64_t cookie;
 } early[EARLY_MAX];
@@ -128,7 +129,7 @@ static tn_status prefixed_send(tn_link *l, const tn_send *message, const prefix 
         with.cookie = EARLY_COOKIE;
     st = tcp_send(l, &with, err);
     if (!st && with.cookie == EARLY_COOKIE)
-        early[early_count++] = (struct early){l, message->cookie};
+        early[early_count++] = (struct early){l->t, l, message->cookie};
     return st;
 }
 
@@ -265,6 +266,10 @@ static uint32_t events_spoil(tn_transport_event *list, uint32_t count)
             (PLANTED == DOWN_LOST && e.kind == TN_EVENT_DOWN && e.status == TN_E_PEER) ||
             (PLANTED == BYE_LOST && e.kind == TN_EVENT_DOWN && e.status == TN_OK))
             continue;
+        if (PLANTED == SENT_BEHIND && sent && e.status == TN_E_CANCELLED && early_count < EARLY_MAX) {
+            early[early_count++] = (struct early){e.link->t, e.link, e.cookie};
+            continue;
+        }
         if (PLANTED == JOINED && came && used && list[used - 1].kind == TN_EVENT_RECV && now_and_then(20)) {
             list[used - 1].bytes += e.bytes;
             continue;
@@ -272,11 +277,6 @@ static uint32_t events_spoil(tn_transport_event *list, uint32_t count)
         list[used++] = e;
         if (PLANTED == SWAPPED && used > 1 && came && list[used - 2].kind == TN_EVENT_RECV &&
             now_and_then(20)) {
-            list[used - 1] = list[used - 2];
-            list[used - 2] = e;
-        }
-        if (PLANTED == SENT_BEHIND && used > 1 && e.kind == TN_EVENT_DOWN &&
-            list[used - 2].kind == TN_EVENT_SENT) {
             list[used - 1] = list[used - 2];
             list[used - 2] = e;
         }
@@ -298,7 +298,7 @@ static uint32_t early_take(tn_transport *t, tn_transport_event *list, uint32_t r
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < early_count && count < room; i++)
-        if (early[i].link && early[i].link->t == t) {
+        if (early[i].t == t) {
             list[count++] = (tn_transport_event){.struct_size = (uint32_t)sizeof *list,
                                                  .kind = TN_EVENT_SENT,
                                                  .link = early[i].link,
