@@ -1,10 +1,10 @@
 /*
  * What peers connect to: two ROUTERs, and the handler of ZAP that lets in those with the job's key.
  *
- * libzmq tells the owner of a ROUTER nothing of peers that come and go, but its monitor does, by the number of
- * the connection's descriptor, and each message names that number, too. So a table by descriptor says which
- * connections live and whose they are. A number is given to a new connection only after the monitor told of
- * the old one's end, since libzmq tells before it closes.
+ * A ROUTER says nothing of peers that come and go. Its monitor does, by the number of the connection's
+ * descriptor, and each message names that number, too. So a table by descriptor says which connections live
+ * and whose they are. A number is given to a new connection only after the monitor told of the old one's end,
+ * since libzmq tells before it closes.
  */
 #include "kv_zmq.h"
 
@@ -18,7 +18,7 @@
 
 #define ZAP_PARTS 8 /* of a request: version, id, domain, address, identity, mechanism, key */
 
-/* ---- connections ------------------------------------------------------------------------------------------ */
+/* ---- connections ------------------------------------------------------------------------------------ */
 
 static uint16_t port_of(const struct sockaddr_storage *a)
 {
@@ -156,7 +156,7 @@ void tnzmq_door_tick(tn_transport *t, uint64_t now_ns)
     }
 }
 
-/* ---- greetings -------------------------------------------------------------------------------------------- */
+/* ---- greetings -------------------------------------------------------------------------------------- */
 
 bool tnzmq_door_hello(tn_transport *t, uint32_t channel, const uint8_t *id, int fd)
 {
@@ -192,7 +192,7 @@ bool tnzmq_door_hello(tn_transport *t, uint32_t channel, const uint8_t *id, int 
     return true;
 }
 
-/* ---- who is let in ---------------------------------------------------------------------------------------- */
+/* ---- who is let in ---------------------------------------------------------------------------------- */
 
 static bool key_equal(const uint8_t *a, const uint8_t *b)
 {
@@ -243,7 +243,7 @@ static void serve_zap(tn_transport *t, tnzmq_source *s)
         ;
 }
 
-/* ---- listening ---------------------------------------------------------------------------------------------- */
+/* ---- listening -------------------------------------------------------------------------------------- */
 
 static tn_status zap_open(tn_transport *t, tn_err *err)
 {

@@ -23,7 +23,7 @@
 #define TNZMQ_CONNECTIONS_MORE 64 /* than links may have, for those that have not said anything yet */
 #define TNZMQ_BYE_NS 1000000000u  /* for what waits on a link that `disconnect` ends */
 
-/* ---- lists ------------------------------------------------------------------------------------------- */
+/* ---- lists ------------------------------------------------------------------------------------------ */
 
 typedef struct tnzmq_node {
     struct tnzmq_node *next, *last; /* NULL: in no list */
@@ -51,7 +51,7 @@ static inline void tnzmq_list_remove(tnzmq_node *n)
     n->next = n->last = NULL;
 }
 
-/* ---- what the transport consists of -------------------------------------------------------------------- */
+/* ---- what the transport consists of ----------------------------------------------------------------- */
 
 /* A socket whose readiness `poll` waits for. */
 typedef struct tnzmq_source {
@@ -183,13 +183,13 @@ struct tn_transport {
     _Atomic(tnzmq_record *) done;
 };
 
-/* ---- address.c: names and numbers of places ------------------------------------------------------------ */
+/* ---- address.c: names and numbers of places --------------------------------------------------------- */
 
 /* `text` of `bytes`: "HOST:PORT". Of `listen`, HOST may be the name of an interface. TN_E_ARG */
 tn_status tnzmq_place_find(const char *text, size_t bytes, bool listen, tnzmq_place *out, tn_err *err);
 void tnzmq_place_print(const tnzmq_place *p, char out[80]); /* "127.0.0.1:80" */
 
-/* ---- door.c: what peers connect to ----------------------------------------------------------------------- */
+/* ---- door.c: what peers connect to ------------------------------------------------------------------ */
 
 tn_status tnzmq_listen(tn_transport *t, const char *where, void *address, uint32_t *bytes, tn_err *err);
 /* Ends the connection `fd` of a door, if it still is one. */
@@ -202,7 +202,7 @@ void tnzmq_serve_monitor(tn_transport *t, tnzmq_source *s);
 void tnzmq_door_tick(tn_transport *t, uint64_t now_ns);
 void tnzmq_doors_close(tn_transport *t, int linger_ms);
 
-/* ---- link.c ------------------------------------------------------------------------------------------------ */
+/* ---- link.c ----------------------------------------------------------------------------------------- */
 
 tn_status tnzmq_connect(tn_transport *t, const void *address, uint32_t bytes, tn_link **out, tn_err *err);
 tn_status tnzmq_send(tn_link *link, const tn_send *message, tn_err *err);
@@ -219,7 +219,7 @@ void tnzmq_link_destroy(tn_link *link);
 void tnzmq_link_tick(tn_transport *t, uint64_t now_ns);
 void tnzmq_links_reap(tn_transport *t); /* records that libzmq has given back */
 
-/* ---- frame.c: the plugin's own messages -------------------------------------------------------------------- */
+/* ---- frame.c: the plugin's own messages ------------------------------------------------------------- */
 
 enum { TNZMQ_HELLO = 1, TNZMQ_WELCOME, TNZMQ_BYE };
 #define TNZMQ_FRAME_BYTES 16
@@ -232,7 +232,7 @@ typedef struct tnzmq_frame {
 bool tnzmq_frame_read(const void *bytes, size_t count, tnzmq_frame *out); /* false: it is none */
 bool tnzmq_frame_send(tn_link *link, uint32_t channel, const tnzmq_frame *frame);
 
-/* ---- receive.c ------------------------------------------------------------------------------------------- */
+/* ---- receive.c -------------------------------------------------------------------------------------- */
 
 /* Whether a message of `channel` may be read now. */
 bool tnzmq_may_receive(const tn_transport *t, uint32_t channel);
@@ -242,7 +242,7 @@ void tnzmq_serve_door(tn_transport *t, tnzmq_source *s);
 void tnzmq_serve_dealer(tn_transport *t, tnzmq_source *s);
 void tnzmq_release(tn_transport *t, void *held);
 
-/* ---- poll.c ------------------------------------------------------------------------------------------------ */
+/* ---- poll.c ----------------------------------------------------------------------------------------- */
 
 uint64_t tnzmq_now_ns(void);
 void tnzmq_ring(tn_transport *t); /* any thread */
@@ -256,7 +256,7 @@ tn_status tnzmq_source_open(tn_transport *t, tnzmq_source *s, void *socket, tn_e
 void tnzmq_source_ready(tn_transport *t, tnzmq_source *s);
 void tnzmq_source_close(tn_transport *t, tnzmq_source *s, int linger_ms);
 
-/* ---- socket.c -------------------------------------------------------------------------------------------- */
+/* ---- socket.c --------------------------------------------------------------------------------------- */
 
 tn_status tnzmq_fail(tn_err *err, tn_status code, const char *what); /* with libzmq's errno in words */
 /* A socket with the options that all have; NULL: `err` says why. */

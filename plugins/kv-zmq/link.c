@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* ---- by id -------------------------------------------------------------------------------------------- */
+/* ---- by id ------------------------------------------------------------------------------------------ */
 
 static tn_link **bucket_of(const tn_transport *t, const uint8_t *id)
 {
@@ -78,7 +78,7 @@ static uint64_t handshake_ns(const tn_transport *t)
     return 2 * (uint64_t)t->plugin->handshake_ms * 1000000u; /* of two connections */
 }
 
-/* ---- dialling -------------------------------------------------------------------------------------------- */
+/* ---- dialling --------------------------------------------------------------------------------------- */
 
 static void monitor_end(tn_link *link, uint32_t channel)
 {
@@ -208,7 +208,7 @@ bool tnzmq_frame_take(tn_link *link, uint32_t channel, const tnzmq_frame *frame)
     return true;
 }
 
-/* ---- ups and downs ---------------------------------------------------------------------------------------- */
+/* ---- ups and downs ---------------------------------------------------------------------------------- */
 
 /* Whether records of copies matter at once. */
 static void link_count(tn_link *link)
@@ -339,7 +339,7 @@ void tnzmq_link_tick(tn_transport *t, uint64_t now_ns)
     }
 }
 
-/* ---- sending ---------------------------------------------------------------------------------------------- */
+/* ---- sending ---------------------------------------------------------------------------------------- */
 
 /* Called by libzmq, also on its threads. */
 static void record_done(void *data, void *hint)

@@ -11,7 +11,7 @@
 #define PIECES_MAX 64
 #define LINKS_MAX 65536
 
-/* ---- a transport ------------------------------------------------------------------------------------------ */
+/* ---- a transport ------------------------------------------------------------------------------------ */
 
 /* The secret is a CURVE key; all processes of a job have the same, as servers and as clients. */
 static tn_status keys_make(tn_transport *t, tn_err *err)
@@ -157,7 +157,7 @@ static const char *transport_statistics(tn_transport *t)
     return t->statistics;
 }
 
-/* ---- the plugin ------------------------------------------------------------------------------------------- */
+/* ---- the plugin ------------------------------------------------------------------------------------- */
 
 static tn_status plugin_init(const tn_host *host, void **plugin, tn_err *err)
 {
@@ -203,7 +203,7 @@ static const tn_transport_ops zmq = {
 
 #define MILLISECONDS(key_, default_, help_)                                                                  \
     {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_option_row, max), .key = (key_), .type = "int",           \
+        .struct_size = (uint32_t)TN_END(tn_option_row, max), .key = (key_), .type = "int",                   \
         .default_text = (default_), .help = (help_), .since = "0.1", .min = 1, .max = 36e5                   \
     }
 

@@ -1,8 +1,8 @@
 /*
  * The loop: what libzmq's threads gave back, sockets that are ready, deadlines, then events for the host.
  *
- * libzmq's descriptors tell of changes, not of states: a socket that we have used must be asked again before
- * we sleep. So each source that was used or told of is `ready`, and leaves that list when it has nothing more.
+ * libzmq's descriptors tell of changes, not of states: a socket that was used must be asked again before the
+ * loop sleeps. So each source that was used or told of is `ready`, until it has nothing more.
  */
 #include "kv_zmq.h"
 
@@ -24,7 +24,7 @@ uint64_t tnzmq_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- sources ----------------------------------------------------------------------------------------- */
+/* ---- sources ---------------------------------------------------------------------------------------- */
 
 void tnzmq_source_ready(tn_transport *t, tnzmq_source *s)
 {
@@ -76,7 +76,7 @@ static void sources_serve(tn_transport *t)
     }
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------------- */
+/* ---- waiting ---------------------------------------------------------------------------------------- */
 
 void tnzmq_ring(tn_transport *t)
 {
@@ -132,7 +132,7 @@ static tn_status wait(tn_transport *t, uint64_t end_ns, tn_err *err)
     return TN_OK;
 }
 
-/* ---- events ------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------------------- */
 
 void tnzmq_event_add(tn_transport *t, tnzmq_event *e, uint32_t kind, tn_link *link)
 {

@@ -126,7 +126,7 @@ static bool message_take(tn_link *link, uint32_t channel, incoming *in)
 
 static const char no_message[] = "the peer has sent something that is no message";
 
-/* ---- a link that was dialled ------------------------------------------------------------------------------ */
+/* ---- a link that was dialled ------------------------------------------------------------------------ */
 
 /* Whether there is something to read; it may end the link. */
 static bool dealer_ready(tn_link *link, uint32_t channel)
@@ -173,7 +173,7 @@ void tnzmq_serve_dealer(tn_transport *t, tnzmq_source *s)
     tnzmq_source_ready(t, s);
 }
 
-/* ---- a door -------------------------------------------------------------------------------------------- */
+/* ---- a door ----------------------------------------------------------------------------------------- */
 
 static void door_take(tn_transport *t, uint32_t channel, const uint8_t *id, int id_bytes, incoming *in)
 {

@@ -13,7 +13,7 @@ static const char *given;
 static const tn_plugin *plugin;
 static void *state;
 
-/* ---- the host ---------------------------------------------------------------------------------------- */
+/* ---- the host --------------------------------------------------------------------------------------- */
 
 static tn_status option_integer(const tn_host *host, const char *key, int64_t fallback, int64_t *out)
 {
@@ -64,7 +64,7 @@ bool wire_load(const char *text)
     return true;
 }
 
-/* ---- transports ------------------------------------------------------------------------------------------ */
+/* ---- transports ------------------------------------------------------------------------------------- */
 
 uint64_t wire_now_ns(void)
 {
@@ -139,7 +139,7 @@ wire_link *wire_of(wire_node *n, const tn_link *link)
     return &n->links[n->links_count++];
 }
 
-/* ---- messages -------------------------------------------------------------------------------------------- */
+/* ---- messages --------------------------------------------------------------------------------------- */
 
 static unsigned char byte_of(uint64_t number, uint64_t i)
 {

@@ -5,7 +5,8 @@
  * up, and on a sound network a link that stays up delivers each message once.
  *
  * Threads. All functions of one transport are called by one thread at a time, `wake` by any. Nothing blocks
- * but `poll` and `close`. A transport may have threads of its own, made by the host's service "threads".
+ * but `poll`, `close` and, where a host has to be looked up by its name, `listen` and `connect`. A transport
+ * may have threads of its own, made by the host's service "threads".
  *
  * Links. `connect` makes one to a peer; a peer's connect makes one here, which appears with TN_EVENT_UP. Both
  * ends send on it. A link lives until its TN_EVENT_DOWN was handed out, which follows a failure, the peer's
@@ -46,8 +47,8 @@ typedef struct tn_transport_config {
     uint32_t lanes; /* connections of one link, or threads, that a transport may use side by side */
 } tn_transport_config;
 
-/** May listen on, and connect to, other addresses than those of this machine without a secret. Without this
- * flag `listen` and `connect` answer TN_E_STATE there. */
+/** May listen on, and connect to, other addresses than loopback without a secret. Without this flag `listen`
+ * and `connect` answer TN_E_STATE there. */
 #define TN_OPEN_INSECURE 1u
 #define TN_OPEN_KNOWN TN_OPEN_INSECURE
 
@@ -72,7 +73,7 @@ typedef struct tn_piece {
     tn_region *region; /* NULL where TN_TRANSPORT_REGIONS does not ask for one */
 } tn_piece;
 
-/** A message, or a put. */
+/** A message, or a put. It, its header and its list of pieces live for the call. */
 typedef struct tn_send {
     uint32_t struct_size, flags; /* TN_SEND_… */
     const void *header;          /* TN_HEADER_BYTES; copied */
@@ -103,7 +104,7 @@ typedef struct tn_transport_event {
                                         TN_E_PEER: it is lost or refused, TN_E_CANCELLED: `disconnect` */
     uint32_t reserved;               /* 0 */
     uint8_t header[TN_HEADER_BYTES]; /* RECV */
-    const void *data;                /* RECV: the payload, until `release`; aligned to 16 bytes */
+    const void *data;                /* RECV: the payload, until `release`; aligned to 8 bytes */
     uint64_t bytes;
     void *held;    /* RECV: for `release` */
     uint64_t slot; /* RECV behind a put: the landing's; else UINT64_MAX */
@@ -128,7 +129,7 @@ typedef struct tn_transport_ops {
      * @param address room for TN_TRANSPORT_ADDRESS_MAX bytes: with which others connect; `*address_bytes` of
      *                them are used then
      * @return TN_E_IO: the system refuses it, such as a port that is taken · TN_E_ARG: no such place ·
-     *         TN_E_STATE: not of this machine and no secret
+     *         TN_E_STATE: not loopback and no secret, or it listens already
      */
     tn_status (*listen)(tn_transport *t, const char *where, void *address, uint32_t *address_bytes,
                         tn_err *err);
@@ -136,6 +137,7 @@ typedef struct tn_transport_ops {
      * TN_EVENT_UP or TN_EVENT_DOWN follows; `send` may be used before.
      *
      * @param address what the peer's `listen` gave, or the text "HOST:PORT" of one that listens there
+     * @return TN_E_ARG: no such place · TN_E_STATE: not loopback and no secret, or links_max are there
      */
     tn_status (*connect)(tn_transport *t, const void *address, uint32_t address_bytes, tn_link **out,
                          tn_err *err);
