@@ -394,8 +394,8 @@ static void event_received(chk_end *e, const tn_transport_event *x)
                 "a message comes whose header nobody sent");
     chk_fail_if(env, x->bytes != h.bytes, "T-bytes", "a message of %llu bytes comes with %llu",
                 (unsigned long long)h.bytes, (unsigned long long)x->bytes);
-    chk_fail_if(env, x->bytes && (!x->data || (uintptr_t)x->data % 16), "T-align",
-                "a payload is not aligned to 16 bytes");
+    chk_fail_if(env, x->bytes && (!x->data || (uintptr_t)x->data % 8), "T-align",
+                "a payload is not aligned to 8 bytes");
     chk_fail_if(env, e->from && e->from != h.end + 1, "T-link",
                 "a message comes by another link than that on which it was sent");
     e->from = h.end + 1;

@@ -104,7 +104,7 @@ typedef struct tn_transport_event {
                                         TN_E_PEER: it is lost or refused, TN_E_CANCELLED: `disconnect` */
     uint32_t reserved;               /* 0 */
     uint8_t header[TN_HEADER_BYTES]; /* RECV */
-    const void *data;                /* RECV: the payload, until `release`; aligned to 16 bytes */
+    const void *data;                /* RECV: the payload, until `release`; aligned to 8 bytes */
     uint64_t bytes;   /* of the payload, also of a put, whose `data` is NULL */
     void *held;       /* RECV: for `release` */
     uint64_t slot;    /* RECV behind a put: the landing's; else UINT64_MAX */
