@@ -215,6 +215,8 @@ void tni_kv_node_receive(tni_kv_node *n, const uint8_t *header, const void *payl
     }
     if ((p = tni_kv_node_peer(n, h.from)) != NULL)
         p->heard_ns = now;
+    if (n->host.heard)
+        n->host.heard(n->host.arg, &h, payload);
     if (h.type != TNI_KV_BATCH) {
         n->refused += !entry_handle(n, &h, payload);
     } else {
@@ -309,11 +311,9 @@ bool tni_kv_node_refusal(tni_kv_node *n, const tni_kv_header *h, const uint8_t *
     return true;
 }
 
-tn_status tni_kv_node_failure(const tni_kv_node *n)
+tn_status tni_kv_view_failure(const tni_kv_view *v)
 {
-    const tni_kv_view *v = &n->view;
     char name[24];
-
     const tni_kv_member *m = tni_kv_view_member(v, v->failed);
 
     return tni_error(TN_E_PEER, "%s %s for %u.%u s in view %u", tni_kv_node_name(v->failed, name),

@@ -350,7 +350,7 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
 
     if (TNI_KV_BUG(OVERWRITE) && p->here == 0)
         memcpy(p->value, payload, p->bytes);
-    if (rank == p->folded || (TNI_KV_BUG(COUNT_MESSAGES) && slot->here)) {
+    if (rank == p->folded || s->node.settings->any_order || (TNI_KV_BUG(COUNT_MESSAGES) && slot->here)) {
         st = fold(s, p, h, payload);
     } else {
         if (s->landing_bytes + h->bytes <= s->node.settings->landing_bytes)

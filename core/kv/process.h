@@ -31,10 +31,12 @@ tn_status tni_kv_process_leave(tni_kv_process *p);
 uint32_t tni_kv_process_rank(const tni_kv_process *p);
 uint32_t tni_kv_process_workers(const tni_kv_process *p); /* of the job */
 uint32_t tni_kv_process_servers(const tni_kv_process *p);
-uint32_t tni_kv_process_dead(const tni_kv_process *p, uint32_t role); /* nodes of it that are silent or gone */
+uint32_t tni_kv_process_dead(const tni_kv_process *p,
+                             uint32_t role); /* nodes of it that are silent or gone */
 /* The step from which to go on after a server came back; counts epochs. */
 uint64_t tni_kv_process_cut(const tni_kv_process *p, uint32_t *epochs);
-tn_status tni_kv_process_status(const tni_kv_process *p); /* TN_E_…: out of the job, the thread's error says why */
+tn_status tni_kv_process_status(
+    const tni_kv_process *p); /* TN_E_…: out of the job, the thread's error says why */
 
 /* Called on the process's thread; `st` other than TN_OK: that thread's error says why. It may queue further
  * calls, never wait. */

@@ -72,11 +72,13 @@ typedef struct tni_kv_settings {
     uint64_t server_bytes; /* of values, sums and what parts take beside them; 0: no limit */
     uint32_t staleness;    /* async; UINT32_MAX: no bound */
     bool async, checked;   /* checked: a checksum of each payload, else of those sent again */
+    bool any_order;        /* gradients are added as they come, not in order of ranks */
     tni_kv_uneven uneven;
     tni_kv_loss worker_loss, server_loss; /* servers: fail or wait */
     uint64_t worker_wait_ns, server_wait_ns;
     uint32_t batch_bytes; /* longer messages go alone; 0: TNI_KV_SMALL_MAX, the most */
     uint32_t workers_min; /* shrink: fewer fail the job */
+    uint64_t snapshot_steps; /* between two snapshots; 0: none are written */
 } tni_kv_settings;
 
 /* What a machine asks of its process. */
@@ -87,6 +89,8 @@ typedef struct tni_kv_host {
     void (*send)(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
                  uint64_t bytes, uint32_t priority);
     const tni_log *log; /* NULL: none */
+    /* A message that was let in: `payload` is its own. NULL: nobody asks. */
+    void (*heard)(void *arg, const tni_kv_header *h, const uint8_t *payload);
 } tni_kv_host;
 
 typedef enum tni_kv_member_state {
@@ -190,7 +194,7 @@ bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *
                          const tni_kv_start *start, uint64_t *token);
 /* True: this process is out, and the thread's error says why. */
 bool tni_kv_node_refusal(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload, uint64_t birth);
-tn_status tni_kv_node_failure(const tni_kv_node *n); /* TN_E_PEER: why the job failed */
+tn_status tni_kv_view_failure(const tni_kv_view *v); /* TN_E_PEER: why the job failed */
 #define TNI_KV_HELLO_NS 500000000u                   /* between two questions for a rank */
 static inline uint64_t tni_kv_beat_ns(const tni_kv_settings *s)
 {
@@ -278,6 +282,7 @@ uint64_t tni_kv_server_bytes(const tni_kv_server *s); /* of values, sums and lan
 const void *tni_kv_server_value(const tni_kv_server *s, uint64_t key, uint32_t *version);
 uint32_t tni_kv_server_applied(const tni_kv_server *s, uint64_t key, uint32_t rank);
 uint16_t tni_kv_server_id(const tni_kv_server *s);
+const tni_kv_view *tni_kv_server_view(const tni_kv_server *s);
 
 /* ---- worker ---- */
 
@@ -297,6 +302,10 @@ tn_status tni_kv_worker_status(const tni_kv_worker *w); /* TN_E_…: it is out, 
 bool tni_kv_worker_ready(const tni_kv_worker *w);       /* has a rank, and everybody has come */
 uint32_t tni_kv_worker_rank(const tni_kv_worker *w);
 const tni_kv_view *tni_kv_worker_view(const tni_kv_worker *w);
+uint64_t tni_kv_worker_heard(tni_kv_worker *w, uint16_t node); /* when, last; 0: never */
+/* Within `send`: cookie of the request whose `in` the payload is; 0: it lives for the call. */
+uint64_t tni_kv_worker_sending(const tni_kv_worker *w);
+void tni_kv_worker_stop(tni_kv_worker *w, tn_status st); /* it is out, with the thread's error */
 
 typedef enum tni_kv_kind {
     TNI_KV_DO_INIT,     /* in: value */
@@ -318,7 +327,7 @@ typedef struct tni_kv_request {
     const void *in;
     void *out;
     uint64_t bytes, step, cookie;
-    uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2 */
+    uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2, in whole words */
     bool any;                  /* pull: what there is, also after a broken step */
 } tni_kv_request;
 

@@ -84,7 +84,7 @@ static void view_changed(tni_kv_server *s)
     if (s->node.fenced)
         st = tni_error(TN_E_PEER, "another process has taken the place of this server");
     else if (v->flags & TNI_KV_JOB_FAILED)
-        st = tni_kv_node_failure(&s->node);
+        st = tni_kv_view_failure(&s->node.view);
     else if (v->epoch_view > s->loaded_epoch)
         st = load(s, v->cut);
     if (st) {
@@ -417,4 +417,9 @@ uint32_t tni_kv_server_applied(const tni_kv_server *s, uint64_t key, uint32_t ra
 uint16_t tni_kv_server_id(const tni_kv_server *s)
 {
     return s->node.incarnation ? s->node.id : TNI_KV_UNKNOWN;
+}
+
+const tni_kv_view *tni_kv_server_view(const tni_kv_server *s)
+{
+    return &s->node.view;
 }
