@@ -16,7 +16,7 @@
 #define FLUSH_NS 1000000000u
 #define GRACE_BEATS 5u /* that the scheduler's word may come late */
 
-typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_RESUME } call_kind;
+typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_FAIL, CALL_RESUME } call_kind;
 
 typedef struct call {
     tni_kv_hold hold;   /* first */
@@ -125,6 +125,9 @@ static void call_run(tni_kv_process *p, call *c, uint64_t now)
         break;
     case CALL_BREAK:
         st = tni_kv_worker_break(p->worker, (uint32_t)c->r.step, now);
+        break;
+    case CALL_FAIL:
+        st = tni_kv_worker_break(p->worker, tni_kv_worker_round(p->worker, c->r.key) + 1, now);
         break;
     case CALL_RESUME:
         tni_kv_worker_resume(p->worker);
@@ -648,6 +651,17 @@ tn_status tni_kv_process_break(tni_kv_process *p, uint32_t round)
         return st;
     c->r.step = round;
     return call_wait(p, c);
+}
+
+tn_status tni_kv_process_fail(tni_kv_process *p, uint32_t key)
+{
+    call *c;
+    tn_status st = call_make(CALL_FAIL, NULL, NULL, &c);
+
+    if (st)
+        return st;
+    c->r.key = key;
+    return call_queue(p, c);
 }
 
 tn_status tni_kv_process_resume(tni_kv_process *p)

@@ -21,8 +21,8 @@ tn_status tni_kv_settings_read(const tni_context *c, bool async, tni_kv_settings
 /* ---- a worker ---- */
 
 /* Opens the transport, finds the scheduler and waits until everybody has come.
- * TN_E_UNSUPPORTED: no plugin for the transport · TN_E_TIMEOUT: the scheduler, or the text's nodes, did not come
- * within kvstore.control_timeout · TN_E_PEER, TN_E_STATE: refused, and why */
+ * TN_E_UNSUPPORTED: no plugin for the transport · TN_E_TIMEOUT: the scheduler, or the text's nodes, did not
+ * come within kvstore.control_timeout · TN_E_PEER, TN_E_STATE: refused, and why */
 tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out);
 /* Leaves the job (BYE), waits for what is under way, at most kvstore.control_timeout, and frees it. NULL is
  * fine. The status is that of leaving; the process is gone in any case. */
@@ -48,6 +48,9 @@ tn_status tni_kv_process_request(tni_kv_process *p, const tni_kv_request *r, tni
 tn_status tni_kv_process_key(tni_kv_process *p, uint32_t key, uint8_t dtype, uint64_t elements,
                              uint64_t element_bytes); /* waits for the machine's answer */
 tn_status tni_kv_process_break(tni_kv_process *p, uint32_t round);
+/* The next round of `key` never comes from this worker: its step, by the key's rounds, is broken. Never
+ * waits. */
+tn_status tni_kv_process_fail(tni_kv_process *p, uint32_t key);
 tn_status tni_kv_process_resume(tni_kv_process *p);
 /* A request, and the wait for its end. */
 tn_status tni_kv_process_call(tni_kv_process *p, const tni_kv_request *r);

@@ -71,7 +71,8 @@ typedef struct tni_kv_settings {
     uint64_t bound, part_bytes, credit_bytes, landing_bytes;
     uint64_t server_bytes; /* of values, sums and what parts take beside them; 0: no limit */
     uint32_t staleness;    /* async; UINT32_MAX: no bound */
-    bool async, checked;   /* checked: a checksum of each payload, else of those sent again */
+    bool async;            /* a worker's; servers and the scheduler follow it */
+    bool checked;          /* a checksum of each payload, else of those sent again */
     bool any_order;        /* gradients are added as they come, not in order of ranks */
     tni_kv_uneven uneven;
     tni_kv_loss worker_loss, server_loss; /* servers: fail or wait */
@@ -115,6 +116,9 @@ typedef struct tni_kv_member {
 #define TNI_KV_ALL_ENDED 4u
 #define TNI_KV_JOB_DONE 8u    /* all workers have left */
 #define TNI_KV_RECOVERING 16u /* a server came back; its epoch begins when all servers said what they hold */
+
+#define TNI_KV_MODE_KNOWN 64u /* a worker has come: ASYNC, or not, is what they are */
+#define TNI_KV_ASYNC 128u
 
 #define TNI_KV_CLOSED 32u /* a server was lost after a worker had left: there are no values any more */
 
@@ -167,6 +171,7 @@ typedef struct tni_kv_node {
     uint16_t id;
     uint32_t incarnation;
     bool fenced;        /* another process has this one's rank */
+    bool async;         /* a worker's: of its settings; else of the view */
     tni_kv_peer *peers; /* scheduler, servers, workers */
     uint32_t peer_count, dirty_count;
     uint16_t *dirty;
@@ -327,7 +332,7 @@ typedef struct tni_kv_request {
     const void *in;
     void *out;
     uint64_t bytes, step, cookie;
-    uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2, in whole words */
+    uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2 */
     bool any;                  /* pull: what there is, also after a broken step */
 } tni_kv_request;
 

@@ -157,7 +157,6 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     if (has_payload(op) && !ask) {
         payload = (const char *)op->r.in + (part.offset >> code);
         bytes = (part.bytes + round_up) >> code;
-        bytes = code ? (bytes + 3) & ~(uint64_t)3 : bytes; /* codes fill whole words */
         w->sending = op->r.cookie;
     }
     p->tries++;

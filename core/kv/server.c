@@ -108,7 +108,7 @@ static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t
         return TN_OK;
     }
     s->loaded_epoch = s->node.view.epoch_view;
-    st = s->node.settings->async && s->start.steps[0] ? load(s, s->start.steps[0]) : TN_OK;
+    st = s->node.async && s->start.steps[0] ? load(s, s->start.steps[0]) : TN_OK;
     if (st)
         tni_kv_server_stop(s, st);
     beat_send(s);
@@ -411,7 +411,7 @@ uint32_t tni_kv_server_applied(const tni_kv_server *s, uint64_t key, uint32_t ra
 {
     const tni_kv_store_part *p = tni_kv_part_find(s, key);
 
-    return !p ? 0 : s->node.settings->async ? p->slots[rank].applied : p->version;
+    return !p ? 0 : s->node.async ? p->slots[rank].applied : p->version;
 }
 
 uint16_t tni_kv_server_id(const tni_kv_server *s)

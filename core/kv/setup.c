@@ -103,7 +103,8 @@ typedef struct clash {
     const char *text;
 } clash;
 
-static tn_status clashes_check(const tni_options *o, const tni_kv_settings *s)
+/* `worker`: it knows whether it is async. */
+static tn_status clashes_check(const tni_options *o, const tni_kv_settings *s, bool worker)
 {
     const bool dead_set = tni_option_is_set(o, "kvstore.dead");
     const clash all[] = {
@@ -113,7 +114,7 @@ static tn_status clashes_check(const tni_options *o, const tni_kv_settings *s)
         {s->dead_ns && s->suspect_ns > s->dead_ns, "kvstore.suspect is longer than kvstore.dead"},
         {s->workers_min > s->workers,
          "kvstore.on_worker_loss keeps more workers than kvstore.workers says there are"},
-        {!s->async && s->staleness != UINT32_MAX,
+        {worker && !s->async && s->staleness != UINT32_MAX,
          "kvstore.staleness is for dist_async; in dist_sync nobody is behind"},
         {s->async && s->uneven == TNI_KV_DROP,
          "kvstore.uneven is drop, but the steps of dist_async do not end together"},
@@ -143,7 +144,7 @@ static tn_status counts_read(const tni_options *o, tni_kv_settings *s)
     return TN_OK;
 }
 
-tn_status tni_kv_settings_read(const tni_context *c, bool async, tni_kv_settings *out)
+static tn_status settings_read(const tni_context *c, bool worker, bool async, tni_kv_settings *out)
 {
     static const char *const uneven[] = {"pad", "drop", NULL};
     const tni_options *o = c->options;
@@ -159,7 +160,7 @@ tn_status tni_kv_settings_read(const tni_context *c, bool async, tni_kv_settings
         (st = loss_read(o, "kvstore.on_worker_loss", true, &s.worker_loss, &s.worker_wait_ns,
                         &s.workers_min)) ||
         (st = loss_read(o, "kvstore.on_server_loss", false, &s.server_loss, &s.server_wait_ns, &none)) ||
-        (st = durability_read(o, &s)) || (st = clashes_check(o, &s)))
+        (st = durability_read(o, &s)) || (st = clashes_check(o, &s, worker)))
         return st;
     if (!s.beat_ns)
         s.dead_ns = 0;
@@ -168,6 +169,11 @@ tn_status tni_kv_settings_read(const tni_context *c, bool async, tni_kv_settings
                  "kvstore.heartbeat or kvstore.dead is 0: a process that dies is not noticed");
     *out = s;
     return TN_OK;
+}
+
+tn_status tni_kv_settings_read(const tni_context *c, bool async, tni_kv_settings *out)
+{
+    return settings_read(c, true, async, out);
 }
 
 /* ---- the secret ---- */
@@ -322,22 +328,13 @@ static tn_status places_read(const tni_options *o, uint32_t role, tni_kv_setup *
 static tn_status transport_find(tni_context *c, tni_kv_setup *s)
 {
     const char *name = tni_option_text(c->options, "kvstore.transport");
-    const tn_capability *table;
-    char what[80], kind[80];
     tni_plugin *plugin;
-    tn_status st;
+    const tn_status st =
+        tni_registry_transport(c->plugins, strcmp(name, "auto") != 0 ? name : "zmq", &s->ops, &plugin);
 
-    name = strcmp(name, "auto") != 0 ? name : "zmq";
-    st = tni_registry_load_providers(c->plugins, "transport", name);
-    for (size_t i = 0; !st && tni_registry_capability(c->plugins, TN_KIND_TRANSPORT, i, &table, &plugin); i++)
-        if (!strcmp(table->id, name)) {
-            s->ops = (const tn_transport_ops *)(const void *)table;
-            s->plugin = plugin->self;
-            return TN_OK;
-        }
-    (void)snprintf(what, sizeof what, "kvstore.transport %.60s", name);
-    (void)snprintf(kind, sizeof kind, "kv-%.60s", name);
-    return st ? st : tni_kv_missing(what, kind);
+    if (!st)
+        s->plugin = plugin->self;
+    return st;
 }
 
 /* "drop=5%" */
@@ -380,7 +377,7 @@ tn_status tni_kv_setup_read(tni_context *c, uint32_t role, bool async, tni_kv_se
                       .clock = tni_clock_ns};
     tn_status st;
 
-    if ((st = tni_kv_settings_read(c, async, &s.settings)) || (st = fault_read(o, &s.drop)) ||
+    if ((st = settings_read(c, role == TNI_KV_WORKER, async, &s.settings)) || (st = fault_read(o, &s.drop)) ||
         (st = security_read(o, &s)) || (st = places_read(o, role, &s)) || (st = transport_find(c, &s)))
         return st;
     tni_kv_setup_job(&s, tni_option_text(o, "kvstore.job"));
