@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kv/disk.h"
 #include "kv/post.h"
 #include "kv/process.h"
 
@@ -127,5 +128,58 @@ tn_status tni_kv_schedule_with(tni_kv_setup *setup, tni_kv_post *post, const tni
         st = job_status(a.scheduler);
     tni_kv_post_close(post, FLUSH_NS);
     tni_kv_scheduler_destroy(a.scheduler);
+    return st;
+}
+
+/* ---- by the options of a context ---- */
+
+/* A port that the transport chose becomes part of what the scheduler is called. */
+static tn_status port_take(tni_kv_setup *setup, const tni_kv_post *post)
+{
+    char *colon = strrchr(setup->scheduler, ':');
+    const void *address;
+    const char *port;
+    uint32_t bytes;
+
+    if (!colon || strcmp(colon, ":0") != 0)
+        return TN_OK;
+    tni_kv_post_address(post, &address, &bytes);
+    (void)snprintf(setup->listen, sizeof setup->listen, "%.*s", (int)bytes, (const char *)address);
+    port = strrchr(setup->listen, ':');
+    if (!port || strlen(setup->listen) != bytes || !port[1] || strspn(port + 1, "0123456789") != strlen(port + 1))
+        return tni_error(TN_E_UNSUPPORTED,
+                         "transport %s does not tell its port: kvstore.scheduler_port may not be 0",
+                         setup->ops->head.id);
+    (void)snprintf(colon, sizeof setup->scheduler - (size_t)(colon - setup->scheduler), "%s", port);
+    return TN_OK;
+}
+
+tn_status tni_kv_process_schedule(tni_context *c, tn_kv_command_fn fn, void *arg)
+{
+    tni_kv_journal journal = {0};
+    const void *text = NULL;
+    tni_kv_disk *disk = NULL;
+    tni_kv_post *post = NULL;
+    uint64_t bytes = 0;
+    tni_kv_setup setup;
+    tn_status st;
+
+    if ((st = tni_kv_setup_read(c, TNI_KV_SCHEDULER, false, &setup)) ||
+        (st = tni_kv_post_open(&setup, TNI_KV_SCHEDULER, &post)) || (st = port_take(&setup, post)))
+        goto cleanup;
+    tni_kv_setup_job(&setup, tni_option_text(c->options, "kvstore.job"));
+    if (*setup.folder &&
+        (st = tni_kv_disk_journal(setup.folder, setup.settings.job, &journal, &text, &bytes, &disk)))
+        goto cleanup;
+    tni_logf(setup.log, TN_LOG_INFO, "kvstore: the scheduler listens on %s", setup.scheduler);
+    if (fn)
+        fn(arg, TN_KV_LISTENS, setup.scheduler);
+    st = tni_kv_schedule_with(&setup, post, *setup.folder ? &journal : NULL, text, bytes);
+    post = NULL;
+
+cleanup:
+    tni_kv_post_close(post, 0);
+    tni_kv_disk_close(disk);
+    memset(setup.secret, 0, sizeof setup.secret);
     return st;
 }

@@ -103,6 +103,11 @@ typedef struct clash {
     const char *text;
 } clash;
 
+static bool journal_of_nobody(const tni_options *o)
+{
+    return *tni_option_text(o, "kvstore.state_folder") && !*tni_option_text(o, "kvstore.job");
+}
+
 /* `worker`: it knows whether it is async. */
 static tn_status clashes_check(const tni_options *o, const tni_kv_settings *s, bool worker)
 {
@@ -120,6 +125,8 @@ static tn_status clashes_check(const tni_options *o, const tni_kv_settings *s, b
          "kvstore.uneven is drop, but the steps of dist_async do not end together"},
         {s->async && s->snapshot_steps && s->server_loss == TNI_KV_LOSS_FAIL,
          "kvstore.durability keeps snapshots, but kvstore.on_server_loss is fail: nobody would read them"},
+        {journal_of_nobody(o),
+         "kvstore.state_folder keeps the state of a job, which needs a name of its own: kvstore.job"},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
