@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "kv/kv.h"
+#include "kv/process.h"
 
 tn_status tn_kv_create(tn_ctx *ctx, const char *type, tn_kv **out)
 {
@@ -211,14 +212,15 @@ tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body)
     return TN_OK;
 }
 
-tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg)
+tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int32_t *ran)
 {
     const char *role;
 
-    (void)fn;
-    (void)arg;
-    if (!ctx)
-        return api_null(__func__, "ctx");
+    if (!ctx || !ran)
+        return api_null(__func__, "ctx or ran");
     role = tni_option_text(ctx->options, "kvstore.role");
-    return strcmp(role, "worker") ? tni_kv_missing(role, "kv-zmq") : TN_OK;
+    *ran = strcmp(role, "worker") != 0;
+    if (!*ran)
+        return TN_OK;
+    return (!strcmp(role, "server") ? tni_kv_process_serve : tni_kv_process_schedule)(ctx, fn, arg);
 }

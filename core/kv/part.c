@@ -152,7 +152,20 @@ static void value_send(tni_kv_server *s, const tni_kv_store_part *p, const tni_k
                             .key = p->key,
                             .flags = h->flags & TNI_KV_RETRY};
 
-    tni_kv_node_send(&s->node, h->from, &answer, p->value, p->bytes);
+    void *made;
+    tn_status st;
+
+    if (!h->what || h->type != TNI_KV_PULL || !s->update.read) {
+        tni_kv_node_send(&s->node, h->from, &answer, p->value, p->bytes);
+        return;
+    }
+    made = tni_alloc(p->bytes);
+    st = made ? s->update.read(s->update.arg, h, p->dtype, p->value, made, p->bytes) : TN_E_NOMEM;
+    if (st)
+        tni_kv_node_answer_failed(&s->node, h, st);
+    else
+        tni_kv_node_send(&s->node, h->from, &answer, made, p->bytes);
+    tni_free(made);
 }
 
 static void answer(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_header *h, uint8_t state,
@@ -437,7 +450,7 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
             p->added = 0;
             st = fold(s, p, h, payload);
             if (!st)
-                st = apply(s, p, s->node.settings->workers);
+                st = apply(s, p, 1); /* it is alone */
             p->added = 0;
         }
         if (st)

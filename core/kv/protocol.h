@@ -254,13 +254,16 @@ typedef struct tni_kv_update {
     /* sum = payload if `first`, else sum + payload; `bytes`: of the part */
     tn_status (*add)(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
                      uint64_t bytes);
-    /* Moves `value` by the sum of `count` of `members` workers. */
+    /* Moves `value` by the sum of `count` of `members` workers; of one, that is 1 of 1. */
     tn_status (*apply)(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
                        uint32_t count, uint32_t members);
     tn_status (*command)(void *arg, const char *text, uint64_t bytes);
     /* States of the optimizer, all parts in one text; may be NULL. */
     tn_status (*save)(void *arg, tni_str *out);
     tn_status (*load)(void *arg, const void *text, uint64_t bytes); /* 0 bytes: the state at the start */
+    /* What a pull with the code `h->what`, not 0, wants of a part, as many bytes as it has. NULL: the value. */
+    tn_status (*read)(void *arg, const tni_kv_header *h, uint8_t dtype, void *value, void *out,
+                      uint64_t bytes);
 } tni_kv_update;
 
 /* Where snapshots go. The newest two that are complete are kept. */
@@ -332,7 +335,7 @@ typedef struct tni_kv_request {
     const void *in;
     void *out;
     uint64_t bytes, step, cookie;
-    uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2 */
+    uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2; of a pull: what is wanted */
     bool any;                  /* pull: what there is, also after a broken step */
 } tni_kv_request;
 

@@ -605,9 +605,9 @@ static tn_status request_check(const tni_kv_worker *w, const tni_kv_request *r, 
         return tni_error(TN_E_NOMEM, "%u requests wait already", w->op_count);
     if (k->fence) {
         *lot = (tni_kv_lot *)(k->scheduler ? &w->scheduler : &w->servers);
-        if (r->kind == TNI_KV_DO_COMMAND && r->bytes > TNI_KV_SMALL_MAX)
+        if (r->kind == TNI_KV_DO_COMMAND && r->bytes > TNI_KV_COMMAND_MAX)
             return tni_error(TN_E_ARG, "command of %llu bytes, at most %u", (unsigned long long)r->bytes,
-                             TNI_KV_SMALL_MAX);
+                             TNI_KV_COMMAND_MAX);
         if ((r->kind == TNI_KV_DO_SNAPSHOT && !r->step) ||
             (r->kind == TNI_KV_DO_END && r->step >= UINT32_MAX))
             return tni_error(TN_E_ARG, "%s at step %llu", k->name, (unsigned long long)r->step);

@@ -22,6 +22,7 @@
 #define TNI_KV_MESSAGE_MAX ((uint64_t)1 << 40) /* bytes of a payload: a part of the longest array */
 #define TNI_KV_BATCH_MAX 65536u                /* bytes of a batch */
 #define TNI_KV_SMALL_MAX 1024u                 /* bytes of a message that waits for others */
+#define TNI_KV_COMMAND_MAX 131072u             /* bytes of a command */
 
 #define TNI_KV_UNKNOWN 0xffffu /* a node that has no number yet */
 
