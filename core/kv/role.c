@@ -156,7 +156,7 @@ static tn_status port_take(tni_kv_setup *setup, const tni_kv_post *post)
     return TN_OK;
 }
 
-tn_status tni_kv_process_schedule(tni_context *c, tn_kv_command_fn fn, void *arg)
+static tn_status schedule(tni_context *c, tn_kv_command_fn fn, void *arg)
 {
     tni_kv_journal journal = {0};
     const void *text = NULL;
@@ -203,7 +203,7 @@ static tn_status snapshots_open(const tni_kv_setup *setup, tni_kv_start *start, 
     return st;
 }
 
-tn_status tni_kv_process_serve(tni_context *c, tn_kv_command_fn fn, void *arg)
+static tn_status serve(tni_context *c, tn_kv_command_fn fn, void *arg)
 {
     tni_kv_start start = {.birth = tni_kv_birth()};
     tni_kv_snapshots snapshots = {0};
@@ -225,4 +225,14 @@ tn_status tni_kv_process_serve(tni_context *c, tn_kv_command_fn fn, void *arg)
     tni_kv_disk_close(disk);
     memset(setup.secret, 0, sizeof setup.secret);
     return st;
+}
+
+tn_status tni_kv_run_role(tni_context *c, tn_kv_command_fn fn, void *arg, int32_t *ran)
+{
+    const char *role = tni_option_text(c->options, "kvstore.role");
+
+    *ran = strcmp(role, "worker") != 0;
+    if (!*ran)
+        return TN_OK;
+    return (strcmp(role, "server") ? schedule : serve)(c, fn, arg);
 }
