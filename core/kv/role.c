@@ -55,7 +55,8 @@ tn_status tni_kv_serve_with(tni_kv_setup *setup, const tni_kv_start *from, const
                             const tni_kv_snapshots *snapshots)
 {
     acting a = {0};
-    const tni_kv_role role = {&a, server_receive, server_step, server_view, server_over, NULL};
+    const tni_kv_role role = {
+        .arg = &a, .receive = server_receive, .step = server_step, .view = server_view, .over = server_over};
     tni_kv_start start = *from;
     tni_kv_post *post = NULL;
     tni_kv_host host;
@@ -97,6 +98,11 @@ static uint64_t scheduler_step(void *arg, uint64_t now)
     return now < a->next_ns ? a->next_ns : (a->next_ns = tni_kv_scheduler_tick(a->scheduler, now));
 }
 
+static void scheduler_lost(void *arg, uint16_t node)
+{
+    tni_kv_scheduler_lost(((acting *)arg)->scheduler, node);
+}
+
 static const tni_kv_view *scheduler_view(void *arg)
 {
     return tni_kv_scheduler_view(((acting *)arg)->scheduler);
@@ -119,7 +125,12 @@ tn_status tni_kv_schedule_with(tni_kv_setup *setup, tni_kv_post *post, const tni
                                const void *text, uint64_t bytes)
 {
     acting a = {0};
-    const tni_kv_role role = {&a, scheduler_receive, scheduler_step, scheduler_view, scheduler_over, NULL};
+    const tni_kv_role role = {.arg = &a,
+                              .receive = scheduler_receive,
+                              .step = scheduler_step,
+                              .view = scheduler_view,
+                              .over = scheduler_over,
+                              .lost = scheduler_lost};
     tni_kv_host host;
     tn_status st;
 
