@@ -157,11 +157,13 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     if (has_payload(op) && !ask) {
         payload = (const char *)op->r.in + (part.offset >> code);
         bytes = (part.bytes + round_up) >> code;
+        w->sending = op->r.cookie;
     }
     p->tries++;
     p->sent_ns = w->node.now;
     retry_at(w, p, p->state == TNI_KV_WAITS ? ASK_NS : answer_time(lane_of(w, l, index)));
     tni_kv_node_send(&w->node, target(w, l, index), &h, payload, bytes);
+    w->sending = 0;
 }
 
 /* Sends the next piece of a lane if it has credit; true if so. One piece may always be under way. */

@@ -27,7 +27,7 @@
 #define TNI_KV_UNKNOWN 0xffffu /* a node that has no number yet */
 
 typedef enum tni_kv_type {
-    TNI_KV_HELLO = 1, /* node → scheduler: role, wanted rank, birth, snapshots, address */
+    TNI_KV_HELLO = 1, /* node → scheduler: role (a worker's with HELLO_ASYNC), wanted rank, birth, snapshots, address */
     TNI_KV_WELCOME,   /* scheduler → node: number and incarnation of `sequence` (its birth), and a view */
     TNI_KV_VIEW,      /* scheduler → node */
     TNI_KV_BEAT,      /* node → scheduler: snapshots; and back, empty */
@@ -45,6 +45,8 @@ typedef enum tni_kv_type {
     TNI_KV_BATCH,     /* entries */
     TNI_KV_TYPE_END
 } tni_kv_type;
+
+#define TNI_KV_HELLO_ASYNC 128u
 
 #define TNI_KV_RETRY 1u   /* sent before */
 #define TNI_KV_PROBE 2u   /* PUSH without payload: has it arrived? */

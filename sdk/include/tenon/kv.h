@@ -228,7 +228,10 @@ TN_API tn_status tn_kv_barrier(tn_kv *kv);
  * @param head 0 to 2147483647 @param body text, at most 65536 bytes. TN_E_ARG. @threads owner @since 0.1 */
 TN_API tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body);
 
-/** A server's function for commands: on a thread of the store. */
+/* Head of what is no command: `body` is "HOST:PORT" of the scheduler, once it listens. */
+#define TN_KV_LISTENS (-1)
+
+/** A server's function for commands, and a scheduler's for TN_KV_LISTENS: on a thread of the store. */
 typedef void (*tn_kv_command_fn)(void *arg, int32_t head, const char *body);
 
 /**
