@@ -74,6 +74,7 @@ static char *state_text(tn_app *app, tn_train *t)
         !(config = config_json(app, t)))
         return NULL;
     tn_data_tell(t->data, &epoch, &index);
+    index = t->own_batches == t->batches ? index : t->at;
     root = json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
                      "tenon training", "format", FORMAT, "step", (json_int_t)tn_trainer_steps(t->trainer),
                      "epoch", (json_int_t)epoch, "index", (json_int_t)index, "random_seed", (json_int_t)seed,
@@ -180,7 +181,7 @@ static tn_status state_take(tn_app *app, tn_train *t, const json_t *root, const 
                         (long long)step, (long long)index, (long long)epoch);
     if (tnn_net_take(t->net, params, path) || tnn_trainer_import(t->trainer, params, step))
         return app->status;
-    tn_data_seek(t->data, epoch, index);
+    tnn_job_seek(t, epoch, index);
     t->batch = index;
     t->epochs_done = index == t->batches ? epoch + 1 : epoch;
     t->resumed_step = t->saved_step = step;

@@ -187,6 +187,19 @@ TN_API tn_status tn_kv_state(tn_kv *kv, const tn_kv_item *key, uint32_t index, t
                              uint64_t *steps);
 
 /**
+ * Takes states of a key's optimizer back; of dist types all workers call it, and worker 0's count. Waits
+ * there.
+ *
+ * @param key   `values`: its states, as many as the optimizer has, of the key's shape; no outs
+ * @param steps how many pushes have updated it
+ * @return TN_E_STATE: no optimizer · TN_E_KEY: no such key · TN_E_ARG: another number of states ·
+ *         TN_E_SHAPE
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_kv_set_state(tn_kv *kv, const tn_kv_item *key, uint64_t steps);
+
+/**
  * Compresses gradients from the next push on, float32 and dense ones only. What is rounded away is kept, and
  * added to the next gradient of the same key and device.
  *
@@ -223,6 +236,17 @@ TN_API tn_status tn_kv_dead_nodes(tn_kv *kv, uint32_t groups, uint32_t timeout_m
 /** Waits until all workers are here; at once where there is one. TN_E_TIMEOUT, TN_E_PEER: the text names who
  * is missing. @threads owner @since 0.1 */
 TN_API tn_status tn_kv_barrier(tn_kv *kv);
+
+/**
+ * Says that no push of this worker follows, and waits until all workers have said so: the values are those of
+ * all from then on. Under kvstore.uneven = join rounds of the others are complete without this worker; under
+ * drop there are none behind its last one. At once where there is one worker.
+ *
+ * @return TN_E_TIMEOUT, TN_E_PEER: the text names who has not
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_kv_end(tn_kv *kv);
 
 /** Hands a command of the program to all servers, and waits until they have it; nothing where there are none.
  * @param head 0 to 2147483647 @param body text, at most 65536 bytes. TN_E_ARG. @threads owner @since 0.1 */
