@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/api.h"
 #include "kv/dist.h"
 
 tn_status tn_kv_create(tn_ctx *ctx, const char *type, tn_kv **out)
@@ -221,14 +222,15 @@ tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body)
     return kv->dist ? tni_kv_dist_program(kv->dist, head, body) : TN_OK;
 }
 
-tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg)
+tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int32_t *ran)
 {
     const char *role;
 
-    (void)fn;
-    (void)arg;
-    if (!ctx)
-        return api_null(__func__, "ctx");
+    if (!ctx || !ran)
+        return api_null(__func__, "ctx or ran");
     role = tni_option_text(ctx->options, "kvstore.role");
-    return strcmp(role, "worker") ? tni_kv_missing(role, "kv-zmq") : TN_OK;
+    *ran = strcmp(role, "worker") != 0;
+    if (!*ran)
+        return TN_OK;
+    return (!strcmp(role, "server") ? tni_kv_process_serve : tni_kv_process_schedule)(ctx, fn, arg);
 }

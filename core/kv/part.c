@@ -450,7 +450,7 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
             p->added = 0;
             st = fold(s, p, h, payload);
             if (!st)
-                st = apply(s, p, s->node.settings->workers);
+                st = apply(s, p, 1); /* it is alone */
             p->added = 0;
         }
         if (st)

@@ -32,6 +32,10 @@ typedef struct tni_kv_setup {
 tn_status tni_kv_setup_read(tni_context *c, uint32_t role, bool async, tni_kv_setup *out);
 void tni_kv_setup_job(tni_kv_setup *s, const char *name); /* "": what the scheduler's address makes */
 
+#ifdef TN_TEST_SWITCHES
+extern uint64_t (*tni_kv_clock)(void); /* what processes of contexts take for the time */
+#endif
+
 /* Memory of a payload that is under way without a copy. */
 typedef struct tni_kv_hold {
     uint32_t count;                         /* of messages */

@@ -254,7 +254,7 @@ typedef struct tni_kv_update {
     /* sum = payload if `first`, else sum + payload; `bytes`: of the part */
     tn_status (*add)(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
                      uint64_t bytes);
-    /* Moves `value` by the sum of `count` of `members` workers. */
+    /* Moves `value` by the sum of `count` of `members` workers; of one, that is 1 of 1. */
     tn_status (*apply)(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
                        uint32_t count, uint32_t members);
     tn_status (*command)(void *arg, const char *text, uint64_t bytes);

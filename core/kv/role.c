@@ -6,6 +6,7 @@
 #include "kv/disk.h"
 #include "kv/post.h"
 #include "kv/process.h"
+#include "kv/update.h"
 
 #define FLUSH_NS 1000000000u
 
@@ -146,7 +147,8 @@ static tn_status port_take(tni_kv_setup *setup, const tni_kv_post *post)
     tni_kv_post_address(post, &address, &bytes);
     (void)snprintf(setup->listen, sizeof setup->listen, "%.*s", (int)bytes, (const char *)address);
     port = strrchr(setup->listen, ':');
-    if (!port || strlen(setup->listen) != bytes || !port[1] || strspn(port + 1, "0123456789") != strlen(port + 1))
+    if (!port || strlen(setup->listen) != bytes || !port[1] ||
+        strspn(port + 1, "0123456789") != strlen(port + 1))
         return tni_error(TN_E_UNSUPPORTED,
                          "transport %s does not tell its port: kvstore.scheduler_port may not be 0",
                          setup->ops->head.id);
@@ -179,6 +181,47 @@ tn_status tni_kv_process_schedule(tni_context *c, tn_kv_command_fn fn, void *arg
 
 cleanup:
     tni_kv_post_close(post, 0);
+    tni_kv_disk_close(disk);
+    memset(setup.secret, 0, sizeof setup.secret);
+    return st;
+}
+
+/* Snapshots belong to a rank, which a server has to know before it comes. */
+static tn_status snapshots_open(const tni_kv_setup *setup, tni_kv_start *start, tni_kv_snapshots *out,
+                                tni_kv_disk **disk)
+{
+    tn_status st;
+
+    if (!*setup->folder)
+        return TN_OK;
+    if (setup->rank < 0)
+        return tni_error(TN_E_ATTR, "kvstore.state_folder is set: a server then needs kvstore.rank");
+    st = tni_kv_disk_snapshots(setup->folder, setup->settings.job, (uint32_t)setup->rank, setup->log,
+                               start->steps, disk);
+    if (!st)
+        *out = tni_kv_disk_table(*disk);
+    return st;
+}
+
+tn_status tni_kv_process_serve(tni_context *c, tn_kv_command_fn fn, void *arg)
+{
+    tni_kv_start start = {.birth = tni_kv_birth()};
+    tni_kv_snapshots snapshots = {0};
+    tni_kv_updates *updates = NULL;
+    tni_kv_disk *disk = NULL;
+    tni_kv_update table;
+    tni_kv_setup setup;
+    tn_status st = tni_kv_setup_read(c, TNI_KV_SERVER, false, &setup);
+
+    if (st)
+        return st;
+    start.rank = setup.rank;
+    if (!(st = snapshots_open(&setup, &start, &snapshots, &disk)) &&
+        !(st = tni_kv_updates_create(c, false, fn, arg, &updates))) {
+        table = tni_kv_updates_table(updates);
+        st = tni_kv_serve_with(&setup, &start, &table, disk ? &snapshots : NULL);
+    }
+    tni_kv_updates_destroy(updates);
     tni_kv_disk_close(disk);
     memset(setup.secret, 0, sizeof setup.secret);
     return st;

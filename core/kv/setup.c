@@ -11,6 +11,13 @@
 #include "kv/post.h"
 #include "kv/process.h"
 
+#ifdef TN_TEST_SWITCHES
+uint64_t (*tni_kv_clock)(void) = tni_clock_ns;
+#define CLOCK tni_kv_clock
+#else
+#define CLOCK tni_clock_ns
+#endif
+
 /* ---- numbers ---- */
 
 typedef struct number_row { /* a member of tni_kv_settings, and what one of the option is in its unit */
@@ -381,7 +388,7 @@ tn_status tni_kv_setup_read(tni_context *c, uint32_t role, bool async, tni_kv_se
                       .rank = (int32_t)tni_option_int(o, "kvstore.rank"),
                       .folder = tni_option_text(o, "kvstore.state_folder"),
                       .log = &c->log,
-                      .clock = tni_clock_ns};
+                      .clock = CLOCK};
     tn_status st;
 
     if ((st = settings_read(c, role == TNI_KV_WORKER, async, &s.settings)) || (st = fault_read(o, &s.drop)) ||

@@ -5,7 +5,8 @@
  * up, and on a sound network a link that stays up delivers each message once.
  *
  * Threads. All functions of one transport are called by one thread at a time, `wake` by any. Nothing blocks
- * but `poll`, `close` and, where a host has to be looked up by its name, `listen` and `connect`. A transport may have threads of its own, made by the host's service "threads".
+ * but `poll`, `close` and, where a host has to be looked up by its name, `listen` and `connect`. A transport
+ * may have threads of its own, made by the host's service "threads".
  *
  * Links. `connect` makes one to a peer; a peer's connect makes one here, which appears with TN_EVENT_UP. Both
  * ends send on it. A link lives until its TN_EVENT_DOWN was handed out, which follows a failure, the peer's
@@ -103,7 +104,7 @@ typedef struct tn_transport_event {
                                         TN_E_PEER: it is lost or refused, TN_E_CANCELLED: `disconnect` */
     uint32_t reserved;               /* 0 */
     uint8_t header[TN_HEADER_BYTES]; /* RECV */
-    const void *data;                /* RECV: the payload, until `release`; aligned to 16 bytes */
+    const void *data;                /* RECV: the payload, until `release`; aligned to 8 bytes */
     uint64_t bytes;
     void *held;    /* RECV: for `release` */
     uint64_t slot; /* RECV behind a put: the landing's; else UINT64_MAX */
