@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/api.h"
 #include "kv/dist.h"
 
 tn_status tn_kv_create(tn_ctx *ctx, const char *type, tn_kv **out)

@@ -39,12 +39,22 @@ typedef struct course { /* of a training */
     tn_train_info info[JOB_WORKERS_MAX];
 } course;
 
+static tn_net *net_of(tn_app *app)
+{
+    tn_net *net = tn_net_new(app, .name = "n");
+
+    tn_net_dense(net, .units = 32, .activation = "relu");
+    tn_net_dense(net, .units = 10);
+    return net;
+}
+
 static void train(tn_app *app, const tn_train_options *options, char sha[65], tn_train_info *info)
 {
     tn_train_options o = *options;
     tn_train *t;
 
     o.struct_size = sizeof o;
+    o.net = net_of(app);
     if (!(t = tn_train_open_(app, &o)) || !tn_train_run(t) || !tn_net_sha256(tn_train_net(t), sha)) {
         print_error("%s\n", tn_app_error(app));
         abort();
@@ -104,8 +114,7 @@ static void same_bits_as_one_process(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         course c = {.settings = {"kvstore.type=dist_sync", "run.seed=42", rows[i].update},
                     .local = SETTINGS("device.default=cpu:0,cpu:1", "run.seed=42", rows[i].update),
-                    .o = {.model = "zoo:mlp",
-                          .data = "digits",
+                    .o = {.data = "digits",
                           .valid = "none",
                           .epochs = 1,
                           .batch = 64,
