@@ -312,7 +312,7 @@ tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *
 {
     char text[40], number[24] = "";
 
-    if (d->rank)
+    if (d->rank && !d->settings.async) /* a round waits for worker 0, so it knows; without rounds each tells */
         return TN_OK;
     if (d->changes.length > KEYS_BYTES) {
         const tn_status st = tni_kv_dist_flush(d);

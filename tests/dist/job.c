@@ -620,7 +620,7 @@ void job_run(const job_options *o, const char *type, void (*fn)(worker *w), void
     seat seats[JOB_WORKERS_MAX] = {0};
 
     assert_true(o->workers <= JOB_WORKERS_MAX);
-    job_begin(&j, o, type && strstr(type, "async"));
+    job_begin(&j, o, o->async || (type && strstr(type, "async")));
     assert_int_equal(pthread_create(&carries, NULL, carrier, &j), 0);
     for (uint32_t i = 0; i < o->workers; i++) {
         seats[i] = (seat){{.rank = i, .workers = o->workers, .arg = arg}, type};
