@@ -69,8 +69,7 @@ static void uneven(tn_app *app, tn_train *t, int64_t least, int64_t most)
         (void)snprintf(text, sizeof text, "each ends by itself");
     else
         (void)snprintf(text, sizeof text, "each makes %lld, this one %s %lld", (long long)t->batches,
-                       drops ? "leaves out" : "repeats",
-                       (long long)llabs(t->batches - t->own_batches));
+                       drops ? "leaves out" : "repeats", (long long)llabs(t->batches - t->own_batches));
     tnn_warn(app, "kvstore.uneven = %s: the workers have %lld to %lld batches in an epoch: %s",
              policy ? policy : "pad", (long long)least, (long long)most, text);
 }

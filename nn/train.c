@@ -185,9 +185,9 @@ static tn_status data_named(tn_app *app, tn_train *t)
     if (app->status)
         return app->status;
     for (int64_t k = 0, devices = (int64_t)app->device_count; k < devices; k++)
-        t->shares[k] = tn_data_open(app, t->data_name, .batch = t->o.batch, .shuffle = t->shuffle,
-                                    .seed = t->seed, .parts = devices * t->workers,
-                                    .part = t->rank * devices + k);
+        t->shares[k] =
+            tn_data_open(app, t->data_name, .batch = t->o.batch, .shuffle = t->shuffle, .seed = t->seed,
+                         .parts = devices * t->workers, .part = t->rank * devices + k);
     t->data = t->shares[0];
     if (t->valid_name)
         t->valid = tn_data_open(app, t->valid_name, .batch = 256, .seed = t->seed);
@@ -485,8 +485,8 @@ void tn_train_save(tn_train *t)
 {
     tn_app *app = train_app(t);
 
-    if (app && t->folder && !t->rank && t->saved_step != tn_trainer_steps(t->trainer) && !tnn_watch_finite(t) &&
-        !tnn_train_checkpoint(t)) {
+    if (app && t->folder && !t->rank && t->saved_step != tn_trainer_steps(t->trainer) &&
+        !tnn_watch_finite(t) && !tnn_train_checkpoint(t)) {
         t->saved_step = tn_trainer_steps(t->trainer);
         event(t, TN_TRAIN_SAVED);
     }

@@ -53,6 +53,12 @@ static tn_status optimizer_set(tn_trainer *t)
     return tn_kv_set_optimizer(t->kv, t->rule->name, params);
 }
 
+/* Servers do what has no operator, too; devices of one process do not compute it twice. */
+static bool stores(const tn_trainer *t)
+{
+    return t->rule->op || (t->far && t->rule->attrs[0]);
+}
+
 /* Whether the store updates: asked for here, or by the option where it can. */
 static tn_status updates_where(tn_app *app, tn_trainer *t)
 {
@@ -63,7 +69,7 @@ static tn_status updates_where(tn_app *app, tn_trainer *t)
     if (!t->o.update_on_kvstore &&
         tnn_check(app, tn_ctx_option_int(app->ctx, "kvstore.update", &wanted), "trainer"))
         return app->status;
-    if (t->async && (!wanted || t->o.clip_norm > 0 || !t->rule->op))
+    if (t->async && (!wanted || t->o.clip_norm > 0 || !stores(t)))
         return tnn_fail(app, TN_E_UNSUPPORTED,
                         "trainer: without rounds servers update the parameters, one gradient at a time: not "
                         "with optimizer %s, .clip_norm or .update_on_kvstore = -1",
@@ -74,7 +80,7 @@ static tn_status updates_where(tn_app *app, tn_trainer *t)
         return tnn_fail(app, TN_E_ARG,
                         "trainer: .clip_norm needs the sums of all gradients before the update: "
                         "not with .update_on_kvstore = 1");
-    if (t->o.clip_norm > 0 || !t->rule->op)
+    if (t->o.clip_norm > 0 || !stores(t))
         st = asked ? tnn_fail(app, TN_E_UNSUPPORTED, "trainer: a store has no optimizer %s", t->rule->name)
                    : TN_OK;
     else if (!(st = tnn_check(app, optimizer_set(t), "trainer")))
@@ -296,7 +302,8 @@ tn_status tnn_store_end(tn_trainer *t)
             return app->status;
         item = t->items[i];
         item.value_count = 0;
-        if (tnn_check(app, tn_kv_pull(t->kv, TN_KV_SPARSE, 1, &item), "parameter %s", t->slots[i].param->full))
+        if (tnn_check(app, tn_kv_pull(t->kv, TN_KV_SPARSE, 1, &item), "parameter %s",
+                      t->slots[i].param->full))
             return app->status;
     }
     return TN_OK;

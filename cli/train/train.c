@@ -156,13 +156,13 @@ static void event_begin(training *t)
         return;
     cli_view_begin(&t->view, &t->run, &info);
     if (t->json)
-        line(t, json_pack(
-            "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "start", "run",
-            cli_json_text(t->run.id), "folder", cli_json_text(t->run.folder), "model",
-            cli_json_text(info.model), "device", cli_json_text(info.device), "seed", (json_int_t)info.seed,
-            "epochs", (json_int_t)info.epochs, "batch", (json_int_t)info.batch_size, "train",
-            (json_int_t)info.train_count, "valid", (json_int_t)info.valid_count, "parameters",
-            (json_int_t)info.param_elements, "resumed_step", (json_int_t)info.resumed_step));
+        line(t, json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "start",
+                          "run", cli_json_text(t->run.id), "folder", cli_json_text(t->run.folder), "model",
+                          cli_json_text(info.model), "device", cli_json_text(info.device), "seed",
+                          (json_int_t)info.seed, "epochs", (json_int_t)info.epochs, "batch",
+                          (json_int_t)info.batch_size, "train", (json_int_t)info.train_count, "valid",
+                          (json_int_t)info.valid_count, "parameters", (json_int_t)info.param_elements,
+                          "resumed_step", (json_int_t)info.resumed_step));
 }
 
 static void event_epoch(training *t)
@@ -476,10 +476,9 @@ static int train_run(training *t)
     (void)tn_app_check(t->app, tn_ctx_option_int(tn_app_ctx(t->app), "train.checkpoint_best", &keep_best));
     if (!t->checkpoints || !config || !best || !folder_take(t))
         goto cleanup;
-    t->train = tn_train_open(t->app, .model = t->run.model, .data = t->run.data,
-                             .checkpoint = t->checkpoints, .resume = t->resume, .config_hash = config,
-                             .event = on_event, .arg = t, .best = keep_best ? best : NULL,
-                             .store = t->store);
+    t->train = tn_train_open(t->app, .model = t->run.model, .data = t->run.data, .checkpoint = t->checkpoints,
+                             .resume = t->resume, .config_hash = config, .event = on_event, .arg = t,
+                             .best = keep_best ? best : NULL, .store = t->store);
     if (!t->train || !tn_app_ok(t->app))
         goto cleanup;
     if (tn_train_run(t->train)) {

@@ -171,11 +171,7 @@ tn_status tn_kv_info_get(tn_kv *kv, tn_kv_info *out)
 
     if (!kv || !out)
         return api_null(__func__, "kv or out");
-    if (kv->dist) {
-        info.rank = kv->dist->rank;
-        info.workers = tni_kv_process_workers(kv->dist->process);
-        info.servers = tni_kv_process_servers(kv->dist->process);
-    }
+    tni_kv_sizes(kv, &info.rank, &info.workers, &info.servers);
     info.keys = tni_map_count(kv->keys);
     info.type = kv->type->name;
     return api_info(__func__, &info, out, (uint32_t)sizeof info);
@@ -188,25 +184,18 @@ tn_status tn_kv_dead_nodes(tn_kv *kv, uint32_t groups, uint32_t timeout_ms, uint
         return api_null(__func__, "kv or count");
     if (groups & ~(TN_KV_SCHEDULER | TN_KV_SERVERS | TN_KV_WORKERS))
         return tni_error(TN_E_ARG, "%s: unknown groups 0x%x", __func__, groups);
-    *count = 0;
-    for (uint32_t role = TNI_KV_SCHEDULER; kv->dist && role <= TNI_KV_WORKER; role++)
-        if (groups & 1u << role)
-            *count += tni_kv_process_dead(kv->dist->process, role);
+    *count = tni_kv_dead(kv, groups);
     return TN_OK;
 }
 
 tn_status tn_kv_barrier(tn_kv *kv)
 {
-    if (!kv)
-        return api_null(__func__, "kv");
-    return kv->dist ? tni_kv_dist_barrier(kv->dist) : TN_OK;
+    return kv ? tni_kv_barrier(kv) : api_null(__func__, "kv");
 }
 
 tn_status tn_kv_end(tn_kv *kv)
 {
-    if (!kv)
-        return api_null(__func__, "kv");
-    return kv->dist ? tni_kv_dist_end(kv->dist) : TN_OK;
+    return kv ? tni_kv_end(kv) : api_null(__func__, "kv");
 }
 
 #define COMMAND_BYTES_MAX 65536u
@@ -218,7 +207,7 @@ tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body)
     if (head < 0 || strlen(body) > COMMAND_BYTES_MAX)
         return tni_error(TN_E_ARG, "%s: head %d with %zu bytes; 0 or more, with at most %u", __func__, head,
                          strlen(body), COMMAND_BYTES_MAX);
-    return kv->dist ? tni_kv_dist_program(kv->dist, head, body) : TN_OK;
+    return tni_kv_program(kv, head, body);
 }
 
 tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int32_t *ran)

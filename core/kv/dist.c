@@ -6,8 +6,8 @@
  * `turn`, which what comes between two steps (a changed learning rate) writes: it waits for the pushes before
  * it, and those behind it wait for it.
  *
- * A trip that cannot begin, since its gradient failed, breaks the step: no server moves the key by this round,
- * and all workers hear of it. Values that failed stay so until all workers assign.
+ * A trip that cannot begin, since its gradient failed, breaks the step: no server moves the key by this
+ * round, and all workers hear of it. Values that failed stay so until all workers assign.
  */
 #include "kv/dist.h"
 
@@ -312,7 +312,8 @@ tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *
 {
     char text[40], number[24] = "";
 
-    if (d->rank && !d->settings.async) /* a round waits for worker 0, so it knows; without rounds each tells */
+    if (d->rank &&
+        !d->settings.async) /* a round waits for worker 0, so it knows; without rounds each tells */
         return TN_OK;
     if (d->changes.length > KEYS_BYTES) {
         const tn_status st = tni_kv_dist_flush(d);
@@ -379,7 +380,8 @@ tn_status tni_kv_dist_whole(const tni_kv_dist *d, const tni_kv_optimizer *o, con
         if (plan.parts > 1)
             return tni_error(TN_E_UNSUPPORTED,
                              "optimizer %s takes whole arrays, but key %.100s is cut into %u parts: "
-                             "kvstore.part_bytes above %" PRIu64 " and kvstore.bigarray_bound = 0 keep it whole",
+                             "kvstore.part_bytes above %" PRIu64
+                             " and kvstore.bigarray_bound = 0 keep it whole",
                              tni_kv_optimizer_name(o), text, plan.parts, plan.bytes);
     }
     return TN_OK;

@@ -31,7 +31,8 @@ tn_status tni_kv_dist_assigned(tni_kv_dist *d, uint32_t count, tni_kv_key *const
  * key->value. A failure of it is one of key->value, and breaks the step. */
 tn_status tni_kv_dist_push(tni_kv_dist *d, tni_kv_key *key, tni_array *grad, uint8_t what, int32_t priority,
                            bool pull);
-tn_status tni_kv_dist_pull(tni_kv_dist *d, tni_kv_key *key, int32_t priority); /* queues it, into key->value */
+tn_status tni_kv_dist_pull(tni_kv_dist *d, tni_kv_key *key,
+                           int32_t priority); /* queues it, into key->value */
 /* Queues the changes before what is pushed from here on. */
 tn_status tni_kv_dist_flush(tni_kv_dist *d);
 /* Waits for what is queued. */
@@ -49,7 +50,7 @@ tn_status tni_kv_dist_agree(tni_kv_dist *d, const char *which, const char *name,
 tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *param, double value);
 /* TN_E_UNSUPPORTED: `key` is cut, and this optimizer takes whole arrays; NULL: any of the store. */
 tn_status tni_kv_dist_whole(const tni_kv_dist *d, const tni_kv_optimizer *o, const tni_kv_key *key);
-/* The optimizer's states and steps of a key, from servers into its slot; and back, by all workers: worker 0's.
+/* The optimizer's states and steps of a key, from servers into its slot; and worker 0's back, by all workers.
  * Both wait. */
 tn_status tni_kv_dist_fetch(tni_kv_dist *d, tni_kv_key *key);
 tn_status tni_kv_dist_return(tni_kv_dist *d, tni_kv_key *key);

@@ -112,9 +112,12 @@ static tn_status sum_queue(const step *s, uint32_t i, bool updates)
     return tni_kv_sum(key->merged, item->value_count, item->values, item->priority, false);
 }
 
+/* States that are written apart from the value are written by the gate, else read. */
 static tn_status step_gate(step *s)
 {
+    const bool apart = s->kv->optimizer && tni_kv_optimizer_apart(s->kv->optimizer);
     uint64_t room = s->count;
+    uint32_t all;
 
     for (uint32_t i = 0; i < s->count; i++)
         room += (s->sums[i] ? 1 : s->items[i].value_count) + tni_kv_states_count(s->keys[i]);
@@ -123,16 +126,20 @@ static tn_status step_gate(step *s)
     if (!(s->gate = tni_calloc(room, sizeof(*s->gate))))
         return TN_E_NOMEM;
     for (uint32_t i = 0; i < s->count; i++) {
-        for (uint32_t k = 0; k < tni_kv_states_count(s->keys[i]); k++)
+        for (uint32_t k = 0; k < tni_kv_states_count(s->keys[i]) && !apart; k++)
             s->gate[s->gated++] = s->keys[i]->slot.states[k];
         for (uint32_t k = 0; k < s->items[i].value_count && !s->sums[i]; k++)
             s->gate[s->gated++] = s->items[i].values[k];
         if (s->sums[i])
             s->gate[s->gated++] = s->sums[i];
     }
-    for (uint32_t i = 0; i < s->count; i++)
-        s->gate[s->gated + i] = s->keys[i]->value;
-    return tni_kv_gate(s->kv->ctx, s->gated, s->count, s->gate);
+    all = s->gated;
+    for (uint32_t i = 0; i < s->count; i++) {
+        s->gate[all++] = s->keys[i]->value;
+        for (uint32_t k = 0; k < tni_kv_states_count(s->keys[i]) && apart; k++)
+            s->gate[all++] = s->keys[i]->slot.states[k];
+    }
+    return tni_kv_gate(s->kv->ctx, s->gated, all - s->gated, s->gate);
 }
 
 static tn_status step_apply(const step *s, uint32_t i)
@@ -218,7 +225,8 @@ static tn_status dist_ready(const step *s, uint32_t i)
     if (!s->kv->codec.bits)
         return TN_OK;
     bytes = (int64_t)tni_kv_codec_bytes(&s->kv->codec, tni_array_count(key->value));
-    if (!key->coded && (st = tni_array_create(s->kv->ctx->space, host, TN_U8, 1, &bytes, "kvstore", &key->coded)))
+    if (!key->coded &&
+        (st = tni_array_create(s->kv->ctx->space, host, TN_U8, 1, &bytes, "kvstore", &key->coded)))
         return st;
     return tni_kv_residuals_make(key, key->value, 1);
 }

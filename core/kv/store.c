@@ -13,9 +13,9 @@
 #include <string.h>
 
 static const tni_kv_store_type types[] = {
-    {"local", NULL, false, false},         {"device", NULL, true, false},
-    {"nccl", "nccl", true, false},         {"dist_sync", NULL, false, true},
-    {"dist_async", NULL, false, true},     {"dist_sync_device", NULL, true, true},
+    {"local", NULL, false, false},           {"device", NULL, true, false},
+    {"nccl", "nccl", true, false},           {"dist_sync", NULL, false, true},
+    {"dist_async", NULL, false, true},       {"dist_sync_device", NULL, true, true},
     {"dist_async_device", NULL, true, true},
 };
 enum { TYPES = sizeof types / sizeof *types };
@@ -342,8 +342,10 @@ static tn_status assign_one(tni_kv *kv, tni_kv_key *key, const tn_kv_item *item)
     residuals_drop(key);
     if ((st = tni_kv_gate(kv->ctx, 0, tni_kv_states_count(key), key->slot.states)))
         return st;
+    if (!kv->dist && (st = tni_kv_value_write(kv, key, item->values[0], item->priority, false)))
+        return st;
     if (!kv->dist)
-        return tni_kv_value_write(kv, key, item->values[0], item->priority, false);
+        return tni_kv_param_assigned(kv->optimizer, &key->slot, key->value);
     st = kv->dist->rank == 0 ? tni_kv_value_write(kv, key, item->values[0], item->priority, false)
                              : tni_kv_gate(kv->ctx, 0, 1, &key->value);
     return st ? st : tni_kv_dist_assign(kv->dist, key, item->priority);
@@ -626,4 +628,40 @@ tn_status tni_kv_compress(tni_kv *kv, const char *const *params)
         return st;
     kv->codec = codec;
     return TN_OK;
+}
+
+/* ---- the others -------------------------------------------------------------------------------------- */
+
+tn_status tni_kv_barrier(tni_kv *kv)
+{
+    return kv->dist ? tni_kv_dist_barrier(kv->dist) : TN_OK;
+}
+
+tn_status tni_kv_end(tni_kv *kv)
+{
+    return kv->dist ? tni_kv_dist_end(kv->dist) : TN_OK;
+}
+
+tn_status tni_kv_program(tni_kv *kv, int32_t head, const char *body)
+{
+    return kv->dist ? tni_kv_dist_program(kv->dist, head, body) : TN_OK;
+}
+
+void tni_kv_sizes(const tni_kv *kv, uint32_t *rank, uint32_t *workers, uint32_t *servers)
+{
+    if (!kv->dist)
+        return;
+    *rank = kv->dist->rank;
+    *workers = tni_kv_process_workers(kv->dist->process);
+    *servers = tni_kv_process_servers(kv->dist->process);
+}
+
+uint32_t tni_kv_dead(const tni_kv *kv, uint32_t groups)
+{
+    uint32_t count = 0;
+
+    for (uint32_t role = TNI_KV_SCHEDULER; kv->dist && role <= TNI_KV_WORKER; role++)
+        if (groups & 1u << role)
+            count += tni_kv_process_dead(kv->dist->process, role);
+    return count;
 }

@@ -136,8 +136,8 @@ static void node_start(tni_kv_process *p)
     if (p->role == TNI_KV_SCHEDULER) {
         const tni_kv_journal none = {0};
 
-        assert_int_equal(
-            tni_kv_scheduler_create(&j->settings, &host, &none, NULL, 0, now, &p->scheduler), TN_OK);
+        assert_int_equal(tni_kv_scheduler_create(&j->settings, &host, &none, NULL, 0, now, &p->scheduler),
+                         TN_OK);
     } else if (p->role == TNI_KV_SERVER) {
         const tni_kv_snapshots none = {0};
 

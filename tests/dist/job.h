@@ -23,10 +23,10 @@
 
 typedef struct job_options {
     uint32_t workers, servers;
-    uint64_t part_bytes, bound;         /* 0: 4 MiB; by part_bytes */
-    uint32_t uneven;                    /* tni_kv_uneven */
-    bool async;                         /* also by the type of the store */
-    const char *const *settings;        /* of all contexts; NULL: none */
+    uint64_t part_bytes, bound;                                 /* 0: 4 MiB; by part_bytes */
+    uint32_t uneven;                                            /* tni_kv_uneven */
+    bool async;                                                 /* also by the type of the store */
+    const char *const *settings;                                /* of all contexts; NULL: none */
     void (*command)(void *arg, int32_t head, const char *body); /* of servers */
     void *arg;
 } job_options;

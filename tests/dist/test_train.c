@@ -14,7 +14,8 @@
 static tn_app *app_open(const char *const *more)
 {
     char plugins[4096], data[4096];
-    const char *settings[32] = {plugins, data, "plugins.trust=off", "run.deterministic=threads", "engine.threads=1"};
+    const char *settings[32] = {plugins, data, "plugins.trust=off", "run.deterministic=threads",
+                                "engine.threads=1"};
     size_t n = 5;
     tn_app *app;
 
@@ -55,7 +56,8 @@ static void train(tn_app *app, const tn_train_options *options, char sha[65], tn
 
     o.struct_size = sizeof o;
     o.net = net_of(app);
-    if (!(t = tn_train_open_(app, &o)) || !tn_train_run(t) != (o.event != NULL) || !tn_net_sha256(tn_train_net(t), sha)) {
+    if (!(t = tn_train_open_(app, &o)) || !tn_train_run(t) != (o.event != NULL) ||
+        !tn_net_sha256(tn_train_net(t), sha)) {
         print_error("%s\n", tn_app_error(app));
         abort();
     }
@@ -102,10 +104,8 @@ static void same_bits_as_one_process(void **state)
         const char *optimizer, *schedule, *update;
         double clip_norm;
     } rows[] = {
-        {"sgd", "cosine", "kvstore.update=true", 0},
-        {"adam", NULL, "kvstore.update=true", 0},
-        {"sgd", "cosine", "kvstore.update=false", 0},
-        {"sgd", NULL, "kvstore.update=true", 1},
+        {"sgd", "cosine", "kvstore.update=true", 0},  {"adam", NULL, "kvstore.update=true", 0},
+        {"sgd", "cosine", "kvstore.update=false", 0}, {"sgd", NULL, "kvstore.update=true", 1},
         {"adagrad", NULL, "kvstore.update=true", 0},
     };
     const job_options o = {.workers = 2, .servers = 2, .part_bytes = 65536};
@@ -136,7 +136,9 @@ static void uneven_data_ends(void **state)
         const char *policy;
         uint32_t uneven;
         int64_t steps[2];
-    } rows[] = {{"kvstore.uneven=pad", 0, {6, 6}}, {"kvstore.uneven=drop", 1, {4, 4}}, {"kvstore.uneven=join", 2, {4, 6}}};
+    } rows[] = {{"kvstore.uneven=pad", 0, {6, 6}},
+                {"kvstore.uneven=drop", 1, {4, 4}},
+                {"kvstore.uneven=join", 2, {4, 6}}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -164,7 +166,7 @@ static void without_rounds(void **state)
         assert_true(c.info[i].valid_accuracy > 0.7);
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------- */
 
 static int32_t stops(void *arg, int32_t kind, tn_train *t)
 {
@@ -208,7 +210,7 @@ static void goes_on(void **state)
     }
 }
 
-/* ---- of a program --------------------------------------------------------------------------------------- */
+/* ---- of a program ------------------------------------------------------------------------------------ */
 
 /* A module and a trainer of a store that is given: w -= lr * (sum of gradients) / (samples of all). */
 static void by_hand(worker *w)

@@ -17,7 +17,7 @@ static tn_kv_item key_of(const char *name)
     return (tn_kv_item){.name = name};
 }
 
-/* ---- optimizers ------------------------------------------------------------------------------------------- */
+/* ---- optimizers -------------------------------------------------------------------------------------- */
 
 /* w -= lr * rescale * sum, exact in these numbers; what changes counts from the next push on. */
 static void sgd(worker *w)
@@ -68,7 +68,8 @@ static void as_local(worker *w, const char *optimizer, const char *const *params
 {
     tn_array *g = NULL, *sum = NULL, *there = worker_array(w, TN_F32, 1, big_shape, 0),
              *here = worker_array(w, TN_F32, 1, big_shape, 0);
-    const tn_kv_item far_in = worker_item(optimizer, &g, &there), near_in = worker_item(optimizer, &sum, &here);
+    const tn_kv_item far_in = worker_item(optimizer, &g, &there),
+                     near_in = worker_item(optimizer, &sum, &here);
     float mine[BIG], all[BIG], got[BIG], wanted[BIG];
     tn_array *first = worker_array(w, TN_F32, 1, big_shape, 0.25);
     const tn_kv_item begins = worker_item(optimizer, &first, NULL);
@@ -116,10 +117,50 @@ static void each_optimizer(worker *w)
         {"signum", LIST("wd_lh", "0.01")},
         {"rmsprop", LIST("centered", "1")},
         {"ftrl", LIST("lamda1", "0.02")},
+        {"adagrad", LIST("eps", "1e-5")},
+        {"nadam", LIST("beta1", "0.8")},
+        {"ftml", LIST("beta1", "0.7")},
+        {"dcasgd", LIST("lamda", "0.1")},
     };
+    const tn_kv_item whole = key_of("sgd");
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         as_local(w, rows[i].name, rows[i].params, 4);
+    WORKER_FAILS(w, tn_kv_set_optimizer(w->kv, "lamb", NULL), TN_E_UNSUPPORTED); /* it takes norms */
+    WORKER_TRUE(w, strstr(tn_error_text(), "kvstore.part_bytes") && strstr(tn_error_text(), "is cut into"));
+    WORKER_OK(w, tn_kv_set_param(w->kv, &whole, "lr_mult", 1)); /* the one before stays */
+}
+
+/* Norms are of whole arrays; float16 weights with a float32 copy, whose bytes are more than the weight's. */
+static void uncut(worker *w)
+{
+    static const int64_t three[] = {3};
+    tn_array *half = worker_array(w, TN_F16, 1, three, 1);
+    const tn_kv_item it = worker_item("half", &half, NULL), key = key_of("half");
+    tn_array *s = NULL;
+    uint64_t steps = 0;
+    float copy[3];
+
+    as_local(w, "lamb", LIST("lr", "0.01"), 3);
+    as_local(w, "lars", LIST("momentum", "0.9"), 3);
+    WORKER_OK(w, tn_kv_init(w->kv, 1, &it));
+    WORKER_OK(w, tn_kv_set_optimizer(w->kv, "sgd",
+                                     LIST("lr", "0.0001", "momentum", "0.5", "multi_precision", "1")));
+    for (int i = 0; i < 4; i++)
+        WORKER_OK(w, tn_kv_push(w->kv, 1, &it));
+    WORKER_OK(w, tn_kv_state(w->kv, &key, 1, &s, &steps));
+    WORKER_OK(w, tn_array_read(s, copy, sizeof copy));
+    tn_array_release(s);
+    WORKER_TRUE(w, steps == 4 && fabs(copy[2] - (1 - 2e-4 * (1 + 1.5 + 1.75 + 1.875))) < 1e-6);
+    tn_array_release(half);
+}
+
+static void whole_arrays_and_copies(void **state)
+{
+    const job_options o = {.workers = 2, .servers = 2};
+
+    (void)state;
+    job_run(&o, "dist_sync", uncut, NULL);
 }
 
 static void cut_arrays_move_like_whole_ones(void **state)
@@ -130,7 +171,7 @@ static void cut_arrays_move_like_whole_ones(void **state)
     job_run(&o, "dist_sync", each_optimizer, NULL);
 }
 
-/* ---- states ----------------------------------------------------------------------------------------------- */
+/* ---- states ------------------------------------------------------------------------------------------ */
 
 static float state_at(worker *w, tn_kv *kv, const char *name, uint32_t index, uint32_t at, uint64_t *steps)
 {
@@ -199,14 +240,15 @@ static void states_go_and_come(void **state)
     job_run(&o, "dist_sync_device", states, path);
 }
 
-/* ---- codes ------------------------------------------------------------------------------------------------ */
+/* ---- codes ------------------------------------------------------------------------------------------- */
 
 /* 2bit: 0.3 is kept, 0.6 gives 0.5. 1bit: 0.3 gives -1 and keeps 1.3, then 1.6 gives 1. */
 static void coded(worker *w)
 {
     const bool two = w->arg != NULL;
     const double first = two ? 0 : -1, second = two ? 0.5 : 1;
-    tn_array *a = worker_array(w, TN_F32, 2, small_shape, 0.3), *b = worker_array(w, TN_F32, 1, big_shape, 0.3);
+    tn_array *a = worker_array(w, TN_F32, 2, small_shape, 0.3),
+             *b = worker_array(w, TN_F32, 1, big_shape, 0.3);
     tn_array *half = worker_array(w, TN_F16, 2, small_shape, 1);
     const tn_kv_item wrong = worker_item("half", &half, NULL);
 
@@ -240,7 +282,7 @@ static void codes_with_residuals(void **state)
     job_run(&o, "dist_sync", coded, &two);
 }
 
-/* ---- values that are assigned, steps that break ----------------------------------------------------------- */
+/* ---- values that are assigned, steps that break ------------------------------------------------------ */
 
 static void assigned(worker *w)
 {
@@ -341,7 +383,7 @@ static void a_broken_step_moves_nobody(void **state)
     job_run(&o, "dist_sync_device", broken, NULL);
 }
 
-/* ---- without rounds ----------------------------------------------------------------------------------------- */
+/* ---- without rounds ---------------------------------------------------------------------------------- */
 
 /* Each push is applied once: integers add up. */
 static void async(worker *w)
@@ -366,7 +408,7 @@ static void each_push_counts_once(void **state)
     job_run(&o, "dist_async_device", async, NULL);
 }
 
-/* ---- commands ----------------------------------------------------------------------------------------------- */
+/* ---- commands ---------------------------------------------------------------------------------------- */
 
 static atomic_uint heard;
 
@@ -405,13 +447,10 @@ static void commands_reach_servers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optimizers_run_on_servers),
-        cmocka_unit_test(cut_arrays_move_like_whole_ones),
-        cmocka_unit_test(states_go_and_come),
-        cmocka_unit_test(codes_with_residuals),
-        cmocka_unit_test(worker_0_assigns),
-        cmocka_unit_test(a_broken_step_moves_nobody),
-        cmocka_unit_test(each_push_counts_once),
+        cmocka_unit_test(optimizers_run_on_servers),  cmocka_unit_test(cut_arrays_move_like_whole_ones),
+        cmocka_unit_test(whole_arrays_and_copies),    cmocka_unit_test(states_go_and_come),
+        cmocka_unit_test(codes_with_residuals),       cmocka_unit_test(worker_0_assigns),
+        cmocka_unit_test(a_broken_step_moves_nobody), cmocka_unit_test(each_push_counts_once),
         cmocka_unit_test(commands_reach_servers),
     };
 

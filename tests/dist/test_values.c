@@ -1,6 +1,6 @@
 /*
- * Stores of several workers: what MXNet 1.9.1's tests of its own say of them (tests/nightly, dist_sync_kvstore
- * and dist_async_kvstore): sums of values that depend on the rank, in several types, of small arrays and of
+ * Stores of several workers: what MXNet 1.9.1's tests of its own say of them (tests/nightly,
+ * dist_sync_kvstore and dist_async_kvstore): sums of values that depend on the rank, in several types, of small arrays and of
  * those that are cut over servers, sparse ones, compressed ones, for 2 to 7 workers. Wanted numbers are made
  * here, in the order of ranks.
  */
@@ -31,7 +31,7 @@ static double ranks_sum(const worker *w)
     return w->workers * (w->workers + 1) / 2.0;
 }
 
-/* ---- sums ----------------------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -146,11 +146,12 @@ static void sums_of_devices(void **state)
     job_run(&o, "dist_sync_device", devices, NULL);
 }
 
-/* ---- first values ----------------------------------------------------------------------------------------- */
+/* ---- first values ------------------------------------------------------------------------------------ */
 
 static void first_values(worker *w)
 {
-    tn_array *a = worker_array(w, TN_F32, 2, small_shape, w->rank + 5.0), *b = worker_array(w, TN_F32, 1, big_shape, 9);
+    tn_array *a = worker_array(w, TN_F32, 2, small_shape, w->rank + 5.0),
+             *b = worker_array(w, TN_F32, 1, big_shape, 9);
     tn_kv_item items[2] = {worker_item("a", &a, &a), worker_item("b", &b, &b)};
     const tn_kv_item swapped[2] = {items[1], items[0]};
     tn_kv_info info = {.struct_size = TN_SIZE(tn_kv_info)};
@@ -215,10 +216,8 @@ static void names_and_shapes_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_ranks),
-        cmocka_unit_test(same_bits_in_rank_order),
-        cmocka_unit_test(sums_of_devices),
-        cmocka_unit_test(init_is_worker_0s),
+        cmocka_unit_test(sums_of_ranks),          cmocka_unit_test(same_bits_in_rank_order),
+        cmocka_unit_test(sums_of_devices),        cmocka_unit_test(init_is_worker_0s),
         cmocka_unit_test(names_and_shapes_agree),
     };
 

@@ -52,7 +52,7 @@ void worker_value(worker *w, const char *name, int32_t ndim, const int64_t *shap
     WORKER_OK(w, tn_array_read(a, got, (uint64_t)count * sizeof *got));
     for (int64_t i = 0; i < count; i++)
         if (got[i] != (float)wanted)
-            worker_fail(w, __FILE__, __LINE__, "%s: element %d of worker %u is %.9g, wanted %.9g", name, (int)i,
-                        w->rank, (double)got[i], wanted);
+            worker_fail(w, __FILE__, __LINE__, "%s: element %d of worker %u is %.9g, wanted %.9g", name,
+                        (int)i, w->rank, (double)got[i], wanted);
     tn_array_release(a);
 }
