@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "kv/dist.h"
+#include "kv/kv.h"
 
 tn_status tn_kv_create(tn_ctx *ctx, const char *type, tn_kv **out)
 {
@@ -212,13 +212,5 @@ tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body)
 
 tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int32_t *ran)
 {
-    const char *role;
-
-    if (!ctx || !ran)
-        return api_null(__func__, "ctx or ran");
-    role = tni_option_text(ctx->options, "kvstore.role");
-    *ran = strcmp(role, "worker") != 0;
-    if (!*ran)
-        return TN_OK;
-    return (!strcmp(role, "server") ? tni_kv_process_serve : tni_kv_process_schedule)(ctx, fn, arg);
+    return ctx && ran ? tni_kv_run_role(ctx, fn, arg, ran) : api_null(__func__, "ctx or ran");
 }

@@ -143,6 +143,11 @@ tn_status tni_kv_state_set(tni_kv *kv, const tn_kv_item *item, uint64_t steps);
 tn_status tni_kv_save(tni_kv *kv, const char *path);
 tn_status tni_kv_load(tni_kv *kv, const char *path);
 
+/* ---- role.c -------------------------------------------------------------------------------------------- */
+
+/* As tn_kv_run_role. */
+tn_status tni_kv_run_role(tni_context *c, tn_kv_command_fn fn, void *arg, int32_t *ran);
+
 /* ---- reduce.c: sums ------------------------------------------------------------------------------------ */
 
 /* Queues into = the sum of `count` dense values of its shape and type, on any devices. `held`: a failure that

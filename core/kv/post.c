@@ -278,6 +278,9 @@ static void link_down(tni_kv_post *p, const tn_transport_event *e)
         why_set(p, l->node, text);
         dial_later(p, d);
     }
+    d = l->dialed ? NULL : tni_kv_post_node(p, l->node);
+    if (d && d->link == l && p->role->lost)
+        p->role->lost(p->role->arg, l->node);
     tni_kv_link_gone(p, l);
 }
 

@@ -53,6 +53,7 @@ typedef struct tni_kv_role {
     const tni_kv_view *(*view)(void *arg);
     bool (*over)(void *arg);
     tni_kv_hold *(*hold)(void *arg); /* of what is being sent; NULL: it lives for the call. May be NULL */
+    void (*lost)(void *arg, uint16_t node); /* the link on which it spoke last. May be NULL */
 } tni_kv_role;
 
 /* Opens the transport; a server or scheduler listens, and setup.listen becomes its address. `setup` stays. */

@@ -73,13 +73,57 @@ static void call_finish(tni_kv_hold *hold)
     tni_free(c);
 }
 
-/* The machine has ended it, with the thread's error. */
+/* Of a scheduler that never answered, also what its link said. */
+static void error_take(tni_kv_process *p, tn_status st)
+{
+    const char *why = tni_kv_post_why(p->post);
+    tn_err error;
+
+    tni_error_get(&error);
+    if (!p->ready && st == TN_E_TIMEOUT)
+        (void)tni_error(st, "scheduler %.100s: %.250s%s%.100s", p->setup.scheduler, error.message,
+                        *why ? "; " : "", why);
+    tni_error_get(&p->error);
+}
+
+/* What other threads read. */
+static void news_publish(tni_kv_process *p)
+{
+    const tni_kv_view *v = tni_kv_worker_view(p->worker);
+    const tn_status st = tni_kv_worker_status(p->worker);
+    const bool ready = tni_kv_worker_ready(p->worker);
+    uint32_t epochs;
+    const uint64_t cut = tni_kv_worker_cut(p->worker, &epochs);
+
+    tni_mutex_lock(&p->lock);
+    p->heard_ns = tni_kv_worker_heard(p->worker, TNI_KV_SCHEDULER_NODE);
+    if (st != p->status || ready != p->ready || v->number != p->view || epochs != p->epochs) {
+        if (st && !p->status)
+            error_take(p, st);
+        p->status = st;
+        p->ready = ready;
+        p->view = v->number;
+        p->rank = tni_kv_worker_rank(p->worker);
+        p->cut = cut;
+        p->epochs = epochs;
+        memset(p->gone, 0, sizeof p->gone);
+        for (uint32_t i = 0; i < v->workers + v->servers; i++)
+            p->gone[TNI_KV_ROLE(tni_kv_view_node(v, i))] +=
+                v->members[i].state == TNI_KV_DEAD || v->members[i].state == TNI_KV_GONE;
+        tni_cond_broadcast(&p->changed);
+    }
+    tni_mutex_unlock(&p->lock);
+}
+
+/* The machine has ended it, with the thread's error. Whoever hears of a failure finds what it came from. */
 static void call_end(tni_kv_process *p, call *c, tn_status st)
 {
-    c->ended_ns = p->worker ? p->setup.clock() : 1;
+    c->ended_ns = p->setup.clock();
     c->status = st;
     if (st && (c->error = tni_alloc(sizeof *c->error)))
         tni_error_get(c->error);
+    if (st)
+        news_publish(p);
     c->hold.ended = true;
     if (!c->hold.count)
         call_finish(&c->hold);
@@ -137,48 +181,6 @@ static void call_run(tni_kv_process *p, call *c, uint64_t now)
 }
 
 /* ---- the thread ---- */
-
-/* Of a scheduler that never answered, also what its link said. */
-static void error_take(tni_kv_process *p, tn_status st)
-{
-    const char *why = tni_kv_post_why(p->post);
-    tn_err error;
-
-    tni_error_get(&error);
-    if (!p->ready && st == TN_E_TIMEOUT)
-        (void)tni_error(st, "scheduler %.100s: %.250s%s%.100s", p->setup.scheduler, error.message,
-                        *why ? "; " : "", why);
-    tni_error_get(&p->error);
-}
-
-/* What other threads read. */
-static void news_publish(tni_kv_process *p)
-{
-    const tni_kv_view *v = tni_kv_worker_view(p->worker);
-    const tn_status st = tni_kv_worker_status(p->worker);
-    const bool ready = tni_kv_worker_ready(p->worker);
-    uint32_t epochs;
-    const uint64_t cut = tni_kv_worker_cut(p->worker, &epochs);
-
-    tni_mutex_lock(&p->lock);
-    p->heard_ns = tni_kv_worker_heard(p->worker, TNI_KV_SCHEDULER_NODE);
-    if (st != p->status || ready != p->ready || v->number != p->view || epochs != p->epochs) {
-        if (st && !p->status)
-            error_take(p, st);
-        p->status = st;
-        p->ready = ready;
-        p->view = v->number;
-        p->rank = tni_kv_worker_rank(p->worker);
-        p->cut = cut;
-        p->epochs = epochs;
-        memset(p->gone, 0, sizeof p->gone);
-        for (uint32_t i = 0; i < v->workers + v->servers; i++)
-            p->gone[TNI_KV_ROLE(tni_kv_view_node(v, i))] +=
-                v->members[i].state == TNI_KV_DEAD || v->members[i].state == TNI_KV_GONE;
-        tni_cond_broadcast(&p->changed);
-    }
-    tni_mutex_unlock(&p->lock);
-}
 
 /* The scheduler fails a job whose nodes do not come; this is for one that is gone itself. */
 static void join_check(tni_kv_process *p, uint64_t now)
@@ -307,7 +309,12 @@ static void calls_cancel(call *list)
 static void worker_thread(void *arg)
 {
     tni_kv_process *p = arg;
-    const tni_kv_role role = {p, worker_receive, worker_step, worker_view, worker_over, worker_hold};
+    const tni_kv_role role = {.arg = p,
+                              .receive = worker_receive,
+                              .step = worker_step,
+                              .view = worker_view,
+                              .over = worker_over,
+                              .hold = worker_hold};
     call *left;
     tn_status st;
 

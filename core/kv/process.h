@@ -55,11 +55,4 @@ tn_status tni_kv_process_resume(tni_kv_process *p);
 /* A request, and the wait for its end. */
 tn_status tni_kv_process_call(tni_kv_process *p, const tni_kv_request *r);
 
-/* ---- the others ---- */
-
-/* Until the job has ended, or its failure, which is returned. [main thread of a process of that role] `fn` as
- * of tn_kv_run_role; may be NULL. */
-tn_status tni_kv_process_serve(tni_context *c, tn_kv_command_fn fn, void *arg);
-tn_status tni_kv_process_schedule(tni_context *c, tn_kv_command_fn fn, void *arg);
-
 #endif

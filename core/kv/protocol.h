@@ -232,6 +232,9 @@ tn_status tni_kv_scheduler_create(const tni_kv_settings *s, const tni_kv_host *h
 void tni_kv_scheduler_destroy(tni_kv_scheduler *s);
 uint64_t tni_kv_scheduler_receive(tni_kv_scheduler *s, const uint8_t *header, const void *payload,
                                   uint64_t bytes, uint64_t now);
+/* The link of `node` is lost. If nothing comes on another one within `suspect_ns`, it is dead; a process that
+ * lives connects again. */
+void tni_kv_scheduler_lost(tni_kv_scheduler *s, uint16_t node);
 uint64_t tni_kv_scheduler_tick(tni_kv_scheduler *s, uint64_t now); /* when to call it again, at the latest */
 bool tni_kv_scheduler_finished(const tni_kv_scheduler *s);
 const tni_kv_view *tni_kv_scheduler_view(const tni_kv_scheduler *s);

@@ -55,7 +55,8 @@ tn_status tni_kv_serve_with(tni_kv_setup *setup, const tni_kv_start *from, const
                             const tni_kv_snapshots *snapshots)
 {
     acting a = {0};
-    const tni_kv_role role = {&a, server_receive, server_step, server_view, server_over, NULL};
+    const tni_kv_role role = {
+        .arg = &a, .receive = server_receive, .step = server_step, .view = server_view, .over = server_over};
     tni_kv_start start = *from;
     tni_kv_post *post = NULL;
     tni_kv_host host;
@@ -97,6 +98,11 @@ static uint64_t scheduler_step(void *arg, uint64_t now)
     return now < a->next_ns ? a->next_ns : (a->next_ns = tni_kv_scheduler_tick(a->scheduler, now));
 }
 
+static void scheduler_lost(void *arg, uint16_t node)
+{
+    tni_kv_scheduler_lost(((acting *)arg)->scheduler, node);
+}
+
 static const tni_kv_view *scheduler_view(void *arg)
 {
     return tni_kv_scheduler_view(((acting *)arg)->scheduler);
@@ -119,7 +125,12 @@ tn_status tni_kv_schedule_with(tni_kv_setup *setup, tni_kv_post *post, const tni
                                const void *text, uint64_t bytes)
 {
     acting a = {0};
-    const tni_kv_role role = {&a, scheduler_receive, scheduler_step, scheduler_view, scheduler_over, NULL};
+    const tni_kv_role role = {.arg = &a,
+                              .receive = scheduler_receive,
+                              .step = scheduler_step,
+                              .view = scheduler_view,
+                              .over = scheduler_over,
+                              .lost = scheduler_lost};
     tni_kv_host host;
     tn_status st;
 
@@ -156,7 +167,7 @@ static tn_status port_take(tni_kv_setup *setup, const tni_kv_post *post)
     return TN_OK;
 }
 
-tn_status tni_kv_process_schedule(tni_context *c, tn_kv_command_fn fn, void *arg)
+static tn_status schedule(tni_context *c, tn_kv_command_fn fn, void *arg)
 {
     tni_kv_journal journal = {0};
     const void *text = NULL;
@@ -203,7 +214,7 @@ static tn_status snapshots_open(const tni_kv_setup *setup, tni_kv_start *start, 
     return st;
 }
 
-tn_status tni_kv_process_serve(tni_context *c, tn_kv_command_fn fn, void *arg)
+static tn_status serve(tni_context *c, tn_kv_command_fn fn, void *arg)
 {
     tni_kv_start start = {.birth = tni_kv_birth()};
     tni_kv_snapshots snapshots = {0};
@@ -225,4 +236,14 @@ tn_status tni_kv_process_serve(tni_context *c, tn_kv_command_fn fn, void *arg)
     tni_kv_disk_close(disk);
     memset(setup.secret, 0, sizeof setup.secret);
     return st;
+}
+
+tn_status tni_kv_run_role(tni_context *c, tn_kv_command_fn fn, void *arg, int32_t *ran)
+{
+    const char *role = tni_option_text(c->options, "kvstore.role");
+
+    *ran = strcmp(role, "worker") != 0;
+    if (!*ran)
+        return TN_OK;
+    return (strcmp(role, "server") ? schedule : serve)(c, fn, arg);
 }

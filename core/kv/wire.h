@@ -27,7 +27,7 @@
 #define TNI_KV_UNKNOWN 0xffffu /* a node that has no number yet */
 
 typedef enum tni_kv_type {
-    TNI_KV_HELLO = 1, /* node → scheduler: role (a worker's with HELLO_ASYNC), rank, birth, snapshots, address */
+    TNI_KV_HELLO = 1, /* node → scheduler: role (and HELLO_ASYNC), rank, birth, snapshots, address */
     TNI_KV_WELCOME,   /* scheduler → node: number and incarnation of `sequence` (its birth), and a view */
     TNI_KV_VIEW,      /* scheduler → node */
     TNI_KV_BEAT,      /* node → scheduler: snapshots; and back, empty */

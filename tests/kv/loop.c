@@ -412,6 +412,18 @@ const tn_transport_ops loop_ops = {
     .close = loop_close,
 };
 
+static const tn_capability *const capabilities[] = {&loop_ops.head, NULL};
+
+const tn_plugin loop_plugin = {.struct_size = (uint32_t)TN_END(tn_plugin, capabilities),
+                               .magic = TN_MAGIC,
+                               .abi_major = TN_ABI_MAJOR,
+                               .abi_minor = TN_ABI_TARGET,
+                               .abi_minor_min = TN_ABI_MIN,
+                               .name = "kv-loop",
+                               .version = "1",
+                               .license = "Apache-2.0",
+                               .capabilities = capabilities};
+
 /* ---- what tests call ---- */
 
 void loop_begin(void)

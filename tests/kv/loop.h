@@ -13,6 +13,7 @@
 #define LOOP_ROOM 4u /* messages that wait on one link, before it has no room */
 
 extern const tn_transport_ops loop_ops;
+extern const tn_plugin loop_plugin; /* kv-loop: the transport for a context */
 
 void loop_begin(void); /* time 0, nothing open */
 void loop_end(void);   /* fails the test if something is open or not released */

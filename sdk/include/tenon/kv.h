@@ -275,10 +275,10 @@ typedef void (*tn_kv_command_fn)(void *arg, int32_t head, const char *body);
  * returns at once.
  *
  * @param fn  may be NULL
- * @param ran 1: it was a server or the scheduler, and the job has ended, so the program does, too; 0: a worker
- * @return TN_E_UNSUPPORTED: the plugin is not installed; the text names it · TN_E_ATTR: options that contradict
- *         each other · TN_E_TIMEOUT, TN_E_PEER: how the job failed · TN_E_IO: the port is taken, a file cannot
- *         be written
+ * @param ran 1: it was a server or the scheduler, and the job has ended, so the program does; 0: a worker
+ * @return TN_E_UNSUPPORTED: the plugin is not installed; the text names it · TN_E_ATTR: options that
+ *         contradict each other · TN_E_TIMEOUT, TN_E_PEER: how the job failed · TN_E_IO: the port is
+ *         taken, a file cannot be written
  * @threads any
  * @since 0.1
  */
