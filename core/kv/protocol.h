@@ -77,8 +77,8 @@ typedef struct tni_kv_settings {
     tni_kv_uneven uneven;
     tni_kv_loss worker_loss, server_loss; /* servers: fail or wait */
     uint64_t worker_wait_ns, server_wait_ns;
-    uint32_t batch_bytes; /* longer messages go alone; 0: TNI_KV_SMALL_MAX, the most */
-    uint32_t workers_min; /* shrink: fewer fail the job */
+    uint32_t batch_bytes;    /* longer messages go alone; 0: TNI_KV_SMALL_MAX, the most */
+    uint32_t workers_min;    /* shrink: fewer fail the job */
     uint64_t snapshot_steps; /* between two snapshots; 0: none are written */
 } tni_kv_settings;
 
@@ -264,8 +264,7 @@ typedef struct tni_kv_update {
     /* States of the optimizer, all parts in one text; may be NULL. */
     tn_status (*save)(void *arg, tni_str *out);
     tn_status (*load)(void *arg, const void *text, uint64_t bytes); /* 0 bytes: the state at the start */
-    /* What a pull with the code `h->what`, not 0, wants of a part, as many bytes as it has. NULL: the value.
-     */
+    /* What a pull with the code `h->what`, not 0, wants of a part: as many bytes as it has. NULL: values. */
     tn_status (*read)(void *arg, const tni_kv_header *h, uint8_t dtype, void *value, void *out,
                       uint64_t bytes);
 } tni_kv_update;

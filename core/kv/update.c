@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORDS_MAX 64u         /* of an optimizer or a codec */
+#define WORDS_MAX 64u        /* of an optimizer or a codec */
 #define PARTS_MAX (1u << 22) /* as many as a server holds */
 
 typedef struct name { /* of a key */
@@ -324,8 +324,14 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
     if (u->optimizer && p->what != TNI_KV_ASSIGN)
         return step(u, p, h, value, sum, bytes, u->async ? 1 : (double)count / members);
     memcpy(value, sum, bytes);
-    p->slot.steps += p->what != TNI_KV_ASSIGN;
-    return TN_OK;
+    if (p->what != TNI_KV_ASSIGN) {
+        p->slot.steps++;
+        return TN_OK;
+    }
+    if ((st = view(u, value, bytes, h->dtype, &p->value)) ||
+        (st = tni_kv_param_assigned(u->optimizer, &p->slot, p->value)))
+        return st;
+    return tni_array_wait_write(p->value);
 }
 
 static tn_status read_states(void *arg, const tni_kv_header *h, uint8_t dtype, void *value, void *out,
