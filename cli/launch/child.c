@@ -10,6 +10,8 @@
 
 #include "supervise.h"
 
+#define GENTLE_MS 5000
+
 extern char **environ;
 
 const char *const launch_role_names[] = {"scheduler", "server", "worker", "process"};
@@ -34,13 +36,13 @@ int launch_exit_of(const launch_child *c)
 const char *launch_child_name(const launch_child *c, char text[160])
 {
     if (c->role == LAUNCH_OTHER)
-        (void)snprintf(text, 160, "%.30s", c->what);
+        (void)snprintf(text, 160, "%.30s", c->program);
     else if (c->role == LAUNCH_SCHEDULER)
         (void)snprintf(text, 160, "scheduler");
     else
         (void)snprintf(text, 160, "%s %u", launch_role_names[c->role], c->rank);
-    if (c->host)
-        (void)snprintf(text + strlen(text), 160 - strlen(text), " on %.100s", launch_host_bare(c->host));
+    if (*c->place)
+        (void)snprintf(text + strlen(text), 160 - strlen(text), " on %.100s", c->place);
     return text;
 }
 
@@ -64,14 +66,13 @@ static void stream_init(launch_run *r, launch_child *c, launch_stream *s, int fd
 static void prefix_make(launch_child *c)
 {
     static const char letters[] = "-sw-";
-    const char *host = c->host ? launch_host_bare(c->host) : "";
 
     if (c->role == LAUNCH_SCHEDULER || c->role == LAUNCH_OTHER)
         (void)snprintf(c->prefix, sizeof c->prefix, "[%.20s%s%.60s] ", c->what ? c->what : "sched",
-                       *host ? " " : "", host);
+                       *c->place ? " " : "", c->place);
     else
         (void)snprintf(c->prefix, sizeof c->prefix, "[%c%u%s%.60s] ", letters[c->role], c->rank,
-                       *host ? " " : "", host);
+                       *c->place ? " " : "", c->place);
 }
 
 /* A log of an earlier start of the same process goes on. False: said. */
@@ -140,6 +141,7 @@ static bool guard_make(launch_run *r, launch_child *c, const launch_list *words,
     bool ok =
         (!far || !pipe2(pipes[0], O_CLOEXEC)) && !pipe2(pipes[1], O_CLOEXEC) && !pipe2(pipes[2], O_CLOEXEC);
 
+    start.gentle_ms = c->role == LAUNCH_OTHER ? GENTLE_MS : 0;
     start.in = pipes[0][0];
     start.out = pipes[1][1];
     start.err = pipes[2][1];

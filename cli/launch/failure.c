@@ -13,6 +13,7 @@ static void failure_say(launch_run *r, const launch_child *c)
 {
     const char *state = c->starts > 1 && r->job->on_fail == LAUNCH_RESTART ? " again" : "";
     const int code = launch_exit_of(c), sig = code > 128 && code < 128 + NSIG ? code - 128 : 0;
+    const bool tail = c->log.tail_used && !c->out.raw; /* what passes output on for others told theirs */
     char name[160], why[128];
 
     if (c->end.kind == LAUNCH_REFUSED)
@@ -22,13 +23,14 @@ static void failure_say(launch_run *r, const launch_child *c)
     else
         (void)snprintf(why, sizeof why, "failed%s: exit code %d", state, code);
     launch_sink_say(&r->err, "tenon: %s %s%s\n", launch_child_name(c, name), why,
-                    c->log.tail_used ? "; its last lines:" : "");
-    launch_log_show(&c->log, &r->err);
+                    tail ? "; its last lines:" : "");
+    if (tail)
+        launch_log_show(&c->log, &r->err);
     if (r->job->args->value[OPT_JSON]) {
         json_t *event = json_pack("{s:s, s:s, s:I, s:s, s:i, s:i, s:o}", "event", "failed", "role",
                                   launch_role_names[c->role], "rank", (json_int_t)c->rank, "host",
-                                  c->host ? launch_host_bare(c->host) : "localhost", "exit", code, "signal",
-                                  sig, "last", launch_log_lines(&c->log));
+                                  *c->place ? c->place : "localhost", "exit", code, "signal", sig, "last",
+                                  launch_log_lines(&c->log));
         char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
 
         if (text)
@@ -38,13 +40,19 @@ static void failure_say(launch_run *r, const launch_child *c)
     }
 }
 
+/* Slurm ends the processes of all ranks itself, not only those that it started. */
+static bool taken_down(const launch_run *r, const launch_child *c)
+{
+    return r->job->how == LAUNCH_RANK && c->end.kind == LAUNCH_ENDED && c->end.value == SIGTERM;
+}
+
 bool launch_ended_well(const launch_run *r, const launch_child *c)
 {
     const int code = launch_exit_of(c);
 
     if (!code)
         return true;
-    if (c->end.kind == LAUNCH_REFUSED || !c->asked)
+    if (c->end.kind == LAUNCH_REFUSED || (!c->asked && !taken_down(r, c)))
         return false;
     return code == CLI_EXIT_STOPPED || code == 128 + SIGTERM || code == 128 + SIGKILL ||
            code == 128 + r->stop_signal || r->failed;

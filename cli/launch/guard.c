@@ -27,6 +27,8 @@
 typedef struct guard {
     int channel;
     bool far; /* the channel is stdin, and brings bytes */
+    int gentle_ms;
+    int news; /* signalfd of SIGCHLD, or -1 */
     pid_t child;
     int status; /* of the child, once it was waited for */
     int64_t ended_ns;
@@ -220,27 +222,47 @@ static bool orders_take(const guard *g)
     return true;
 }
 
+/* Waits for news of the process or of the channel (-1: not of it); false: there were none. */
+static bool news_wait(const guard *g, struct pollfd *channel, int timeout)
+{
+    struct pollfd fds[] = {*channel, {g->news, POLLIN, 0}};
+    const int n = poll(fds, 2, g->news < 0 ? NO_NEWS_MS : timeout);
+    struct signalfd_siginfo info;
+
+    *channel = fds[0];
+    if (n > 0 && fds[1].revents)
+        (void)!read(g->news, &info, sizeof info);
+    return n || g->news < 0;
+}
+
 /* Until the process has ended or has to. */
 static void watch(guard *g)
 {
-    struct signalfd_siginfo info;
     sigset_t ends;
-    int news;
 
     (void)sigemptyset(&ends);
     (void)sigaddset(&ends, SIGCHLD);
-    news = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    g->news = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
     while (!child_ended(g)) {
-        struct pollfd fds[] = {{g->channel, POLLIN, 0}, {news, POLLIN, 0}};
-        const int n = poll(fds, 2, news < 0 ? NO_NEWS_MS : g->far ? LAUNCH_SILENCE_MS : -1);
+        struct pollfd channel = {g->channel, POLLIN, 0};
 
-        if (!n && news >= 0)
+        if (!news_wait(g, &channel, g->far ? LAUNCH_SILENCE_MS : -1))
             return; /* the launcher's host is gone, and nobody told us */
-        if (n > 0 && fds[0].revents && !orders_take(g))
+        if (channel.revents && !orders_take(g))
             return;
-        if (n > 0 && fds[1].revents)
-            (void)!read(news, &info, sizeof info);
     }
+}
+
+/* What has processes elsewhere ends them when it is asked to, never when it is killed. */
+static void gently_end(guard *g)
+{
+    const int64_t until = launch_now() + (int64_t)g->gentle_ms * LAUNCH_MS;
+    int64_t now = launch_now();
+
+    if (g->gentle_ms && !child_ended(g))
+        signal_pass(g, SIGTERM);
+    for (; g->gentle_ms && now < until && !child_ended(g); now = launch_now())
+        (void)news_wait(g, &(struct pollfd){-1, 0, 0}, (int)((until - now) / LAUNCH_MS) + 1);
 }
 
 static void say(const guard *g, int32_t kind, int32_t value, int64_t at_ns)
@@ -293,7 +315,7 @@ static void descriptors_leave(void)
 
 static void guard_main(const launch_start *s, int channel)
 {
-    guard g = {.channel = CHANNEL};
+    guard g = {.channel = CHANNEL, .gentle_ms = s->gentle_ms};
     int why;
 
     (void)setpgid(0, 0); /* what a terminal sends to the launcher's group is not for guards */
@@ -308,6 +330,7 @@ static void guard_main(const launch_start *s, int channel)
     }
     say(&g, LAUNCH_STARTED, (int32_t)g.child, launch_now());
     watch(&g);
+    gently_end(&g);
     below_end(&g);
     say(&g, LAUNCH_ENDED, g.status, g.ended_ns ? g.ended_ns : launch_now());
     _exit(0);

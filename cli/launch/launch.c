@@ -81,7 +81,9 @@ static void env_job(const launch_job *job, launch_list *env)
     if (!*job->address)
         return;
     launch_list_set(env, "DMLC_PS_ROOT_URI", "%s", job->address);
-    if (job->port != LAUNCH_ANY_PORT)
+    if (job->args->value[OPT_PLAN] && !job->all_roles)
+        launch_list_set(env, "DMLC_PS_ROOT_PORT", "PORT");
+    else if (job->port != LAUNCH_ANY_PORT)
         launch_list_set(env, "DMLC_PS_ROOT_PORT", "%d", job->port);
     if (*job->number)
         launch_list_set(env, "TENON_KV_JOB", "%s", job->number);
@@ -336,8 +338,11 @@ static int job_run(launch_job *job)
         return launch_emit_k8s(job);
     if (!address_find(job) || (job->how == LAUNCH_RANK && !launch_rank_find(job)))
         return CLI_EXIT_USAGE;
-    if (args->value[OPT_PLAN])
+    if (args->value[OPT_PLAN]) { /* made up when it runs */
+        (void)snprintf(job->number, sizeof job->number, "JOB");
+        job->secret_file = *job->address ? cli_format("SECRET-FILE") : NULL;
         return launch_dry_run(job);
+    }
     if (*job->address && (!launch_random(job->number, 8) || !launch_random(job->secret, 32)))
         return CLI_EXIT_FAILED;
     if ((job->how == LAUNCH_SGE || job->how == LAUNCH_YARN) && !args->value[OPT_QUIET])
@@ -357,5 +362,6 @@ int cmd_launch(const cli_args *args)
         return launch_remote_run();
     code = options_read(&job) ? job_run(&job) : CLI_EXIT_USAGE;
     launch_hosts_fini(&job.hosts);
+    free(job.secret_file);
     return code;
 }

@@ -136,6 +136,7 @@ typedef struct launch_start {
     char *const *env;   /* whole */
     const char *folder; /* where it runs, or NULL */
     int in, out, err;
+    int gentle_ms; /* between SIGTERM and SIGKILL when it has to end: it has processes elsewhere */
     const struct rlimit *files; /* limit of descriptors that it gets */
     const sigset_t *mask;       /* signals that it has blocked */
 } launch_start;

@@ -123,7 +123,8 @@ static void signal_take(launch_run *r, int64_t now)
         r->linger_until = now;
         if (r->stopping)
             return; /* it is under way */
-        launch_sink_say(&r->err, "tenon: stopping on request; a second signal ends all at once\n");
+        if (r->job->how != LAUNCH_RANK)
+            launch_sink_say(&r->err, "tenon: stopping on request; a second signal ends all at once\n");
         launch_stop_begin(r, (int)info.ssi_signo, 0);
     } else if (now - r->asked_at >= TWICE_NS) {
         launch_kill_all(r);
@@ -246,6 +247,7 @@ static void child_add(launch_run *r, launch_role role, uint32_t rank, const laun
     r->children[r->count++] = (launch_child){.role = role,
                                              .rank = rank,
                                              .host = host,
+                                             .place = host ? launch_host_bare(host) : r->here,
                                              .what = what,
                                              .channel = -1,
                                              .in = -1,
@@ -260,6 +262,8 @@ static bool children_make(launch_run *r)
     const launch_hosts *hosts = &job->hosts;
     const bool far = job->how == LAUNCH_SSH, here = far || job->how == LAUNCH_LOCAL;
 
+    if (job->how == LAUNCH_RANK)
+        (void)gethostname(r->here, sizeof r->here - 1);
     r->children = calloc(hosts->count + 2 + (size_t)job->servers + job->workers, sizeof *r->children);
     if (!r->children)
         return false;
@@ -318,7 +322,9 @@ static bool log_folder_make(const launch_job *job)
 
 static int code_finish(launch_run *r)
 {
-    int code = r->failed ? r->code : r->requested ? CLI_EXIT_STOPPED : r->code;
+    /* One rank of a job is asked to stop because another has failed: that one's code must be the largest. */
+    const int stopped = r->job->how == LAUNCH_RANK ? 0 : CLI_EXIT_STOPPED;
+    int code = r->failed ? r->code : r->requested ? stopped : r->code;
     const int lost = r->out.error;
 
     if (lost && lost != EPIPE) {

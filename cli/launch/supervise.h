@@ -13,6 +13,7 @@ typedef struct launch_child {
     launch_role role;
     uint32_t rank, starts;
     const launch_host *host; /* NULL: this one */
+    const char *place;       /* its host for messages; "": this one, and nobody asks */
     const char *what;        /* of LAUNCH_OTHER */
     pid_t guard, process;
     int channel, in; /* -1: closed; in: to a process on another host */
@@ -29,6 +30,7 @@ typedef struct launch_run {
     launch_child *children;
     size_t count, living, next; /* next: the first that was never started */
     launch_sink out, err;
+    char here[256];      /* name of this host */
     struct rlimit files; /* limit as it was */
     sigset_t mask;       /* as it was */
     int signals;
