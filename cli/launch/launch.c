@@ -98,6 +98,7 @@ void launch_env_of(const launch_job *job, launch_role role, uint32_t rank, const
                       : job->how == LAUNCH_LOCAL ? LOOPBACK
                       : role == LAUNCH_SCHEDULER ? job->address
                                                  : NULL;
+    const char *security;
 
     env_job(job, env);
     env_on_fail(job, env);
@@ -116,6 +117,10 @@ void launch_env_of(const launch_job *job, launch_role role, uint32_t rank, const
         env_options(job, OPT_ENV_SERVER, env);
     if (role == LAUNCH_WORKER)
         env_options(job, OPT_ENV_WORKER, env);
+    security = launch_list_get(env, "TENON_KVSTORE__SECURITY");
+    security = security ? security : getenv("TENON_KVSTORE__SECURITY");
+    if (security && !strcmp(security, "none")) /* with a secret that is refused */
+        launch_list_unset(env, "TENON_KVSTORE__SECRET_FILE");
 }
 
 /* ---- its command ---- */
@@ -136,6 +141,8 @@ void launch_command_of(const launch_job *job, launch_role role, launch_list *wor
     launch_list_add(words, "kv");
     launch_list_add(words, "%s", role == LAUNCH_SERVER ? "serve" : "schedule");
     if (role == LAUNCH_SCHEDULER) {
+        launch_list_add(words, "--port");
+        launch_list_add(words, "0");
         launch_list_add(words, "--address-file");
         launch_list_add(words, "%s", job->address_file ? job->address_file : "FILE");
     }

@@ -211,14 +211,7 @@ tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body)
     return TN_OK;
 }
 
-tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg)
+tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int32_t *ran)
 {
-    const char *role;
-
-    (void)fn;
-    (void)arg;
-    if (!ctx)
-        return api_null(__func__, "ctx");
-    role = tni_option_text(ctx->options, "kvstore.role");
-    return strcmp(role, "worker") ? tni_kv_missing(role, "kv-zmq") : TN_OK;
+    return ctx && ran ? tni_kv_run_role(ctx, fn, arg, ran) : api_null(__func__, "ctx or ran");
 }

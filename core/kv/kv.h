@@ -39,8 +39,12 @@ tn_status tni_kv_optimizer_create(tni_context *c, const char *name, const char *
 void tni_kv_optimizer_destroy(tni_kv_optimizer *o); /* NULL is fine */
 const char *tni_kv_optimizer_name(const tni_kv_optimizer *o);
 uint32_t tni_kv_optimizer_states(const tni_kv_optimizer *o); /* of each parameter */
+bool tni_kv_optimizer_whole(const tni_kv_optimizer *o); /* it takes norms: an array is not cut */
 /* lr, wd, rescale_grad. TN_E_ATTR */
 tn_status tni_kv_optimizer_set(tni_kv_optimizer *o, const char *param, double value);
+double tni_kv_optimizer_get(const tni_kv_optimizer *o, const char *param); /* NaN: it has no such one */
+/* Sets one of the two by its name. TN_E_ATTR */
+tn_status tni_kv_factor_set(const char *param, double value, double *lr_mult, double *wd_mult);
 
 /* What it keeps of one parameter. Zeros are a valid new one, but for the factors, which are 1. */
 typedef struct tni_kv_param_slot {
@@ -120,6 +124,11 @@ tn_status tni_kv_state_of(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array
 
 tn_status tni_kv_save(tni_kv *kv, const char *path);
 tn_status tni_kv_load(tni_kv *kv, const char *path);
+
+/* ---- role.c -------------------------------------------------------------------------------------------- */
+
+/* As tn_kv_run_role. */
+tn_status tni_kv_run_role(tni_context *c, tn_kv_command_fn fn, void *arg, int32_t *ran);
 
 /* ---- reduce.c: sums ------------------------------------------------------------------------------------ */
 

@@ -17,6 +17,7 @@ typedef struct rule {
     uint32_t states;
     bool unbiased; /* lr is corrected for the first steps */
     bool divides;  /* by lr: a step whose lr is 0 leaves all as it is */
+    bool whole;    /* norms: it takes arrays that are not cut */
     double lr;
 } rule;
 
@@ -145,6 +146,23 @@ tn_status tni_kv_optimizer_set(tni_kv_optimizer *o, const char *param, double va
                      o->rule->name, param);
 }
 
+double tni_kv_optimizer_get(const tni_kv_optimizer *o, const char *param)
+{
+    const double *at = number_of((tni_kv_optimizer *)(uintptr_t)o, param); /* it is only read */
+
+    return at ? *at : NAN;
+}
+
+tn_status tni_kv_factor_set(const char *param, double value, double *lr_mult, double *wd_mult)
+{
+    if (strcmp(param, "lr_mult") != 0 && strcmp(param, "wd_mult") != 0)
+        return tni_error(TN_E_ATTR, "a key has lr_mult, wd_mult and steps, no %.80s", param);
+    if (!(value >= 0 && value <= 1e30))
+        return tni_error(TN_E_ATTR, "%s is %g, a number from 0 on is needed", param, value);
+    *(*param == 'l' ? lr_mult : wd_mult) = value;
+    return TN_OK;
+}
+
 /* The text of number `i` as an attribute; lists end at NULL. */
 static void attrs_fill(const tni_kv_optimizer *o, char (*texts)[32], const char **names, const char **values,
                        size_t *count)
@@ -217,6 +235,11 @@ void tni_kv_optimizer_destroy(tni_kv_optimizer *o)
 const char *tni_kv_optimizer_name(const tni_kv_optimizer *o)
 {
     return o->rule->name;
+}
+
+bool tni_kv_optimizer_whole(const tni_kv_optimizer *o)
+{
+    return o->rule->whole;
 }
 
 uint32_t tni_kv_optimizer_states(const tni_kv_optimizer *o)

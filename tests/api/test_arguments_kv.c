@@ -30,6 +30,7 @@ static void creation(void **state)
     static const char *const absent[] = {"nccl", "dist_sync", "dist_async", "dist_sync_device",
                                          "dist_async_device"};
     tn_kv *kv = NULL;
+    int32_t ran;
 
     (void)state;
     assert_fails(tn_kv_create(NULL, "local", &kv), TN_E_ARG);
@@ -44,7 +45,7 @@ static void creation(void **state)
     }
     assert_null(kv);
     tn_kv_destroy(NULL);
-    assert_fails(tn_kv_run_role(NULL, NULL, NULL), TN_E_ARG);
+    assert_fails(tn_kv_run_role(NULL, NULL, NULL, &ran), TN_E_ARG);
 }
 
 typedef tn_status (*items_fn)(tn_kv *kv, uint32_t count, const tn_kv_item *items);
@@ -342,12 +343,16 @@ static void roles(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
+        int32_t ran = 7;
         tn_ctx *ctx;
 
         (void)snprintf(setting, sizeof setting, "kvstore.role=%s", names[i]);
-        ctx = test_open(LIST(setting));
-        assert_fails(tn_kv_run_role(ctx, NULL, NULL), TN_E_UNSUPPORTED);
-        assert_non_null(strstr(tn_error_text(), "kv-zmq"));
+        ctx = test_open(LIST(setting, "kvstore.transport=absent"));
+        assert_fails(tn_kv_run_role(ctx, NULL, NULL, NULL), TN_E_ARG);
+        assert_int_equal(ran, 7);
+        assert_fails(tn_kv_run_role(ctx, NULL, NULL, &ran), TN_E_UNSUPPORTED);
+        assert_int_equal(ran, 1);
+        assert_non_null(strstr(tn_error_text(), "kv-absent"));
         assert_ok(tn_close(ctx));
     }
 }

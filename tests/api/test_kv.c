@@ -745,6 +745,7 @@ static void alone(void **state)
 {
     tn_kv_info info = {.struct_size = TN_SIZE(tn_kv_info)};
     uint32_t dead = 7;
+    int32_t ran = 7;
     bench b;
 
     (void)state;
@@ -760,7 +761,8 @@ static void alone(void **state)
     assert_int_equal(dead, 0);
     assert_ok(tn_kv_barrier(b.kv));
     assert_ok(tn_kv_command(b.kv, 3, "body"));
-    assert_ok(tn_kv_run_role(b.ctx, NULL, NULL));
+    assert_ok(tn_kv_run_role(b.ctx, NULL, NULL, &ran));
+    assert_int_equal(ran, 0);
     bench_close(&b);
 }
 

@@ -136,10 +136,11 @@ static void environments(void **state)
 
     s = tool("PMI_RANK=2 DMLC_PS_ROOT_URI=h " RUN "-n 2 -s 1 --launcher rank --all-roles -- "
              "sh -c 'echo $DMLC_ROLE $DMLC_SERVER_ID $DMLC_PS_ROOT_URI'");
-    assert_says(s->err, "[s0] server 0 h");
+    assert_says(s->err, "[s0 "); /* this host */
+    assert_says(s->err, "] server 0 h\n");
     s = tool("SGE_TASK_ID=2 DMLC_PS_ROOT_URI=h " RUN "-n 2 -s 1 --launcher rank -- sh -c "
              "'echo $DMLC_ROLE $DMLC_WORKER_ID'");
-    assert_says(s->out, "[w1] worker 1");
+    assert_says(s->out, "] worker 1\n");
     /* the far end: as long as its stdin is open; the secret is in a file of its own */
     s = tool("mkdir -p far && printf 'tenon-launch-1 101 1 3\\n/\\0key\\0A=b\\0sh\\0-c\\0"
              "echo $A; pwd; cat $TENON_KVSTORE__SECRET_FILE; cd $OLDPWD; ls -A far | wc -l; exit 3\\0' "
@@ -168,6 +169,28 @@ static void inherited(void **state)
     s = tool("exec 7</dev/null; " RUN "-n 2 -s 0 --log-dir logs -- ls /proc/self/fd"); /* 3 is the folder */
     assert_int_equal(s->code, 0);
     assert_int_equal(strlen(s->out), 2 * strlen("[w0] 0\n[w0] 1\n[w0] 2\n[w0] 3\n"));
+}
+
+/* The scheduler takes a free port itself and tells it; servers and workers get it. */
+static void own_servers(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    if (tool("\"$T\" plugins list --exists kv-zmq")->code) {
+        printf("skipped: the plugin kv-zmq is not built\n");
+        skip();
+    }
+    s = tool(RUN "-n 2 -s 2 --set log.level=error -- sh -c 'echo at $DMLC_PS_ROOT_URI:$DMLC_PS_ROOT_PORT'");
+    assert_int_equal(s->code, 0);
+    assert_int_equal(count_of(s->out, " at 127.0.0.1:"), 2);
+    assert_null(strstr(s->out, ":0\n"));
+    s = tool(RUN "-n 1 -s 1 --set kvstore.security=none --set kvstore.timeout=never -- true");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "tenon: scheduler failed: exit code 2");
+    s = tool("TENON_KVSTORE__SECURITY=none " RUN
+             "-n 1 -s 1 --all-roles -- sh -c 'echo \"<$TENON_KVSTORE__SECRET_FILE>\"'");
+    assert_says(s->out, "[w0] <>\n");
 }
 
 /* ---- output ---- */
@@ -517,11 +540,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(command_lines), cmocka_unit_test(environments), cmocka_unit_test(inherited),
-        cmocka_unit_test(lines),         cmocka_unit_test(lines_many),   cmocka_unit_test(slow_reader),
-        cmocka_unit_test(no_reader),     cmocka_unit_test(logs),         cmocka_unit_test(failures),
-        cmocka_unit_test(signals_each),  cmocka_unit_test(restarts),     cmocka_unit_test(outlive),
-        cmocka_unit_test(killed),        cmocka_unit_test(guard_killed), cmocka_unit_test(stops),
-        cmocka_unit_test(many),
+        cmocka_unit_test(own_servers),   cmocka_unit_test(lines),        cmocka_unit_test(lines_many),
+        cmocka_unit_test(slow_reader),   cmocka_unit_test(no_reader),    cmocka_unit_test(logs),
+        cmocka_unit_test(failures),      cmocka_unit_test(signals_each), cmocka_unit_test(restarts),
+        cmocka_unit_test(outlive),       cmocka_unit_test(killed),       cmocka_unit_test(guard_killed),
+        cmocka_unit_test(stops),         cmocka_unit_test(many),
     };
     int failed;
 

@@ -228,19 +228,25 @@ TN_API tn_status tn_kv_barrier(tn_kv *kv);
  * @param head 0 to 2147483647 @param body text, at most 65536 bytes. TN_E_ARG. @threads owner @since 0.1 */
 TN_API tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body);
 
-/** A server's function for commands: on a thread of the store. */
+/* Head of what is no command: `body` is "HOST:PORT" of the scheduler, once it listens. */
+#define TN_KV_LISTENS (-1)
+
+/** A server's function for commands, and a scheduler's for TN_KV_LISTENS: on a thread of the store. */
 typedef void (*tn_kv_command_fn)(void *arg, int32_t head, const char *body);
 
 /**
  * Is what the option kvstore.role (DMLC_ROLE) says, until the job ends: a server or the scheduler. A worker
  * returns at once.
  *
- * @param fn may be NULL
- * @return TN_E_UNSUPPORTED: the plugin is not installed; the text names it · TN_E_TIMEOUT, TN_E_PEER
+ * @param fn  may be NULL
+ * @param ran 1: it was a server or the scheduler, and the job has ended, so the program does; 0: a worker
+ * @return TN_E_UNSUPPORTED: the plugin is not installed; the text names it · TN_E_ATTR: options that
+ *         contradict each other · TN_E_TIMEOUT, TN_E_PEER: how the job failed · TN_E_IO: the port is
+ *         taken, a file cannot be written
  * @threads any
  * @since 0.1
  */
-TN_API tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg);
+TN_API tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int32_t *ran);
 
 #ifdef __cplusplus
 }
