@@ -67,16 +67,22 @@ static pid_t parent_of(const char *pid)
     return rest && strlen(rest) > 4 ? (pid_t)strtol(rest + 4, NULL, 10) : 0;
 }
 
-static bool listed(const pid_t *list, pid_t pid)
+static bool listed(const launch_pids *list, pid_t pid)
 {
-    for (; list && *list; list++)
-        if (*list == pid)
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == pid)
             return true;
     return false;
 }
 
-/* How many children were killed; -1: /proc is not there. */
-static int children_kill(const pid_t *spared)
+static void note(launch_pids *list, pid_t pid)
+{
+    if (list->count < sizeof list->items / sizeof *list->items)
+        list->items[list->count++] = pid;
+}
+
+/* Kills the children that are not spared, or lists all in `noted`. How many; -1: /proc is not there. */
+static int children_each(const launch_pids *spared, launch_pids *noted)
 {
     DIR *all = opendir("/proc");
     int count = all ? 0 : -1;
@@ -84,20 +90,29 @@ static int children_kill(const pid_t *spared)
     for (const struct dirent *entry; all && (entry = readdir(all));) {
         const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-        if (pid > 0 && parent_of(entry->d_name) == getpid() && !listed(spared, pid)) {
+        if (pid <= 0 || parent_of(entry->d_name) != getpid() || (spared && listed(spared, pid)))
+            continue;
+        if (noted)
+            note(noted, pid);
+        else
             (void)kill(pid, SIGKILL);
-            count++;
-        }
+        count++;
     }
     if (all)
         (void)closedir(all);
     return count;
 }
 
-/* A child that dies hands its own children to us, so this ends when there are none. */
-void launch_children_end(const pid_t *spared)
+void launch_children_note(launch_pids *noted)
 {
-    while (children_kill(spared) > 0)
+    noted->count = 0;
+    (void)children_each(NULL, noted);
+}
+
+/* A child that dies hands its own children to us, so this ends when there are none. */
+void launch_children_end(const launch_pids *spared)
+{
+    while (children_each(spared, NULL) > 0)
         while (waitpid(-1, NULL, 0) < 0 && errno == EINTR)
             ;
 }
@@ -112,7 +127,7 @@ static void below_end(guard *g)
         pid_t pid = waitpid(-1, &status, WNOHANG);
 
         if (!pid) {
-            if (children_kill(NULL) < 0)
+            if (children_each(NULL, NULL) < 0)
                 pid = waitpid(g->child, &status, 0);
             else
                 pid = waitpid(-1, &status, 0);

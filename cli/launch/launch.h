@@ -153,8 +153,15 @@ typedef struct launch_said {
 /* Starts a guard and below it the process; messages come on *channel. -1: errno tells. */
 pid_t launch_guard_start(const launch_start *start, int *channel);
 void launch_guard_signal(int channel, int sig); /* to the group of the process; SIGKILL: to all below it */
-/* Kills all children of this process but `spared` (0-ended, or NULL), and waits for them. */
-void launch_children_end(const pid_t *spared);
+/* Children that a shell had before it became this process. */
+typedef struct launch_pids {
+    pid_t items[256];
+    size_t count;
+} launch_pids;
+
+void launch_children_note(launch_pids *noted);
+/* Kills all children of this process but those, and waits for them. */
+void launch_children_end(const launch_pids *spared);
 int64_t launch_now(void);       /* monotonic nanoseconds */
 int launch_code_of(int status); /* exit code, or 128 + signal */
 

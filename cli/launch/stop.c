@@ -70,15 +70,18 @@ static void given_up(launch_run *r)
 
 void launch_stop_advance(launch_run *r, int64_t now)
 {
+    bool alone; /* the tool's own scheduler, which stays a while for servers that ask again: there are none */
+
     while (r->stopping && r->stop_level <= 2 && !launch_level_signal(r, r->stop_level, 0, false)) {
         r->stop_level++;
         r->stop_stage = 0;
     }
     if (!r->stopping || (r->stop_level > 2 && !r->living))
         return;
+    alone = r->stop_level == 2 && launch_serves_itself(r->job, LAUNCH_SCHEDULER);
     if (r->stop_level > 2 && now >= r->stop_until) {
         given_up(r);
-    } else if (r->stop_level <= 2 && r->stop_stage == 0 && now >= r->linger_until) {
+    } else if (r->stop_level <= 2 && r->stop_stage == 0 && (now >= r->linger_until || alone)) {
         (void)launch_level_signal(r, r->stop_level, r->stop_level ? SIGTERM : r->stop_signal, true);
         r->stop_stage = 1;
         r->stop_until = now + r->job->grace_ns;

@@ -339,8 +339,10 @@ int launch_supervise(launch_job *job)
 {
     launch_run r = {.job = job, .signals = -1};
     struct pollfd *fds = NULL;
+    launch_pids not_ours;
     int keeper = -1, code = CLI_EXIT_FAILED;
 
+    launch_children_note(&not_ours);
     launch_sink_init(&r.out, STDOUT_FILENO);
     launch_sink_init(&r.err, STDERR_FILENO);
     (void)fflush(NULL);
@@ -360,7 +362,7 @@ int launch_supervise(launch_job *job)
 
 cleanup:
     launch_folder_close(job, keeper);
-    launch_children_end(NULL);
+    launch_children_end(&not_ours);
     for (size_t i = 0; i < r.count; i++) {
         free(r.children[i].log.tail);
         if (r.children[i].log.fd >= 0)

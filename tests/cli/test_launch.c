@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -13,6 +14,11 @@
 
 #include "tool.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define NARROW "" /* shadow memory is larger */
+#else
+#define NARROW "ulimit -v 400000; "
+#endif
 #define RUN "exec \"$T\" launch --grace 60 "
 #define PLAIN RUN "-n 2 -s 0 -- "
 
@@ -255,9 +261,9 @@ static void slow_reader(void **state)
     const tool_said *s;
 
     (void)state;
-    s = tool("ulimit -v 400000; (\"$T\" launch -n 2 -s 0 -- sh -c 'yes \"$(printf %0200d 1)\" | head -c "
-             "60000000') | "
-             "{ read -r line; wc -c; }");
+    s = tool(NARROW "(\"$T\" launch -n 2 -s 0 -- sh -c 'yes \"$(printf %0200d 1)\" | head -c "
+                    "60000000') | "
+                    "{ read -r line; wc -c; }");
     assert_int_equal(s->code, 0);
     assert_true(strtol(s->out, NULL, 10) > 120000000);
 }
@@ -463,6 +469,46 @@ static void guard_killed(void **state)
     close(alive);
 }
 
+/* What a shell started before it became the launcher is not the launcher's to end. */
+static void not_ours(void **state)
+{
+    const int alive = alive_open();
+    struct pollfd closed = {alive, POLLIN, 0};
+    char text[32] = "";
+
+    (void)state;
+    assert_int_equal(tool("mkfifo begun; sh -c 'exec 9>alive; echo $$ >&9; echo >begun; read x <hold' & " RUN
+                          "-n 1 -s 0 -- sh -c 'read x <begun'")
+                         ->code,
+                     0);
+    assert_true(read(alive, text, sizeof text - 1) > 0);
+    assert_int_equal(poll(&closed, 1, 0), 0);
+    assert_int_equal(kill((pid_t)strtol(text, NULL, 10), SIGKILL), 0);
+    wait_gone(alive);
+    close(alive);
+}
+
+/* ^Z stops the workers and the launcher; SIGCONT lets both go on. */
+static void suspends(void **state)
+{
+    const tool_said *s;
+    int status = 0;
+    pid_t pid;
+
+    (void)state;
+    pid = tool_start(PLAIN "sh -c 'trap \"echo stopped\" TSTP; trap \"echo on; exit 0\" CONT; echo up; "
+                           "while :; do read x <hold; done'");
+    assert_true(tool_lines(pid, "out.txt", 2));
+    assert_int_equal(kill(pid, SIGTSTP), 0);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    s = tool_wait(pid);
+    assert_int_equal(s->code, 0);
+    assert_int_equal(count_of(s->out, "stopped"), 2);
+    assert_int_equal(count_of(s->out, "on\n"), 2);
+}
+
 /* Signals to the launcher: workers hear of them first, and servers when the workers are gone. */
 static void stops(void **state)
 {
@@ -544,7 +590,8 @@ int main(void)
         cmocka_unit_test(slow_reader),   cmocka_unit_test(no_reader),    cmocka_unit_test(logs),
         cmocka_unit_test(failures),      cmocka_unit_test(signals_each), cmocka_unit_test(restarts),
         cmocka_unit_test(outlive),       cmocka_unit_test(killed),       cmocka_unit_test(guard_killed),
-        cmocka_unit_test(stops),         cmocka_unit_test(many),
+        cmocka_unit_test(stops),         cmocka_unit_test(many),         cmocka_unit_test(not_ours),
+        cmocka_unit_test(suspends),
     };
     int failed;
 
