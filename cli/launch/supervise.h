@@ -35,7 +35,7 @@ typedef struct launch_run {
     sigset_t mask;       /* as it was */
     int signals;
     launch_child *telling; /* a failure whose output is still read; all other output waits */
-    enum { END_STOPS, END_AGAIN, END_WITHOUT } verdict; /* on that failure */
+    int verdict;           /* END_… of that failure */
     bool failed;
     int code; /* of the first failure */
     int64_t address_until, linger_until, beat_at, asked_at;
@@ -44,6 +44,8 @@ typedef struct launch_run {
     int stop_signal, stop_level, stop_stage; /* stage 0: to be asked, 1: asked, 2: killed, 3: given up */
     int64_t stop_until;
 } launch_run;
+
+enum { END_STOPS, END_AGAIN, END_WITHOUT };
 
 /* ---- child.c ---- */
 

@@ -496,7 +496,7 @@ static void suspends(void **state)
     pid_t pid;
 
     (void)state;
-    pid = tool_start(PLAIN "sh -c 'trap \"echo stopped\" TSTP; trap \"echo on; exit 0\" CONT; echo up; "
+    pid = tool_start(PLAIN "sh -c 'trap \"echo on; exit 0\" CONT; echo up; "
                            "while :; do read x <hold; done'");
     assert_true(tool_lines(pid, "out.txt", 2));
     assert_int_equal(kill(pid, SIGTSTP), 0);
@@ -505,7 +505,6 @@ static void suspends(void **state)
     assert_int_equal(kill(pid, SIGCONT), 0);
     s = tool_wait(pid);
     assert_int_equal(s->code, 0);
-    assert_int_equal(count_of(s->out, "stopped"), 2);
     assert_int_equal(count_of(s->out, "on\n"), 2);
 }
 

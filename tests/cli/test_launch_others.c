@@ -84,8 +84,10 @@ static void mpi(void **state)
 {
     (void)state;
     needs("mpirun", "openmpi-bin");
-    setenv("OMPI_MCA_btl_base_warn_component_unused", "0", 1);
-    setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);
+    if (system("mpirun --version | grep -q 'Open MPI'")) {
+        printf("skipped: mpirun is not Open MPI's\n");
+        skip();
+    }
     job_works("mpi");
 }
 
@@ -198,38 +200,35 @@ static void texts(void **state)
     static const struct {
         const char *line, *says;
     } cases[] = {
-        {"\"$T\" " JOB "--launcher sge --dry-run --env A=1 -- python t.py 'a b'",
+        {"\"$T\" " JOB "--launcher sge --dry-run --tool TOOL --env A=1 -- python t.py 'a b'",
          " qsub -cwd -sync y -b y -t 1-3 -N tenon -e . -o . -v "
          "DMLC_NUM_WORKER,DMLC_NUM_SERVER,DMLC_JOB_CLUSTER,"
          "DMLC_PS_ROOT_URI,DMLC_PS_ROOT_PORT,TENON_KV_JOB,TENON_KVSTORE__SECRET_FILE,A,PATH TOOL launch "
          "--launcher "
          "rank -n 2 -s 1 --all-roles --grace 60 -- python t.py 'a b'\n"},
-        {"DMLC_YARN_JAR=/opt/dmlc-yarn.jar \"$T\" " JOB "--launcher yarn --dry-run --env A=1 -- python t.py",
+        {"DMLC_YARN_JAR=/opt/dmlc-yarn.jar \"$T\" " JOB
+         "--launcher yarn --dry-run --tool TOOL --env A=1 -- python t.py",
          " hadoop jar /opt/dmlc-yarn.jar org.apache.hadoop.yarn.dmlc.Client -file /opt/dmlc-yarn.jar "
          "-jobname tenon "
          "-tempdir /tmp -queue default -env TENON_KV_JOB=JOB -env TENON_KVSTORE__SECRET_FILE=SECRET-FILE "
          "-env A=1 "
          "TOOL launch --launcher rank -n 2 -s 1 --all-roles --grace 60 -- python t.py\n"},
-        {"\"$T\" " JOB "--launcher slurm --dry-run -- ./a",
+        {"\"$T\" " JOB "--launcher slurm --dry-run --tool TOOL -- ./a",
          " srun --export=ALL --kill-on-bad-exit=1 --input=none "
          "--job-name=tenon-JOB --ntasks=3 TOOL launch --launcher rank -n 2 -s 1 --all-roles --grace 60 -- "
          "./a\n"},
-        {"echo h >h; \"$T\" " JOB "--launcher mpi -H h --dry-run -- ./a",
+        {"echo h >h; \"$T\" " JOB "--launcher mpi -H h --dry-run --tool TOOL -- ./a",
          " --hostfile h -np 3 -x DMLC_NUM_WORKER "},
-        {"echo u@h:7 >h; \"$T\" " JOB "-H h --dry-run -- ./a \"it's\"",
+        {"echo u@h:7 >h; \"$T\" " JOB "-H h --dry-run --tool TOOL -- ./a \"it's\"",
          "ssh -T -o BatchMode=yes -o ServerAliveInterval=15 -o ServerAliveCountMax=4 -p 7 u@h 'TOOL launch "
          "--launcher "
          "pipe'  # "},
-        {"echo '[::1]:7' >h; \"$T\" " JOB "-H h --dry-run -- ./a \"it's\"", " ./a 'it'\\''s'\n"},
+        {"echo '[::1]:7' >h; \"$T\" " JOB "-H h --dry-run --tool TOOL -- ./a \"it's\"", " ./a 'it'\\''s'\n"},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char line[1024];
-        const tool_said *s;
-
-        (void)snprintf(line, sizeof line, "{ %s; } | sed \"s,$T,TOOL,g\"", cases[i].line);
-        s = tool(line);
+        const tool_said *s = tool(cases[i].line);
         if (s->code || !strstr(s->out, cases[i].says))
             fail_msg("%s: code %d, %s%s; expected %s", cases[i].line, s->code, s->out, s->err, cases[i].says);
     }
