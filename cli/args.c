@@ -208,12 +208,15 @@ bool cli_args_parse(cli_args *args, const cli_command *command, int first, int a
     args->command = command;
     args->argc = argc;
     args->argv = argv;
-    for (int i = first; i < argc; i++) {
+    for (int i = first; i < argc && !args->rest; i++) {
         if (!only_words && !strcmp(argv[i], "--")) {
             only_words = true;
         } else if (!only_words && argv[i][0] == '-' && argv[i][1]) {
             if (!option_read(args, &i))
                 return false;
+        } else if (command->words_max == CLI_WORDS_REST) {
+            args->rest = argv + i;
+            args->rest_count = (size_t)(argc - i);
         } else if (args->word_count < command->words_max) {
             args->words[args->word_count++] = argv[i];
         } else {

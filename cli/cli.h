@@ -27,6 +27,7 @@
 #define CLI_NO_OPERATOR 1301u /* TN number of an operator that nothing here defines; its exit code is 3 */
 
 #define CLI_WORDS_MAX 64     /* arguments of a command that are no options */
+#define CLI_WORDS_REST UINT32_MAX /* words_max: from the first word on all is another command */
 #define CLI_SETTINGS_MAX 256 /* --set and options that stand for one */
 
 #if defined(__GNUC__)
@@ -76,6 +77,8 @@ typedef struct cli_args {
     const char *value[OPT_COUNT]; /* NULL: not given; "": given without a value */
     const char *words[CLI_WORDS_MAX];
     size_t word_count;
+    char *const *rest; /* with CLI_WORDS_REST: the other command, NULL-ended as argv is */
+    size_t rest_count;
     char *settings[CLI_SETTINGS_MAX + 1]; /* "section.key=value" in the order given, NULL-ended; owned */
     size_t setting_count;
     struct {
