@@ -130,6 +130,19 @@ tn_status tni_load(tni_space *s, tni_registry *registry, const char *path, tni_p
 /* By the extension: .npy (one array), that of an archive; all else is .params. Atomic. */
 tn_status tni_save(tni_registry *registry, const tni_params *p, const char *path);
 
+/* ---- image.c: images in files, by plugins that know the format (tenon/image.h) ------------------------ */
+
+struct tn_image_about;
+struct tn_image_options;
+tn_status tni_image_look(tni_registry *r, const void *data, uint64_t bytes, struct tn_image_about *out);
+tn_status tni_image_read(tni_registry *r, const void *data, uint64_t bytes,
+                         const struct tn_image_options *options, void *out, uint64_t room, int64_t stride);
+tn_status tni_image_decode(tni_space *s, tni_registry *r, const void *data, uint64_t bytes,
+                           const struct tn_image_options *options, tni_array **out);
+/* The bytes are the caller's (tni_free). */
+tn_status tni_image_encode(tni_registry *r, tni_array *pixels, const char *format, int32_t quality,
+                           void **data, uint64_t *bytes);
+
 /* ---- checkpoint.c ------------------------------------------------------------------------------------ */
 
 /*

@@ -33,7 +33,9 @@ typedef struct tnimage_call {
 tn_status tnimage_guarded(tnimage_call *c, void (*body)(tnimage_call *c));
 _Noreturn void tnimage_leave(tnimage_call *c, tn_status st); /* c->err is filled in */
 _Noreturn void tnimage_fail(tnimage_call *c, tn_status st, const char *text);
-/* Leaves if the image has more pixels than are allowed, or the part does not lie in it. */
+/* Leaves if the image has more pixels than are allowed; */
+void tnimage_size_check(tnimage_call *c, int64_t width, int64_t height);
+/* or also if the part does not lie in it. */
 void tnimage_part_check(tnimage_call *c, int64_t width, int64_t height, int32_t shift_max);
 uint8_t *tnimage_room(tnimage_call *c, size_t bytes); /* leaves if there is no memory */
 tn_status tnimage_output_check(const tn_image_output *to, int32_t channels_max, int32_t quality_max,

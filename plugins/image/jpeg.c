@@ -178,6 +178,7 @@ static void info_body(tnimage_call *call)
     tn_image_info *out = call->info;
 
     head_read(r);
+    tnimage_size_check(call, r->cinfo.image_width, r->cinfo.image_height);
     out->width = (int32_t)r->cinfo.image_width;
     out->height = (int32_t)r->cinfo.image_height;
     out->channels = r->cinfo.num_components;

@@ -35,15 +35,20 @@ uint8_t *tnimage_room(tnimage_call *c, size_t bytes)
     return c->room;
 }
 
+void tnimage_size_check(tnimage_call *c, int64_t width, int64_t height)
+{
+    if (width * height > c->plugin->pixels_max)
+        tnimage_leave(c, tn_failf(c->err, TN_E_NOMEM,
+                                  "the image has %lld x %lld pixels, [plugin.image] pixels_max permits %lld",
+                                  (long long)width, (long long)height, (long long)c->plugin->pixels_max));
+}
+
 void tnimage_part_check(tnimage_call *c, int64_t width, int64_t height, int32_t shift_max)
 {
     const tn_image_part *p = c->part;
     int64_t w, h;
 
-    if (width * height > c->plugin->pixels_max)
-        tnimage_leave(c, tn_failf(c->err, TN_E_NOMEM,
-                                  "the image has %lld x %lld pixels, [plugin.image] pixels_max permits %lld",
-                                  (long long)width, (long long)height, (long long)c->plugin->pixels_max));
+    tnimage_size_check(c, width, height);
     if (p->shift < 0 || p->shift > shift_max)
         tnimage_leave(c, tn_failf(c->err, TN_E_ARG, "a scale of 1/2^%d, this format has 0 to %d",
                                   (int)p->shift, (int)shift_max));

@@ -110,6 +110,7 @@ static void info_body(tnimage_call *call)
     colours = png_get_color_type(c->png, c->info);
     call->info->width = (int32_t)png_get_image_width(c->png, c->info);
     call->info->height = (int32_t)png_get_image_height(c->png, c->info);
+    tnimage_size_check(call, call->info->width, call->info->height);
     call->info->channels = (colours & PNG_COLOR_MASK_COLOR ? 3 : 1) +
                            (colours & PNG_COLOR_MASK_ALPHA || png_get_valid(c->png, c->info, PNG_INFO_tRNS));
     call->info->bits = png_get_bit_depth(c->png, c->info);

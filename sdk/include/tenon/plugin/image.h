@@ -60,7 +60,7 @@ typedef struct tn_image_ops {
     const char *const *extensions; /* "jpg", "jpeg": in lower case, without a dot; NULL-ended */
     /** 1: a file that begins with these bytes (at most 64) may be one. */
     int32_t (*probe)(void *plugin, const void *head, uint64_t bytes);
-    /** Reads the head alone. TN_E_FORMAT: damaged. */
+    /** Reads the head alone. TN_E_FORMAT: damaged · TN_E_NOMEM: over a limit. */
     tn_status (*info)(void *plugin, const void *data, uint64_t bytes, tn_image_info *out, tn_err *err);
     /** TN_E_ARG: no such part · TN_E_FORMAT: damaged, as far as the part needs the file: all of it if the
      * part has the last row · TN_E_UNSUPPORTED: a form of the format that is not known · TN_E_NOMEM: over a
