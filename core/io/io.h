@@ -5,8 +5,8 @@
 #ifndef TN_IO_H
 #define TN_IO_H
 
-#include "tenon/record.h"
 #include "plugin/plugin.h"
+#include "tenon/record.h"
 #include "tensor/tensor.h"
 
 /* ---- params.c: named lists of arrays ----------------------------------------------------------------- */
@@ -100,6 +100,8 @@ tn_status tni_record_open(const char *path, uint32_t part, uint32_t parts, tni_r
 void tni_record_close(tni_record_reader *r); /* NULL is fine */
 /* Borrowed until the next call; NULL at the end. */
 tn_status tni_record_next(tni_record_reader *r, const void **data, uint64_t *bytes);
+/* The first bytes of the next record, of its first part; the rest is passed over. Offset UINT64_MAX: none. */
+tn_status tni_record_peek(tni_record_reader *r, void *out, uint64_t room, uint64_t *bytes, uint64_t *offset);
 tn_status tni_record_seek(tni_record_reader *r, uint64_t offset); /* to a record's first byte */
 void tni_record_rewind(tni_record_reader *r);
 tn_status tni_record_create(const char *path, const char *index,

@@ -180,7 +180,7 @@ static void records(void **state)
     tn_record_place *places = NULL;
     const void *data = NULL;
     void *made = NULL;
-    uint64_t bytes = 5;
+    uint64_t bytes = 5, offset = 5;
     size_t count = 5;
 
     (void)state;
@@ -193,6 +193,10 @@ static void records(void **state)
     NO(tn_record_next(NULL, &data, &bytes));
     NO(tn_record_next(r, NULL, &bytes));
     NO(tn_record_next(r, &data, NULL));
+    NO(tn_record_peek(NULL, NULL, 0, &bytes, &offset));
+    NO(tn_record_peek(r, NULL, 1, &bytes, &offset));
+    NO(tn_record_peek(r, NULL, 0, NULL, &offset));
+    NO(tn_record_peek(r, NULL, 0, &bytes, NULL));
     NO(tn_record_seek(NULL, 0));
     NO(tn_record_seek(r, 4));
     NO(tn_record_seek(r, 1));

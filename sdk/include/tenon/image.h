@@ -1,6 +1,6 @@
 /**
- * Images in files: JPEG and PNG, by plugins that know the format (tenon/plugin/image.h). Pixels are uint8, row
- * by row, (height, width, channels): 1 channel is grey, 3 are red, green, blue, 4 have alpha behind them.
+ * Images in files: JPEG and PNG, by plugins that know the format (tenon/plugin/image.h). Pixels are uint8,
+ * row by row, (height, width, channels): 1 channel is grey, 3 are red, green, blue, 4 have alpha behind them.
  *
  * Without the plugin a call is TN_E_UNSUPPORTED with TN-1304. A file that is damaged or ends early is
  * TN_E_FORMAT with the place. No call turns an image by EXIF's orientation, as MXNet does not;
@@ -45,8 +45,8 @@ typedef struct tn_image_options {
 TN_API tn_status tn_image_look(tn_ctx *ctx, const void *data, uint64_t bytes, tn_image_about *out);
 
 /**
- * Decodes into memory of the program's: rows of pixels, `stride` bytes apart. What a part does not need of the
- * file is not decoded, and not checked.
+ * Decodes into memory of the program's: rows of pixels, `stride` bytes apart. What a part does not need of
+ * the file is not decoded, and not checked.
  *
  * @param room bytes of `out`; TN_E_ARG: the part does not fit, or does not lie in the image
  * @return as tn_image_look()
