@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #define TNN_BROKEN_MAX 100
+#define PLUGIN_MISSING 1304u /* TN number of the error */
 
 typedef struct tnn_listed { /* an image's labels in a .lst */
     uint64_t id;

@@ -42,7 +42,7 @@ static tn_status kind_find(tni_registry *r, const char *format, const void *data
     if (any && format)
         return tni_error(TN_E_ARG, "no plugin writes images as \"%.40s\"; jpeg and png are usual", format);
     if (any)
-        return tni_error(TN_E_UNSUPPORTED, "this is no image of a known format: JPEG and PNG are");
+        return tni_error(TN_E_FORMAT, "this is no image of a known format: JPEG and PNG are");
     (void)tni_registry_lacks(r, "image", why);
     return tni_error_number(1304, TN_E_UNSUPPORTED, "images need the plugin image; %s", why);
 }

@@ -266,7 +266,7 @@ static void every_byte(void **state)
             assert_non_null(cut);
             memcpy(cut, files[i].data, at);
             st = tn_image_read(f.ctx, cut, at, &all, out, sizeof out, WIDTH * 3);
-            if (!st || (st != TN_E_FORMAT && at > 8))
+            if (st != TN_E_FORMAT)
                 fail_msg("%s, %zu of %zu bytes: %s", files[i].name, at, files[i].bytes, tn_status_name(st));
             if (at > 100)
                 assert_non_null(strstr(tn_error_text(), " at byte "));
@@ -350,8 +350,8 @@ static void refused(void **state)
     assert_fails(tn_image_encode(f.ctx, p, "png", 0, NULL, &bytes), TN_E_ARG);
     assert_fails(tn_image_encode(f.ctx, p, "png", 0, &data, NULL), TN_E_ARG);
     if (built) {
-        assert_fails(tn_image_look(f.ctx, "GIF89a", 6, &about), TN_E_UNSUPPORTED);
-        assert_fails(tn_image_look(f.ctx, "", 0, &about), TN_E_UNSUPPORTED);
+        assert_fails(tn_image_look(f.ctx, "GIF89a", 6, &about), TN_E_FORMAT);
+        assert_fails(tn_image_look(f.ctx, "", 0, &about), TN_E_FORMAT);
         assert_fails(tn_image_read(f.ctx, x->data, x->bytes, &o, out, 191, 24), TN_E_ARG);
         assert_fails(tn_image_read(f.ctx, x->data, x->bytes, &o, out, sizeof out, 23), TN_E_ARG);
         assert_fails(tn_image_read(f.ctx, x->data, x->bytes, &o, out, sizeof out, INT64_MAX), TN_E_ARG);

@@ -233,6 +233,19 @@ static void one_file(void **state)
     assert_false(tn_image_sample(app, path_of("cat/readme.txt"), (const int64_t[]){1, 4, 4}, x));
     close_failed(app, "no image of a known format");
     assert_false(tn_image_sample(NULL, "x", (const int64_t[]){1, 4, 4}, x));
+    app = nn_open(NULL);
+#define WRONG(call) (assert_false(call), assert_int_equal(tn_app_status(app), TN_E_ARG), tn_app_clear(app))
+    WRONG(tn_image_sample(app, NULL, (const int64_t[]){1, 4, 4}, x));
+    WRONG(tn_image_sample(app, "x", NULL, x));
+    WRONG(tn_image_sample(app, "x", (const int64_t[]){1, 4, 4}, NULL));
+    WRONG(tn_image_sample(app, "x", (const int64_t[]){1, 4, -4}, x));
+    assert_false(tn_pack_images_(NULL, "x", "y", NULL, NULL));
+    WRONG(tn_pack_images_(app, NULL, "y", NULL, NULL));
+    WRONG(tn_pack_images_(app, "x", NULL, NULL, NULL));
+    WRONG(tn_pack_images(app, "x", "y", NULL, .resize = -1));
+    WRONG(tn_pack_images(app, "x", "y", NULL, .threads = 1000));
+    WRONG(tn_pack_images(app, "x", "y", NULL, .quality = 101, .encoding = "jpg"));
+    nn_close(app);
 }
 
 #define FAILS(text, path, ...)                                                                               \

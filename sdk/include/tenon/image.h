@@ -38,8 +38,8 @@ typedef struct tn_image_options {
 
 /**
  * Reads the head of an image.
- * @return TN_E_UNSUPPORTED: no plugin knows these bytes · TN_E_FORMAT · TN_E_NOMEM: over the limits of the
- * plugin's options
+ * @return TN_E_FORMAT: no plugin knows these bytes, or they are damaged · TN_E_UNSUPPORTED · TN_E_NOMEM: over
+ * the limits of the plugin's options
  * @threads any @since 0.1
  */
 TN_API tn_status tn_image_look(tn_ctx *ctx, const void *data, uint64_t bytes, tn_image_about *out);

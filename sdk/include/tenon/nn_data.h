@@ -163,6 +163,37 @@ TN_API const char *tn_data_broken_text(const tn_data *data, int64_t index);
  */
 TN_API int tn_image_sample(tn_app *app, const char *path, const int64_t shape[3], float *out);
 
+typedef struct tn_pack_options {
+    TN_NN_HEAD;
+    const char *list;    /* a .lst file: number, labels and path, with tabs; NULL: folders of classes */
+    const char *part_of; /* as of tn_images_options */
+    int32_t shuffle;     /* 1: in another order, by `seed` */
+    uint64_t seed;       /* 0: option run.seed */
+    int32_t resize;      /* the shorter edge becomes so long; 0: images stay as they are */
+    int32_t center_crop; /* 1: to a square, before */
+    const char
+        *encoding;    /* "jpg", "png": encoded again; NULL: the bytes of the file, if nothing is changed */
+    int32_t quality;  /* of that: 0: 95 of JPEG, 3 of PNG */
+    int32_t channels; /* of what is encoded again: 1, 3 or 4; 0: 3 */
+    int32_t threads;  /* 0: 1 */
+    int32_t strict;   /* 1: an image that cannot be read is an error; 0: it is left out */
+} tn_pack_options;
+
+typedef struct tn_packed {
+    int64_t images, broken;
+    char text[512]; /* the first one that could not be read, and why */
+} tn_packed;
+
+/**
+ * Packs images of a folder into `path`, a .rec as MXNet's im2rec makes it, with the .idx and .lst beside it.
+ * Each is whole or absent.
+ * @param packed NULL is fine
+ * @return 1; 0: failed
+ * @since 0.1
+ */
+TN_API int tn_pack_images_(tn_app *app, const char *folder, const char *path, tn_packed *packed,
+                           const tn_pack_options *options);
+
 typedef struct tn_records tn_records; /* records of a RecordIO file by their number */
 
 /**
@@ -313,6 +344,10 @@ TN_API tn_status tn_transform_apply(const tn_transform *transform, uint64_t seed
 #define TN_NN_IMAGES_(app, path, ...)                                                                        \
     TN_NN_NAMED_(tn_data_from_images_, tn_images_options, app, path, __VA_ARGS__)
 #define tn_data_from_images(...) TN_NN_IMAGES_(__VA_ARGS__, )
+#define TN_NN_PACK_(app, folder, path, packed, ...)                                                          \
+    tn_pack_images_(app, folder, path, packed,                                                               \
+                    &(const tn_pack_options){TN_NN_HERE_(tn_pack_options), __VA_ARGS__})
+#define tn_pack_images(...) TN_NN_PACK_(__VA_ARGS__, )
 #define tn_sampler_new(...) TN_NN_CALL_(tn_sampler_new_, tn_sampler_options, __VA_ARGS__)
 #define tn_loader_new(...) TN_NN_CALL_(tn_loader_new_, tn_loader_options, __VA_ARGS__)
 #define tn_data_from_csv(...) TN_NN_CSV_(__VA_ARGS__, )
