@@ -298,7 +298,10 @@ typedef struct tn_transform_step {
     /* to_tensor: (H, W, C) bytes to (C, H, W) float32, byte / 255 · normalize: mean, std · cast: dtype ·
      * resize, center_crop: size · random_resized_crop: size, area, ratio · random_flip_left_right,
      * random_flip_top_bottom: with chance 1/2 · random_brightness, random_contrast, random_saturation,
-     * random_hue, random_lighting: amount */
+     * random_hue, random_lighting: amount · random_color_jitter: amounts, in a random order · crop_resize:
+     * at, crop, size · random_crop: size; of a smaller image the largest part of that ratio ·
+     * random_apply: the next size[0] steps with the chance `amount` (0: 1/2) · random_order: the next size[0]
+     * ones in a random order */
     const char *kind;
     int64_t size[2];    /* width, height; the second 0: as the first */
     int32_t keep_ratio; /* resize to one size: that of the short edge */
@@ -309,6 +312,9 @@ typedef struct tn_transform_step {
     double std[4];      /* 0: 1 */
     double amount;      /* how far a factor may be from 1; of lighting the deviation */
     int32_t dtype;      /* TN_F32 … */
+    int32_t reserved;
+    double amounts[4];      /* of brightness, contrast, saturation, hue */
+    int64_t at[2], crop[2]; /* x, y; width, height */
 } tn_transform_step;
 
 /**
