@@ -11,6 +11,7 @@
 
 #include "tenon/nn.h"
 #include "tenon/nn_data.h"
+#include "tenon/tenon.h"
 
 #define ARGS_MAX 64
 
