@@ -5,7 +5,7 @@
  * seed and the epoch's number alone (order.c), so any batch can be made again: position and seed say all that
  * a checkpoint needs.
  */
-#include "data.h"
+#include "ahead.h"
 
 #include <sha256.h>
 #include <stdlib.h>
@@ -15,6 +15,8 @@ static void data_destroy(tnn_object *object)
 {
     tn_data *d = (tn_data *)object;
 
+    tnn_ahead_destroy(d->ahead); /* whose threads read the images */
+    tnn_images_destroy(d->images);
     for (size_t i = 0; i < d->field_count; i++) {
         tn_array_release(d->fields[i].array);
         tn_array_release(d->fields[i].aux[0]);
@@ -78,7 +80,7 @@ static tn_status share_take(tn_app *app, tn_data *d)
             f->starts += begin;
         else if (f->bytes)
             f->bytes += first;
-        else
+        else if (!f->made)
             f->floats += first;
     }
     d->count = end - begin;
@@ -111,7 +113,7 @@ static tn_status room_make(tn_app *app, tn_data *d)
     char name[128];
 
     for (size_t i = 0; i < d->field_count; i++)
-        if (!d->fields[i].starts && d->fields[i].sample > sample)
+        if (!d->fields[i].starts && !d->fields[i].made && d->fields[i].sample > sample)
             sample = d->fields[i].sample;
     d->order.count = d->count;
     (void)snprintf(name, sizeof name, "data \"%.100s\"", d->name);
@@ -200,6 +202,9 @@ static tn_array *field_make(tn_app *app, tn_data *d, const tnn_field *f, int64_t
 
     if (f->starts)
         return sparse_make(app, d, f, n);
+    shape.dims[0] = n;
+    if (f->made)
+        return tn_app_array(app, shape.ndim, shape.dims, tnn_ahead_field(d->ahead, (size_t)(f - d->fields)));
     for (int64_t i = 0; i < n; i++) {
         const size_t from = d->order.rows[i] * f->sample;
         float *to = d->buffer + (size_t)i * f->sample;
@@ -210,7 +215,6 @@ static tn_array *field_make(tn_app *app, tn_data *d, const tnn_field *f, int64_t
         else
             memcpy(to, f->floats + from, f->sample * sizeof *to);
     }
-    shape.dims[0] = n;
     return tn_app_array(app, shape.ndim, shape.dims, d->buffer);
 }
 
@@ -254,7 +258,7 @@ int tn_data_next(tn_data *d, tn_batch *b)
         return 0;
     }
     tnn_scope_begin(app, d);
-    n = tnn_order_rows(&d->order, d->epoch, d->index);
+    n = d->ahead ? tnn_ahead_next(app, d->ahead, d) : tnn_order_rows(&d->order, d->epoch, d->index);
     if (app->status || batch_make(app, d, n, b))
         return 0;
     b->n = n;
@@ -406,6 +410,15 @@ static bool piece_of(const tn_data *d, const tnn_field *f, int64_t index, const 
 
 bool tnn_data_same(const tn_data *a, const tn_data *b)
 {
+    char p_hex[65] = "", q_hex[65] = "";
+
+    if (a->images || b->images) {
+        if (a->images && b->images) {
+            tnn_images_digest(a->images, p_hex);
+            tnn_images_digest(b->images, q_hex);
+        }
+        return *p_hex && !strcmp(p_hex, q_hex);
+    }
     if (a->count != b->count || a->field_count != b->field_count)
         return false;
     for (size_t i = 0; i < a->field_count; i++) {
@@ -452,6 +465,10 @@ int tn_data_sha256(tn_data *d, char out_hex[65])
         return 0;
     if (!out_hex)
         return !tnn_fail(app, TN_E_ARG, "tn_data_sha256: out_hex is NULL");
+    if (d->images) {
+        tnn_images_digest(d->images, out_hex);
+        return 1;
+    }
     SHA256Init(&sha);
     if (!d->by_files)
         fields_hash(d, &sha);

@@ -16,6 +16,7 @@ typedef struct tnn_field {
     tn_array *aux[2];     /* of a csr field; NULL: it is dense */
     const int64_t *starts, *columns;
     tn_array *now; /* of the batch, borrowed; NULL: none */
+    bool made;     /* by `ahead`, when a batch needs it; there are no numbers in memory */
 } tnn_field;
 
 typedef enum tnn_last { /* what becomes of samples that fill no batch; in the order of the names in order.c */
@@ -70,9 +71,11 @@ struct tn_data {
     bool failed;
     bool by_files; /* its hash is that of its files */
     tnn_order order;
-    int64_t epoch, index;    /* of the next batch */
-    float *buffer;           /* of one batch */
-    struct tnn_names *names; /* of the classes; NULL: none */
+    int64_t epoch, index;      /* of the next batch */
+    float *buffer;             /* of one batch */
+    struct tnn_names *names;   /* of the classes; NULL: none */
+    struct tnn_images *images; /* whose samples are made; NULL: all lie in memory */
+    struct tnn_ahead *ahead;
 };
 
 /* NULL: failed. `what`: the call, for messages. */
@@ -88,6 +91,15 @@ tn_data *tnn_data_done(tn_data *d);
 struct tn_sampler;
 tn_app *tnn_sampler_app(const struct tn_sampler *s);   /* NULL if it is not usable */
 int64_t tnn_sampler_batch(const struct tn_sampler *s); /* the most numbers of a batch */
+
+/* ---- images.c ---- */
+struct tn_images_options;
+/* `o`: by tnn_images_options(). NULL: failed. */
+tn_data *tnn_images_data(tn_app *app, const char *what, const char *name, const char *path,
+                         const struct tn_images_options *o);
+void tnn_images_destroy(struct tnn_images *s); /* NULL is fine */
+/* Names, sizes and labels of what there is, not the pixels: 64 hexadecimal digits. */
+void tnn_images_digest(const struct tnn_images *s, char hex[65]);
 
 /* ---- data_open.c ---- */
 /* Images and labels (NULL: none) of files[]. */

@@ -1,5 +1,5 @@
 /* Data sets of arrays of the program, and of IDX files that lie in the folder of a data set. */
-#include "data.h"
+#include "images.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,29 +23,75 @@ static char *file_find(tn_app *app, const char *folder, const char *part, const 
     return packed;
 }
 
-/* "digits:test" -> folder "digits", files "t10k-…". */
-static tn_status files_find(tn_app *app, tn_data *d)
+/* "digits:test" -> the folder of "digits" (tn_free) and "test". */
+static tn_status part_find(tn_app *app, const char *name, char **folder, const char **part)
 {
     static const char *const parts[] = {"train", "test", NULL};
-    const char *colon = strrchr(d->name, ':'), *part = colon ? colon + 1 : "train", *stem;
-    char *set = colon ? tnn_format(app, "%.*s", (int)(colon - d->name), d->name) : tnn_strdup(app, d->name);
-    char *folder = NULL;
+    const char *colon = strrchr(name, ':');
+    char *set = colon ? tnn_format(app, "%.*s", (int)(colon - name), name) : tnn_strdup(app, name);
 
+    *part = colon ? colon + 1 : "train";
     if (!set)
         return app->status;
-    if (!tnn_one_of(part, parts))
-        (void)tnn_unknown(app, "part of a data set", part, parts);
+    if (!tnn_one_of(*part, parts))
+        (void)tnn_unknown(app, "part of a data set", *part, parts);
     else if (!*set)
-        (void)tnn_fail(app, TN_E_ARG, "data \"%s\": a name is missing", d->name);
-    else if (!tnn_check(app, tn_data_find(app->ctx, set, &folder), "data \"%s\"", d->name)) {
-        stem = strcmp(part, "test") ? "train" : "t10k";
-        d->files[0] = file_find(app, folder, stem, "images-idx3-ubyte");
-        d->files[1] = d->files[0] ? file_find(app, folder, stem, "labels-idx1-ubyte") : NULL;
-        (void)tnn_names_beside(app, folder, &d->names);
-    }
-    tn_free(folder);
+        (void)tnn_fail(app, TN_E_ARG, "data \"%s\": a name is missing", name);
+    else
+        (void)tnn_check(app, tn_data_find(app->ctx, set, folder), "data \"%s\"", name);
     free(set);
     return app->status;
+}
+
+/* Files "t10k-…" for the part "test". */
+static tn_data *idx_open(tn_app *app, const char *what, const char *name, const char *folder,
+                         const char *part, const tnn_cut *cut)
+{
+    const char *stem = strcmp(part, "test") ? "train" : "t10k";
+    tn_data *d = tnn_data_make(app, what, name, cut);
+
+    if (!d)
+        return NULL;
+    d->files[0] = file_find(app, folder, stem, "images-idx3-ubyte");
+    d->files[1] = d->files[0] ? file_find(app, folder, stem, "labels-idx1-ubyte") : NULL;
+    if (app->status || tnn_names_beside(app, folder, &d->names) || tnn_data_idx(app, d))
+        return NULL;
+    d->by_files = d->parts == 1;
+    return tnn_data_done(d);
+}
+
+/* Images lie there: in folders of classes, or in those of a part, or in PART.rec. `*path` (free) of these. */
+static bool images_find(tn_app *app, const char *folder, const char *part, char **path)
+{
+    char *record = tnn_format(app, "%s/%s.rec", folder, part),
+         *below = tnn_format(app, "%s/%s", folder, part);
+    const bool packed = record && !access(record, R_OK);
+    const bool loose = !packed && below && (tnn_images_are_in(below) || tnn_images_are_in(folder));
+
+    free(below);
+    *path = packed ? record : loose ? tnn_strdup(app, folder) : NULL;
+    if (!packed)
+        free(record);
+    return *path != NULL;
+}
+
+static tn_data *images_open(tn_app *app, const char *what, const char *name, const char *path,
+                            const char *part, const tn_data_options *o)
+{
+    tn_images_options i = {.file = o->file,
+                           .line = o->line,
+                           .batch = o->batch,
+                           .shuffle = o->shuffle,
+                           .seed = o->seed,
+                           .last = o->last,
+                           .parts = o->parts,
+                           .part = o->part,
+                           .part_of = part,
+                           .force_resize = 1,
+                           .divisor = 255};
+    const char *none = NULL;
+
+    return tnn_images_options(app, what, &i, &none) ? NULL : tnn_images_data(app, what, name, path, &i);
 }
 
 /* Its numbers as they are where that is bytes or float32. */
@@ -140,8 +186,9 @@ tn_status tnn_data_idx(tn_app *app, tn_data *d)
 tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *options)
 {
     tn_data_options o = {0};
-    char what[96];
-    tn_data *d;
+    char what[96], *folder = NULL, *path = NULL;
+    const char *part = NULL;
+    tn_data *d = NULL;
 
     tnn_options_copy(&o, sizeof o, options);
     (void)snprintf(what, sizeof what, "tn_data_open at %.60s:%d", o.file ? o.file : "?", o.line);
@@ -151,10 +198,12 @@ tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *opt
         (void)tnn_fail(app, TN_E_ARG, "%s: a name is missing", what);
         return NULL;
     }
-    if (!(d = tnn_data_make(app, what, name, TNN_CUT_OF(o))) || files_find(app, d) || tnn_data_idx(app, d))
-        return NULL;
-    d->by_files = d->parts == 1;
-    return tnn_data_done(d);
+    if (!part_find(app, name, &folder, &part))
+        d = images_find(app, folder, part, &path) ? images_open(app, what, name, path, part, &o)
+                                                  : idx_open(app, what, name, folder, part, TNN_CUT_OF(o));
+    tn_free(folder);
+    free(path);
+    return d;
 }
 
 /* ---- arrays ---- */

@@ -77,6 +77,7 @@ char *tnn_strdup(tn_app *app, const char *text);
 char *tnn_format(tn_app *app, const char *format, ...) TNN_PRINTF(2, 3); /* to be freed */
 /* A number for an attribute: up to 17 `digits`, with a point in every locale. */
 #define TNN_NUMBER_TEXT 32
+double tnn_number_read(const char *text, char **end); /* as strtod(), whatever the locale */
 void tnn_number_text(char out[TNN_NUMBER_TEXT], int digits, double x);
 void tnn_object_add(tn_app *app, tnn_object *object, void (*destroy)(tnn_object *));
 void tnn_object_drop(tnn_object *object); /* destroys it before its app closes */
@@ -104,6 +105,7 @@ uint64_t tnn_random_mix(uint64_t seed, uint64_t purpose);            /* unrelate
 #define TNN_PURPOSE_INIT 1
 #define TNN_PURPOSE_SHUFFLE 2
 #define TNN_PURPOSE_TRANSFORM 3
+#define TNN_PURPOSE_IMAGES 4
 tn_status tnn_seed(tn_app *app, uint64_t given, uint64_t *seed); /* given, or option run.seed */
 
 /* ---- net.c, layer.c ---- */
@@ -439,6 +441,7 @@ tnn_head tnn_model_head(const struct tnn_model *model);
 struct tnn_names;
 /* FOLDER/classes.txt, if it is there. */
 tn_status tnn_names_beside(tn_app *app, const char *folder, struct tnn_names **out);
+tn_status tnn_names_make(tn_app *app, const char *const *names, size_t count, struct tnn_names **out);
 tn_status tnn_names_read(tn_app *app, const char *path, struct tnn_names **out);
 const char *tnn_names_at(const struct tnn_names *names, int64_t index); /* NULL: none */
 void tnn_names_destroy(struct tnn_names *names);

@@ -92,6 +92,29 @@ tn_status tnn_names_read(tn_app *app, const char *path, struct tnn_names **out)
     return app->status;
 }
 
+tn_status tnn_names_make(tn_app *app, const char *const *list, size_t count, struct tnn_names **out)
+{
+    struct tnn_names *names = tnn_alloc(app, 1, sizeof *names);
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += strlen(list[i]) + 1;
+    if (names && (names->text = tnn_alloc(app, bytes + 1, 1))) {
+        bytes = 0;
+        for (size_t i = 0; i < count; i++) {
+            memcpy(names->text + bytes, list[i], strlen(list[i]));
+            bytes += strlen(list[i]);
+            names->text[bytes++] = '\n';
+        }
+        if (!lines_take(app, names, bytes, "folders of classes")) {
+            *out = names;
+            return TN_OK;
+        }
+    }
+    tnn_names_destroy(names);
+    return app->status;
+}
+
 tn_status tnn_names_beside(tn_app *app, const char *folder, struct tnn_names **out)
 {
     char *path = tnn_format(app, "%s/classes.txt", folder);

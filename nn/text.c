@@ -3,7 +3,9 @@
  */
 #include "internal.h"
 
+#include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *tnn_shape_text(int32_t ndim, const int64_t *shape, char out[TNN_SHAPE_TEXT])
@@ -94,4 +96,13 @@ tn_status tnn_unknown(tn_app *app, const char *what, const char *text, const cha
         return tnn_fail(app, TN_E_ARG, "unknown %s \"%.80s\"; did you mean \"%s\"? There are: %s", what, text,
                         nearest, list);
     return tnn_fail(app, TN_E_ARG, "unknown %s \"%.80s\"; there are: %s", what, text, list);
+}
+
+double tnn_number_read(const char *text, char **end)
+{
+    const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    const double value = strtod_l(text, end, c);
+
+    freelocale(c);
+    return value;
 }

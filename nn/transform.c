@@ -23,7 +23,9 @@ typedef struct planned { /* a step, as it was checked */
     step_fn run;
     int64_t width, height; /* height 0: not said */
     int32_t keep_ratio, interp, dtype;
-    double area[2], ratio[2], mean[4], std[4], amount;
+    bool ordered; /* a group: in a random order, else with a chance */
+    double area[2], ratio[2], mean[4], std[4], amount, amounts[4];
+    int64_t at[2], crop[2];
 } planned;
 
 struct tn_transform {
@@ -158,17 +160,12 @@ static tn_status window(step *s, int64_t x, int64_t y, int64_t width, int64_t he
     return st || (width == to_width && height == to_height) ? st : resize_to(s, to_width, to_height, 0);
 }
 
-/* The largest window of the wanted ratio up to the wanted size. */
-static tn_status center_crop(step *s)
+/* The largest window of the wanted ratio up to the wanted size: width, height. */
+static void scale_down(const step *s, int64_t out[2])
 {
     double width = (double)s->t->width, height = (double)(s->t->height ? s->t->height : s->t->width);
-    tn_status st = image_look(s);
-    double h, w;
+    const double h = (double)s->rows, w = (double)s->columns;
 
-    if (st)
-        return st;
-    h = (double)s->rows;
-    w = (double)s->columns;
     if (h < height) {
         width = width * h / height;
         height = h;
@@ -177,8 +174,19 @@ static tn_status center_crop(step *s)
         height = height * w / width;
         width = w;
     }
-    return window(s, (int64_t)((w - (double)(int64_t)width) / 2),
-                  (int64_t)((h - (double)(int64_t)height) / 2), (int64_t)width, (int64_t)height);
+    out[0] = (int64_t)width;
+    out[1] = (int64_t)height;
+}
+
+static tn_status center_crop(step *s)
+{
+    tn_status st = image_look(s);
+    int64_t size[2];
+
+    if (st)
+        return st;
+    scale_down(s, size);
+    return window(s, (s->columns - size[0]) / 2, (s->rows - size[1]) / 2, size[0], size[1]);
 }
 
 static tn_status random_resized_crop(step *s)
@@ -226,10 +234,10 @@ static tn_status move(step *s, const tn_device *device)
 
 /* By an operator that takes a draw of its device though its range is one number. It runs on a device that the
  * program does not use: else what the program draws would depend on how far the threads are. */
-static tn_status factor(step *s, const char *op)
+static tn_status factor(step *s, const char *op, double amount)
 {
     const tn_device *home = tn_array_device(s->x), *apart = NULL;
-    const double amount = s->t->amount, low = amount < 1 ? 1 - amount : 0;
+    const double low = amount < 1 ? 1 - amount : 0;
     char text[TNN_NUMBER_TEXT];
     tn_status st;
 
@@ -240,24 +248,51 @@ static tn_status factor(step *s, const char *op)
     return move(s, home);
 }
 
+static const char *const colours[] = {"_image_random_brightness", "_image_random_contrast",
+                                      "_image_random_saturation", "_image_random_hue"};
+
 static tn_status brightness(step *s)
 {
-    return factor(s, "_image_random_brightness");
+    return factor(s, colours[0], s->t->amount);
 }
 
 static tn_status contrast(step *s)
 {
-    return factor(s, "_image_random_contrast");
+    return factor(s, colours[1], s->t->amount);
 }
 
 static tn_status saturation(step *s)
 {
-    return factor(s, "_image_random_saturation");
+    return factor(s, colours[2], s->t->amount);
 }
 
 static tn_status hue(step *s)
 {
-    return factor(s, "_image_random_hue");
+    return factor(s, colours[3], s->t->amount);
+}
+
+static void order_draw(step *s, size_t *order, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    for (size_t i = count; i-- > 1;) {
+        const size_t other = (size_t)(draw(s) * (double)(i + 1)), kept = order[i];
+
+        order[i] = order[other];
+        order[other] = kept;
+    }
+}
+
+static tn_status jitter(step *s)
+{
+    size_t order[4];
+    tn_status st = TN_OK;
+
+    order_draw(s, order, 4);
+    for (size_t i = 0; !st && i < 4; i++)
+        if (s->t->amounts[order[i]] > 0)
+            st = factor(s, colours[order[i]], s->t->amounts[order[i]]);
+    return st;
 }
 
 static tn_status lighting(step *s)
@@ -271,7 +306,26 @@ static tn_status lighting(step *s)
     return call(s, "_image_adjust_lighting", (const char *const[]){"alpha", text, NULL});
 }
 
+/* The part at `at`, and its size. */
+static tn_status crop_resize(step *s)
+{
+    return window(s, s->t->at[0], s->t->at[1], s->t->crop[0], s->t->crop[1]);
+}
+
+static tn_status random_crop(step *s)
+{
+    tn_status st = image_look(s);
+    int64_t size[2];
+
+    if (st)
+        return st;
+    scale_down(s, size);
+    return window(s, (int64_t)(draw(s) * (double)(s->columns - size[0] + 1)),
+                  (int64_t)(draw(s) * (double)(s->rows - size[1] + 1)), size[0], size[1]);
+}
+
 #define SIZED 1u
+#define GROUP 2u /* of the steps that follow */
 
 static const struct {
     const char *name;
@@ -291,6 +345,11 @@ static const struct {
     {"random_saturation", saturation, 0},
     {"random_hue", hue, 0},
     {"random_lighting", lighting, 0},
+    {"random_color_jitter", jitter, 0},
+    {"crop_resize", crop_resize, SIZED},
+    {"random_crop", random_crop, SIZED},
+    {"random_apply", NULL, SIZED | GROUP},
+    {"random_order", NULL, SIZED | GROUP},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
@@ -320,7 +379,10 @@ static tn_status step_take(tn_app *app, const tn_transform_step *t, planned *out
                      .keep_ratio = t->keep_ratio,
                      .interp = 1,
                      .dtype = t->dtype,
-                     .amount = t->amount};
+                     .amount = t->amount,
+                     .at = {t->at[0], t->at[1]},
+                     .crop = {t->crop[0], t->crop[1]},
+                     .ordered = !strcmp(t->kind, "random_order")};
     if (t->interp) {
         if (!tnn_one_of(t->interp, interps))
             return tnn_unknown(app, "interpolation", t->interp, interps);
@@ -341,8 +403,14 @@ static tn_status step_take(tn_app *app, const tn_transform_step *t, planned *out
     if (!(out->area[0] >= 0 && out->area[0] <= out->area[1] && out->area[1] <= 1 && out->ratio[0] > 0 &&
           out->ratio[0] <= out->ratio[1] && out->ratio[1] < 1e6))
         return tnn_fail(app, TN_E_ARG, "%s: .area or .ratio is out of range", t->kind);
-    if (!(t->amount >= 0 && t->amount < 1e6))
-        return tnn_fail(app, TN_E_ARG, "%s: .amount is to be 0 or more", t->kind);
+    for (int i = 0; i < 4; i++) {
+        out->amounts[i] = t->amounts[i];
+        if (!(t->amounts[i] >= 0 && t->amounts[i] < 1e6))
+            return tnn_fail(app, TN_E_ARG, "%s: .amounts are to be 0 or more", t->kind);
+    }
+    if (!(t->amount >= 0 && t->amount < 1e6) || (kinds[k].needs & GROUP && t->amount > 1))
+        return tnn_fail(app, TN_E_ARG, "%s: .amount is to be 0 or more%s", t->kind,
+                        kinds[k].needs & GROUP ? ", up to 1" : "");
     return t->dtype >= 0 && t->dtype < TN_DTYPE_LIMIT
                ? TN_OK
                : tnn_fail(app, TN_E_ARG, "%s: .dtype is none", t->kind);
@@ -351,6 +419,24 @@ static tn_status step_take(tn_app *app, const tn_transform_step *t, planned *out
 static void transform_destroy(tnn_object *object)
 {
     free(object);
+}
+
+/* A group's steps are there; those of an order are none themselves. */
+static tn_status groups_check(tn_app *app, const tn_transform *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        const planned *g = &t->steps[i];
+
+        if (g->run)
+            continue;
+        if (g->width > (int64_t)(t->count - i - 1))
+            return tnn_fail(app, TN_E_ARG, "step %zu is a group of %lld, %zu follow", i, (long long)g->width,
+                            t->count - i - 1);
+        for (size_t k = 1; g->ordered && k <= (size_t)g->width; k++)
+            if (!t->steps[i + k].run)
+                return tnn_fail(app, TN_E_ARG, "step %zu is a group within a random order", i + k);
+    }
+    return TN_OK;
 }
 
 tn_transform *tn_transform_new(tn_app *app, const tn_transform_step *steps)
@@ -375,7 +461,37 @@ tn_transform *tn_transform_new(tn_app *app, const tn_transform_step *steps)
         if (app->status)
             break;
     }
-    return app->status ? NULL : t;
+    return app->status || groups_check(app, t) ? NULL : t;
+}
+
+static tn_status one_run(step *s, const planned *t, size_t place)
+{
+    s->t = t;
+    s->place = place;
+    s->drawn = 0;
+    return t->run(s);
+}
+
+/* Of a group, and the steps that it takes away: how many places. */
+static tn_status group_run(step *s, const tn_transform *t, size_t place, size_t *places)
+{
+    const planned *g = &t->steps[place];
+    const size_t count = (size_t)g->width;
+    size_t order[STEPS_MAX];
+    tn_status st = TN_OK;
+
+    s->place = place;
+    s->drawn = 0;
+    *places = 1;
+    if (!g->ordered) {
+        *places += draw(s) < (g->amount != 0 ? g->amount : 0.5) ? 0 : count;
+        return TN_OK;
+    }
+    order_draw(s, order, count);
+    for (size_t i = 0; !st && i < count; i++)
+        st = one_run(s, &t->steps[place + 1 + order[i]], place + 1 + order[i]);
+    *places += count;
+    return st;
 }
 
 tn_status tn_transform_apply(const tn_transform *t, uint64_t seed, uint64_t number, tn_array *x,
@@ -383,15 +499,17 @@ tn_status tn_transform_apply(const tn_transform *t, uint64_t seed, uint64_t numb
 {
     step s = {.key = tnn_random_mix(seed, TNN_PURPOSE_TRANSFORM), .number = number, .x = x};
     tn_status st = TN_OK;
+    size_t at = 0;
 
     if (!t || !x || !out)
         return TN_E_ARG;
     s.ctx = t->ctx;
     tn_array_retain(x);
-    for (; !st && s.place < t->count; s.place++) {
-        s.t = &t->steps[s.place];
-        s.drawn = 0;
-        st = s.t->run(&s);
+    while (!st && at < t->count) {
+        size_t places = 1;
+
+        st = t->steps[at].run ? one_run(&s, &t->steps[at], at) : group_run(&s, t, at, &places);
+        at += places;
     }
     if (st)
         tn_array_release(s.x);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include "train/predict.h"
@@ -19,7 +20,7 @@ typedef struct prediction {
     int64_t batch, top;
     double scale; /* NAN: by the kind of file */
     cli_samples inputs[CLI_WORDS_MAX];
-    size_t input_count;
+    size_t first, input_count; /* first: word that names an input */
     cli_answers answers;
     tn_array **arrays; /* of a batch, for all outputs of the model */
     size_t output_count;
@@ -53,11 +54,33 @@ static bool options_read(prediction *p)
     return !tn_app_check(p->app, tn_ctx_option_int(tn_app_ctx(p->app), "train.batch", &p->batch));
 }
 
+/* Of a run folder: the best parameters, or else the last ones. */
+static tn_net *run_load(prediction *p, const char *folder)
+{
+    char *symbol = cli_path(folder, "model-symbol.json"), *best = cli_path(folder, "model-best.params"),
+         *last = cli_path(folder, "model-0000.params");
+    tn_net *net = NULL;
+
+    if (symbol && best && last)
+        net = tn_net_load_files(p->app, symbol, access(best, F_OK) ? last : best, NULL);
+    free(symbol);
+    free(best);
+    free(last);
+    return net;
+}
+
 static bool model_load(prediction *p)
 {
-    const char *classes = p->args->value[OPT_CLASSES];
+    const char *classes = p->args->value[OPT_CLASSES], *const *words = p->args->words;
+    const bool run = cli_is_folder(words[0]);
 
-    p->net = tn_net_load_files(p->app, p->args->words[0], p->args->words[1], NULL);
+    p->first = run ? 1 : 2;
+    if (p->args->word_count <= p->first)
+        return failed(
+            p, cli_format("which INPUT? `tenon predict RUN INPUT...`, or MODEL-symbol.json FILE.params "
+                          "INPUT...; %s is no run folder",
+                          words[0]));
+    p->net = run ? run_load(p, words[0]) : tn_net_load_files(p->app, words[0], words[1], NULL);
     return p->net && (!classes || tn_net_name_classes(p->net, classes));
 }
 
@@ -65,14 +88,14 @@ static bool inputs_load(prediction *p)
 {
     bool from_stdin = false;
 
-    for (size_t i = 2; i < p->args->word_count; i++) {
+    for (size_t i = p->first; i < p->args->word_count; i++) {
         const char *name = p->args->words[i];
         cli_samples *s = &p->inputs[p->input_count++];
 
         if (!strcmp(name, "-") && from_stdin)
             return failed(p, cli_format("standard input (-) is read once"));
         from_stdin = from_stdin || !strcmp(name, "-");
-        if (!cli_samples_load(s, p->app, name, p->scale) ||
+        if (!cli_samples_load(s, p->app, p->net, p->args->value[OPT_SAMPLE_SHAPE], name, p->scale) ||
             !cli_samples_fit(s, p->app, p->net, p->args->value[OPT_SAMPLE_SHAPE]))
             return false;
     }

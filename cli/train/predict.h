@@ -18,9 +18,11 @@ typedef struct cli_samples {
     float *values;       /* owned */
 } cli_samples;
 
-/* Reads IDX, .npy, .npz or CSV, plain or (IDX, CSV) .gz; "-": CSV from stdin. `scale` NAN: bytes of IDX by
- * 1/255, others as they are. A failure is the app's error. */
-bool cli_samples_load(cli_samples *s, tn_app *app, const char *name, double scale);
+/* Reads IDX, .npy, .npz, CSV, plain or (IDX, CSV) .gz, or an image, of the size `wanted` ("1,28,28"; NULL:
+ * its own); "-": CSV from stdin. `scale` NAN: bytes of IDX and images by 1/255, others as they are. A failure
+ * is the app's error. */
+bool cli_samples_load(cli_samples *s, tn_app *app, tn_net *net, const char *wanted, const char *name,
+                      double scale);
 /* Gives the samples a shape that the net takes: `wanted` ("1,28,28"), or the file's, or that of an image. */
 bool cli_samples_fit(cli_samples *s, tn_app *app, tn_net *net, const char *wanted);
 void cli_samples_fini(cli_samples *s);

@@ -7,9 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tenon/image.h"
+#include "tenon/nn_data.h"
 #include "train/predict.h"
 
 #define STDIN_BYTES_MAX ((size_t)1 << 30)
+#define IMAGE_SIDE_MAX 65500
 
 static bool failed(tn_app *app, tn_status status, char *text)
 {
@@ -26,7 +29,7 @@ void cli_samples_fini(cli_samples *s)
 
 /* ---- reading ---- */
 
-typedef enum file_kind { FILE_CSV, FILE_IDX, FILE_NPY, FILE_NPZ } file_kind;
+typedef enum file_kind { FILE_CSV, FILE_IDX, FILE_NPY, FILE_NPZ, FILE_IMAGE } file_kind;
 
 /* A .gz is an IDX file unless it is called .csv.gz. */
 static file_kind kind_of(const char *path)
@@ -43,6 +46,8 @@ static file_kind kind_of(const char *path)
         return FILE_NPY; /* its reader says what is wrong with it */
     if ((n >= 2 && !memcmp(start, "PK", 2)) || cli_ends_with(path, ".npz"))
         return FILE_NPZ;
+    if (n >= 4 && (!memcmp(start, "\xff\xd8\xff", 3) || !memcmp(start, "\x89PNG", 4)))
+        return FILE_IMAGE;
     if (n >= 2 && start[0] == 0x1f && start[1] == 0x8b)
         return cli_ends_with(path, ".csv.gz") ? FILE_CSV : FILE_IDX;
     return n >= 2 && !start[0] && !start[1] ? FILE_IDX : FILE_CSV;
@@ -85,7 +90,75 @@ static tn_status npz_load(tn_ctx *ctx, const char *path, tn_array **out)
     return st;
 }
 
-static tn_array *array_read(tn_app *app, const char *name, file_kind *kind)
+/* The size of an image and its channels, 1 or 3. */
+static bool image_look(tn_app *app, const char *path, int64_t shape[3])
+{
+    tn_image_about about = {.struct_size = TN_SIZE(tn_image_about)};
+    FILE *file = fopen(path, "re");
+    char *text = NULL;
+    long bytes = -1;
+
+    if (file && !fseek(file, 0, SEEK_END) && (bytes = ftell(file)) > 0 && (size_t)bytes < STDIN_BYTES_MAX &&
+        (text = malloc((size_t)bytes))) {
+        rewind(file);
+        bytes = (long)fread(text, 1, (size_t)bytes, file);
+        (void)tn_app_check(app, tn_image_look(tn_app_ctx(app), text, (uint64_t)bytes, &about));
+    } else {
+        (void)failed(app, TN_E_IO, cli_format("%s cannot be read", path));
+    }
+    free(text);
+    if (file)
+        (void)fclose(file);
+    shape[0] = about.channels <= 2 ? 1 : 3;
+    shape[1] = about.height;
+    shape[2] = about.width;
+    return tn_app_ok(app);
+}
+
+/* (C, H, W): what --shape says, or the image's own, grey or in colours as the net takes it. */
+static bool image_shape(tn_app *app, tn_net *net, const char *wanted, const char *path, int64_t shape[3])
+{
+    long long asked[3];
+    int64_t out[CLI_DIMS_MAX];
+    int32_t ndim;
+
+    if (!image_look(app, path, shape))
+        return false;
+    if (wanted && (sscanf(wanted, "%lld%*1[,x]%lld%*1[,x]%lld", &asked[0], &asked[1], &asked[2]) != 3 ||
+                   (asked[0] != 1 && asked[0] != 3) || asked[1] < 1 || asked[2] < 1 ||
+                   asked[1] > IMAGE_SIDE_MAX || asked[2] > IMAGE_SIDE_MAX))
+        return failed(
+            app, TN_E_ARG,
+            cli_format("--shape %s: of an image, 1 or 3 channels, height and width are asked: 3,32,32",
+                       wanted));
+    for (int i = 0; wanted && i < 3; i++)
+        shape[i] = asked[i];
+    if (!wanted && !tn_net_takes(net, 4, (const int64_t[]){1, shape[0], shape[1], shape[2]}, &ndim, out) &&
+        tn_net_takes(net, 4, (const int64_t[]){1, 4 - shape[0], shape[1], shape[2]}, &ndim, out))
+        shape[0] = 4 - shape[0];
+    return tn_app_ok(app);
+}
+
+/* An image as one sample, byte / 255. */
+static tn_array *image_read(tn_app *app, tn_net *net, const char *wanted, const char *path)
+{
+    int64_t shape[3];
+    tn_array *array = NULL;
+    float *values = NULL;
+
+    if (!image_shape(app, net, wanted, path, shape))
+        return NULL;
+    if (!(values = malloc((size_t)(shape[0] * shape[1] * shape[2]) * sizeof *values)))
+        (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
+    else if (tn_image_sample(app, path, shape, values))
+        (void)tn_app_check(app,
+                           tn_array_from(tn_app_ctx(app), TN_F32, 4,
+                                         (const int64_t[]){1, shape[0], shape[1], shape[2]}, values, &array));
+    free(values);
+    return array;
+}
+
+static tn_array *array_read(tn_app *app, tn_net *net, const char *wanted, const char *name, file_kind *kind)
 {
     static tn_status (*const readers[])(tn_ctx *, const char *, tn_array **) = {
         [FILE_CSV] = tn_csv_load, [FILE_IDX] = tn_idx_load, [FILE_NPY] = tn_npy_load, [FILE_NPZ] = npz_load};
@@ -95,6 +168,8 @@ static tn_array *array_read(tn_app *app, const char *name, file_kind *kind)
 
     if (strcmp(name, "-")) {
         *kind = kind_of(name);
+        if (*kind == FILE_IMAGE)
+            return image_read(app, net, wanted, name);
         (void)tn_app_check(app, readers[*kind](tn_app_ctx(app), name, &array));
         return array;
     }
@@ -157,13 +232,16 @@ static bool shape_take(cli_samples *s, tn_app *app, tn_array *array)
     return true;
 }
 
-bool cli_samples_load(cli_samples *s, tn_app *app, const char *name, double scale)
+bool cli_samples_load(cli_samples *s, tn_app *app, tn_net *net, const char *wanted, const char *name,
+                      double scale)
 {
     file_kind kind = FILE_CSV;
-    tn_array *array = array_read(app, name, &kind);
+    tn_array *array = array_read(app, net, wanted, name, &kind);
     bool ok = array != NULL;
 
     s->name = strcmp(name, "-") ? name : "standard input";
+    if (kind == FILE_IMAGE)
+        scale = isnan(scale) ? 1 : scale * 255;
     if (isnan(scale))
         scale = kind == FILE_IDX && ok && tn_array_dtype(array) == TN_U8 ? 1.0 / 255 : 1;
     if (ok && kind == FILE_IDX && scale == 1.0 / 255 && tn_array_dtype(array) == TN_U8) {

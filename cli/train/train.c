@@ -16,6 +16,7 @@
 
 #include "model.h"
 #include "runs/runs.h"
+#include "tenon/nn_data.h"
 #include "train/train.h"
 
 #define DATA_DEFAULT "digits"
@@ -345,6 +346,17 @@ static int finished(training *t)
     return 0;
 }
 
+/* Images that could not be read, of which others stood in the place. */
+static void broken_say(training *t)
+{
+    const tn_data *const all[] = {tn_train_data(t->train), tn_train_valid(t->train)};
+
+    for (size_t i = 0; i < 2; i++)
+        if (all[i] && tn_data_broken(all[i]))
+            cli_view_note(&t->view, "%s: %lld reads of images failed; the first: %s", tn_data_name(all[i]),
+                          (long long)tn_data_broken(all[i]), tn_data_broken_text(all[i], 0));
+}
+
 static int done(training *t, tn_train_info *info)
 {
     double by_writer = NAN;
@@ -374,6 +386,7 @@ static int done(training *t, tn_train_info *info)
         return CLI_EXIT_FAILED;
     }
     cli_view_clear(&t->view);
+    broken_say(t);
     if (info->ended_early)
         cli_view_note(&t->view,
                       "ended after epoch %lld of %lld: no better one in %lld epochs; the best was %lld",

@@ -28,6 +28,13 @@ tn_status tn_record_next(tn_record_reader *r, const void **data, uint64_t *bytes
     return tni_record_next(r, data, bytes);
 }
 
+tn_status tn_record_peek(tn_record_reader *r, void *out, uint64_t room, uint64_t *bytes, uint64_t *offset)
+{
+    if (!r || (room && !out) || !bytes || !offset)
+        return api_null(__func__, "r, out, bytes or offset");
+    return tni_record_peek(r, out, room, bytes, offset);
+}
+
 tn_status tn_record_seek(tn_record_reader *r, uint64_t offset)
 {
     return r ? tni_record_seek(r, offset) : api_null(__func__, "r");

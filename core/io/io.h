@@ -5,8 +5,8 @@
 #ifndef TN_IO_H
 #define TN_IO_H
 
-#include "tenon/record.h"
 #include "plugin/plugin.h"
+#include "tenon/record.h"
 #include "tensor/tensor.h"
 
 /* ---- params.c: named lists of arrays ----------------------------------------------------------------- */
@@ -100,6 +100,8 @@ tn_status tni_record_open(const char *path, uint32_t part, uint32_t parts, tni_r
 void tni_record_close(tni_record_reader *r); /* NULL is fine */
 /* Borrowed until the next call; NULL at the end. */
 tn_status tni_record_next(tni_record_reader *r, const void **data, uint64_t *bytes);
+/* The first bytes of the next record, of its first part; the rest is passed over. Offset UINT64_MAX: none. */
+tn_status tni_record_peek(tni_record_reader *r, void *out, uint64_t room, uint64_t *bytes, uint64_t *offset);
 tn_status tni_record_seek(tni_record_reader *r, uint64_t offset); /* to a record's first byte */
 void tni_record_rewind(tni_record_reader *r);
 tn_status tni_record_create(const char *path, const char *index,
@@ -129,6 +131,19 @@ tn_status tni_npy_save(tni_array *a, const char *path); /* bfloat16: TN_E_UNSUPP
 tn_status tni_load(tni_space *s, tni_registry *registry, const char *path, tni_params **out);
 /* By the extension: .npy (one array), that of an archive; all else is .params. Atomic. */
 tn_status tni_save(tni_registry *registry, const tni_params *p, const char *path);
+
+/* ---- image.c: images in files, by plugins that know the format (tenon/image.h) ------------------------ */
+
+struct tn_image_about;
+struct tn_image_options;
+tn_status tni_image_look(tni_registry *r, const void *data, uint64_t bytes, struct tn_image_about *out);
+tn_status tni_image_read(tni_registry *r, const void *data, uint64_t bytes,
+                         const struct tn_image_options *options, void *out, uint64_t room, int64_t stride);
+tn_status tni_image_decode(tni_space *s, tni_registry *r, const void *data, uint64_t bytes,
+                           const struct tn_image_options *options, tni_array **out);
+/* The bytes are the caller's (tni_free). */
+tn_status tni_image_encode(tni_registry *r, tni_array *pixels, const char *format, int32_t quality,
+                           void **data, uint64_t *bytes);
 
 /* ---- checkpoint.c ------------------------------------------------------------------------------------ */
 

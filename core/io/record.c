@@ -99,13 +99,9 @@ void tni_record_close(tni_record_reader *r)
     tni_free(r);
 }
 
-/* One part; its bytes go behind those of the record so far. */
-static tn_status part_read(tni_record_reader *r, uint32_t *kind)
+static tn_status head_read(tni_record_reader *r, uint32_t *kind, uint64_t *length)
 {
-    static const uint32_t magic = MAGIC;
     uint32_t head[2];
-    uint64_t length, before;
-    char *to;
     tn_status st;
 
     if (r->at > r->size || r->size - r->at < HEAD_BYTES)
@@ -115,9 +111,21 @@ static tn_status part_read(tni_record_reader *r, uint32_t *kind)
     if (head[0] != MAGIC)
         return wrong(r, r->at, "no record begins here");
     *kind = head[1] >> LENGTH_BITS;
-    length = head[1] & LENGTH_MAX;
-    if (length > r->size - r->at - HEAD_BYTES)
-        return wrong(r, r->at, "the file ends within this record");
+    *length = head[1] & LENGTH_MAX;
+    return *length > r->size - r->at - HEAD_BYTES ? wrong(r, r->at, "the file ends within this record")
+                                                  : TN_OK;
+}
+
+/* One part; its bytes go behind those of the record so far. */
+static tn_status part_read(tni_record_reader *r, uint32_t *kind)
+{
+    static const uint32_t magic = MAGIC;
+    uint64_t length, before;
+    char *to;
+    tn_status st;
+
+    if ((st = head_read(r, kind, &length)))
+        return st;
     before = *kind == MIDDLE || *kind == LAST ? sizeof magic : 0;                  /* it was cut out here */
     if ((st = tni_vec_reserve(&r->record, r->record.count + before + length + 1))) /* never without memory */
         return st;
@@ -156,6 +164,40 @@ tn_status tni_record_next(tni_record_reader *r, const void **data, uint64_t *byt
     }
     *data = r->record.data;
     *bytes = r->record.count;
+    return TN_OK;
+}
+
+tn_status tni_record_peek(tni_record_reader *r, void *out, uint64_t room, uint64_t *bytes, uint64_t *offset)
+{
+    const uint64_t begin = r->at;
+    uint32_t kind = WHOLE, before;
+    uint64_t length = 0;
+    tn_status st;
+
+    *bytes = 0;
+    *offset = UINT64_MAX;
+    if (r->at >= r->end)
+        return TN_OK;
+    if ((st = head_read(r, &kind, &length)))
+        return st;
+    if (kind > FIRST)
+        return wrong(r, begin, "a record begins in its middle");
+    room = length < room ? length : room;
+    if (room && (st = tni_file_read_at(r->file, r->at + HEAD_BYTES, out, room)))
+        return st;
+    r->at += HEAD_BYTES + aligned(length);
+    while (!st && (kind == FIRST || kind == MIDDLE)) {
+        before = kind;
+        if (!(st = head_read(r, &kind, &length)) && kind != MIDDLE && kind != LAST)
+            st = wrong(r, begin, before == FIRST ? "this record has no end" : "this record breaks off");
+        r->at += HEAD_BYTES + aligned(length);
+    }
+    if (st) {
+        r->at = begin;
+        return st;
+    }
+    *bytes = room;
+    *offset = begin;
     return TN_OK;
 }
 

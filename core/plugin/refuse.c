@@ -129,8 +129,9 @@ static tn_status text_equal(const char *theirs, const char *note, const char *wh
     return TN_OK;
 }
 
-static const char *const kind_names[] = {NULL,         "op",   "kernels", "device", "pool",    "transport",
-                                         "collective", "iter", "format",  "pass",   "options", "archive"};
+static const char *const kind_names[] = {NULL,        "op",         "kernels", "device", "pool",
+                                         "transport", "collective", "iter",    "format", "pass",
+                                         "options",   "archive",    "image"};
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
 const char *tni_kind_name(uint32_t kind)
@@ -172,6 +173,8 @@ static tn_status capability_check(const tn_capability *c, const tni_note *note)
         return tni_refuse_archive(c, b);
     if (c->kind == TN_KIND_TRANSPORT)
         return tni_refuse_transport(c, b);
+    if (c->kind == TN_KIND_IMAGE)
+        return tni_refuse_image(c, b);
     return c->kind == TN_KIND_OPS ? tni_refuse_ops(c, b) : TN_OK;
 }
 

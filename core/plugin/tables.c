@@ -7,6 +7,7 @@
 
 #include "plugin/internal.h"
 #include "tenon/plugin/archive.h"
+#include "tenon/plugin/image.h"
 #include "tenon/plugin/op.h"
 #include "tenon/plugin/transport.h"
 
@@ -65,6 +66,12 @@ tn_status tni_refuse_ops(const tn_capability *head, const tn_note_body *b)
     return TN_OK;
 }
 
+static tn_status function_lacks(const char *kind, const tn_capability *head, const tn_note_body *b)
+{
+    return tni_refuse(13, TN_E_FORMAT, "%s has a table %s:%.60s that lacks a function", b->name, kind,
+                      head->id);
+}
+
 tn_status tni_refuse_archive(const tn_capability *head, const tn_note_body *b)
 {
     const tn_archive_ops *o = (const tn_archive_ops *)(const void *)head;
@@ -72,8 +79,17 @@ tn_status tni_refuse_archive(const tn_capability *head, const tn_note_body *b)
     if (head->struct_size >= TN_END(tn_archive_ops, write) && o->probe && o->open && o->entry && o->begin &&
         o->read && o->close && o->write)
         return TN_OK;
-    return tni_refuse(13, TN_E_FORMAT, "%s has a table archive:%.60s that lacks a function", b->name,
-                      head->id);
+    return function_lacks("archive", head, b);
+}
+
+tn_status tni_refuse_image(const tn_capability *head, const tn_note_body *b)
+{
+    const tn_image_ops *o = (const tn_image_ops *)(const void *)head;
+
+    if (head->struct_size >= TN_END(tn_image_ops, encode) && o->extensions && o->probe && o->info &&
+        o->decode && o->encode)
+        return TN_OK;
+    return function_lacks("image", head, b);
 }
 
 /* Of members that go together: all of them, or none. */

@@ -149,6 +149,11 @@ void chk_subject_transports(chk_env *env, chk_names *names)
     tables_add(env, names, TN_KIND_TRANSPORT);
 }
 
+void chk_subject_images(chk_env *env, chk_names *names)
+{
+    tables_add(env, names, TN_KIND_IMAGE);
+}
+
 /* Of tests that read the file's bytes, and of the core's own checks: nothing of the plugin runs. */
 void chk_subject_file(chk_env *env, chk_names *names)
 {

@@ -175,7 +175,8 @@ static const struct {
              [TN_KIND_POOL] = {"pool", ":"},
              [TN_KIND_TRANSPORT] = {"transport", ":"},
              [TN_KIND_OPTIONS] = {"options", ""},
-             [TN_KIND_ARCHIVE] = {"archive", ":"}};
+             [TN_KIND_ARCHIVE] = {"archive", ":"},
+             [TN_KIND_IMAGE] = {"image", ":"}};
 #define KINDS (sizeof kinds / sizeof *kinds)
 
 static void named_check(chk_env *env, const tni_note *note, uint32_t kind, const char *id)

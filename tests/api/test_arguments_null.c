@@ -146,6 +146,32 @@ static void text_files(void **state)
     tn_params_destroy(p);
 }
 
+static void images(void **state)
+{
+    tn_image_about about = {.struct_size = TN_SIZE(tn_image_about)};
+    tn_array *a = NULL;
+    void *data = NULL;
+    uint64_t bytes = 0;
+    char out[4];
+
+    (void)state;
+    NO(tn_image_look(NULL, "x", 1, &about));
+    NO(tn_image_look(f.ctx, NULL, 1, &about));
+    NO(tn_image_look(f.ctx, "x", 1, NULL));
+    NO(tn_image_read(NULL, "x", 1, NULL, out, 4, 4));
+    NO(tn_image_read(f.ctx, NULL, 1, NULL, out, 4, 4));
+    NO(tn_image_read(f.ctx, "x", 1, NULL, NULL, 4, 4));
+    NO(tn_image_decode(NULL, "x", 1, NULL, &a));
+    NO(tn_image_decode(f.ctx, NULL, 1, NULL, &a));
+    NO(tn_image_decode(f.ctx, "x", 1, NULL, NULL));
+    NO(tn_image_encode(NULL, f.a, "png", 0, &data, &bytes));
+    NO(tn_image_encode(f.ctx, NULL, "png", 0, &data, &bytes));
+    NO(tn_image_encode(f.ctx, f.a, NULL, 0, &data, &bytes));
+    NO(tn_image_encode(f.ctx, f.a, "png", 0, NULL, &bytes));
+    NO(tn_image_encode(f.ctx, f.a, "png", 0, &data, NULL));
+    assert_true(!a && !data && !bytes);
+}
+
 static void records(void **state)
 {
     tn_record_header h = {.struct_size = TN_SIZE(tn_record_header)};
@@ -154,7 +180,7 @@ static void records(void **state)
     tn_record_place *places = NULL;
     const void *data = NULL;
     void *made = NULL;
-    uint64_t bytes = 5;
+    uint64_t bytes = 5, offset = 5;
     size_t count = 5;
 
     (void)state;
@@ -167,6 +193,10 @@ static void records(void **state)
     NO(tn_record_next(NULL, &data, &bytes));
     NO(tn_record_next(r, NULL, &bytes));
     NO(tn_record_next(r, &data, NULL));
+    NO(tn_record_peek(NULL, NULL, 0, &bytes, &offset));
+    NO(tn_record_peek(r, NULL, 1, &bytes, &offset));
+    NO(tn_record_peek(r, NULL, 0, NULL, &offset));
+    NO(tn_record_peek(r, NULL, 0, &bytes, NULL));
     NO(tn_record_seek(NULL, 0));
     NO(tn_record_seek(r, 4));
     NO(tn_record_seek(r, 1));
@@ -252,8 +282,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_and_files), cmocka_unit_test(contexts),
         cmocka_unit_test(operators),        cmocka_unit_test(lists),
-        cmocka_unit_test(text_files),       cmocka_unit_test(records),
-        cmocka_unit_test(programs),         cmocka_unit_test(symbols),
+        cmocka_unit_test(text_files),       cmocka_unit_test(images),
+        cmocka_unit_test(records),          cmocka_unit_test(programs),
+        cmocka_unit_test(symbols),
     };
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

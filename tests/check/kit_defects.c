@@ -5,7 +5,7 @@
 #include "kit.h"
 #include "support/runs.h"
 
-#define TESTS_MAX 96
+#define TESTS_MAX 160
 
 static const char *plugins; /* prefix of their files */
 

@@ -1,5 +1,5 @@
 /*
- * Plugins as a whole, pools, devices and archives, each with one defect (defects/).
+ * Plugins as a whole, pools, devices, archives and images, each with one defect (defects/).
  */
 #include "kit.h"
 
@@ -89,11 +89,18 @@ static const kit_defect defects[] = {
     {"archive_believes", "A-damaged", NULL, "--only archive/damaged"},
     {"archive_other", "A-passed", NULL, "--only archive/passed"},
     {"archive_memory", "A-nomem", NULL, "--only archive/memory"},
+    {"image_negative", "G-round", NULL, "--only image/round"},
+    {"image_shifted", "G-part", NULL, "--only image/parts"},
+    {"image_beside", "G-part", NULL, "--only image/parts"},
+    {"image_cuts", "G-args", NULL, "--only image/refused"},
+    {"image_believes", "G-damaged", NULL, "--only image/damaged"},
+    {"image_other", "G-passed", NULL, "--only image/passed"},
+    {"image_memory", "G-nomem", NULL, "--only image/memory"},
 };
 
 int main(void)
 {
-    static const char *const healthy[] = {"options", "queue", "graph", "archive", NULL};
+    static const char *const healthy[] = {"options", "queue", "graph", "archive", "image", NULL};
 
     return kit_defects("defects", "defects/defect-", defects, sizeof defects / sizeof *defects, healthy);
 }

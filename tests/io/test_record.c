@@ -80,6 +80,16 @@ static void as_mxnet(void **state)
     assert_int_equal(tn_record_finish(w), TN_OK);
     file_same(path, recorded("some.rec"));
     file_same(index, recorded("some.idx"));
+    tn_record_rewind(r);
+    for (size_t i = 0; i <= count; i++) { /* what each begins with */
+        unsigned char head[3];
+        uint64_t offset;
+
+        assert_int_equal(tn_record_peek(r, head, sizeof head, &bytes, &offset), TN_OK);
+        assert_true(offset == (i < count ? places[i].offset : UINT64_MAX));
+        if (i < sizeof payloads / sizeof *payloads && payloads[i].count >= sizeof head && bytes)
+            assert_memory_equal(head, payloads[i].bytes, bytes);
+    }
     for (size_t i = count; i-- > 0;) { /* from its end, by the index */
         assert_int_equal(tn_record_seek(r, places[i].offset), TN_OK);
         assert_int_equal(tn_record_next(r, &data, &bytes), TN_OK);

@@ -546,7 +546,7 @@ static void test_arguments(void **state)
     tn_app *app = nn_open(NULL);
     char *header = nulls_source("sdk/include/tenon/nn_data.h"),
          *tests[] = {nulls_source("tests/nn/test_data_files.c"), nulls_source("tests/nn/test_loader.c"),
-                     nulls_source("tests/nn/test_transform.c"), NULL};
+                     nulls_source("tests/nn/test_transform.c"), nulls_source("tests/nn/test_images.c"), NULL};
     size_t functions = 0;
 
     (void)state;
@@ -566,9 +566,8 @@ static void test_arguments(void **state)
     assert_int_equal(nulls_missing("nn_data.h", header, tests, &functions), 0);
     assert_true(functions >= 5);
     free(header);
-    free(tests[0]);
-    free(tests[1]);
-    free(tests[2]);
+    for (size_t i = 0; tests[i]; i++)
+        free(tests[i]);
 }
 
 int main(void)

@@ -245,11 +245,86 @@ static void test_refused(void **state)
     nn_close(app);
 }
 
+/* Parts, groups: with a chance, in a random order; each step draws what it draws alone. */
+static void test_groups(void **state)
+{
+    static const tn_transform_step flips[] = {{.kind = "random_flip_left_right"}, {.kind = NULL}};
+    static const tn_transform_step never[] = {{.kind = "random_apply", .size = {2}, .amount = 1e-300},
+                                              {.kind = "resize", .size = {3}},
+                                              {.kind = "cast"},
+                                              {.kind = "center_crop", .size = {2, 2}},
+                                              {.kind = NULL}};
+    static const tn_transform_step half[] = {
+        {.kind = "random_apply", .size = {1}}, {.kind = "center_crop", .size = {2, 2}}, {.kind = NULL}};
+    static const tn_transform_step order[] = {{.kind = "random_order", .size = {2}},
+                                              {.kind = "center_crop", .size = {8, 2}},
+                                              {.kind = "center_crop", .size = {4, 6}},
+                                              {.kind = NULL}};
+    static const tn_transform_step part[] = {
+        {.kind = "crop_resize", .at = {2, 1}, .crop = {3, 4}, .size = {3, 4}}, {.kind = NULL}};
+    static const tn_transform_step anywhere[] = {{.kind = "random_crop", .size = {4, 2}}, {.kind = NULL}};
+    static const tn_transform_step jitter[] = {
+        {.kind = "random_color_jitter", .amounts = {0.2, 0.2, 0.2, 0.2}}, {.kind = NULL}};
+    tn_app *app = nn_open(NULL);
+    const int64_t shape[] = {H, W, 3};
+    tn_array *x = cast(app, tn_app_array(app, 3, shape, NULL), TN_U8);
+    unsigned char bytes[PIXELS], got[PIXELS];
+    int taken = 0, first = 0;
+
+    (void)state;
+    for (int i = 0; i < PIXELS; i++)
+        bytes[i] = (unsigned char)i;
+    assert_int_equal(tn_array_from(tn_app_ctx(app), TN_U8, 3, shape, bytes, &x), TN_OK);
+    x = tn_app_own(app, x);
+    nn_shape(apply(app, never, 1, 1, x), 3, (const int64_t[]){2, 2, 3});
+    assert_int_equal(tn_array_read(apply(app, part, 1, 1, x), got, 36), TN_OK);
+    for (int y = 0; y < 4; y++)
+        assert_memory_equal(got + 9 * y, bytes + ((y + 1) * W + 2) * 3, 9);
+    nn_shape(apply(app, anywhere, 1, 1, x), 3, (const int64_t[]){2, 4, 3});
+    for (uint64_t n = 0; n < 40; n++) {
+        const int64_t *size = NULL;
+        int32_t ndim;
+
+        assert_int_equal(tn_array_shape(apply(app, half, 3, n, x), &ndim, &size), TN_OK);
+        taken += size[0] == 2;
+        nn_shape(apply(app, jitter, 3, n, x), 3, shape);
+        nn_shape(apply(app, flips, 3, n, x), 3, shape);
+        assert_int_equal(tn_array_shape(apply(app, order, 3, n, x), &ndim, &size), TN_OK);
+        first += size[0] == 6;
+    }
+    assert_in_range(taken, 8, 32);
+    assert_in_range(first, 8, 32);
+    nn_close(app);
+}
+
+static void test_wrong_groups(void **state)
+{
+    static const tn_transform_step rows[][4] = {
+        {{.kind = "random_apply", .size = {2}}, {.kind = "cast"}},
+        {{.kind = "random_apply"}, {.kind = "cast"}},
+        {{.kind = "random_apply", .size = {1}, .amount = 1.5}, {.kind = "cast"}},
+        {{.kind = "random_order", .size = {2}}, {.kind = "random_apply", .size = {1}}, {.kind = "cast"}},
+        {{.kind = "random_color_jitter", .amounts = {0, -1}}},
+        {{.kind = "random_color_jitter", .amounts = {0, NAN}}},
+        {{.kind = "crop_resize", .at = {0, 0}, .crop = {2, 2}}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_app *app = nn_open(NULL);
+
+        assert_null(tn_transform_new(app, rows[i]));
+        assert_int_equal(tn_app_status(app), TN_E_ARG);
+        assert_int_not_equal(tn_app_close(app), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mxnet), cmocka_unit_test(test_random),  cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_draws), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_groups),  cmocka_unit_test(test_wrong_groups), cmocka_unit_test(test_mxnet),
+        cmocka_unit_test(test_random),  cmocka_unit_test(test_kinds),        cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -655,6 +655,7 @@ const hostile hostiles[] = {
     {"kind-iter", 13, true, source, .text = HEAD TABLE("TN_KIND_ITER", "\"hp\"") DEFINE("0")},
     {"kind-format", 13, true, source, .text = HEAD TABLE("TN_KIND_FORMAT", "\"hp\"") DEFINE("0")},
     {"kind-archive", 13, true, source, .text = HEAD TABLE("TN_KIND_ARCHIVE", "\"hp\"") DEFINE("0")},
+    {"kind-image", 13, true, source, .text = HEAD TABLE("TN_KIND_IMAGE", "\"hp\"") DEFINE("0")},
     {"kind-pass", 13, true, source, .text = HEAD TABLE("TN_KIND_PASS", "\"hp\"") DEFINE("0")},
     {"option-flags", 13, true, source,
      .text = HEAD "static const tn_option_row row = {.struct_size = TN_END(tn_option_row, max), .flags = 4, "

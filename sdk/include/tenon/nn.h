@@ -660,7 +660,10 @@ typedef struct tn_arrays_options {
 } tn_arrays_options;
 
 /**
- * IDX files as MNIST's are named (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, plain or .gz).
+ * IDX files as MNIST's are named (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, plain or .gz), or images
+ * (tn_data_from_images()), in the size of the first one, byte / 255: FOLDER/train/CLASS/x.png and
+ * FOLDER/test/…, or FOLDER/CLASS/x.png, of which each fifth of a class is "test", or FOLDER/train.rec and
+ * FOLDER/test.rec.
  * @param name "digits:train", "mnist:test", or a folder: "/data/fashion:train"; without a part: train. Names
  * are looked up in data.path, then in the installed data, then in that of the build
  * @since 0.1

@@ -1,6 +1,6 @@
 /**
- * Data of files: CSV, LibSVM, IDX, CIFAR and RecordIO as data sets of nn; samplers, loaders with threads,
- * slices for several devices.
+ * Data of files: CSV, LibSVM, IDX, CIFAR, RecordIO and images as data sets of nn; samplers, loaders with
+ * threads, slices for several devices.
  *
  * Options are designated initialisers, as in nn.h. The first error sticks to the app; calls return NULL then.
  *
@@ -92,6 +92,107 @@ typedef struct tn_records_options {
 /** A RecordIO file (tenon/record.h) whose records are a header and plain numbers: "data" and "label", (n) or
  * (n, label_width). Shares as tn_record_open() cuts. @since 0.1 */
 TN_API tn_data *tn_data_from_records_(tn_app *app, const char *path, const tn_records_options *options);
+
+/** What is done with each image, by MXNet's names of ImageRecordIter; 0 is MXNet's default. */
+typedef struct tn_images_options {
+    TN_DATA_HEAD;
+    int64_t shape[3]; /* channels (1, 3, 4), height, width; all 0: of the first image */
+    /* Where labels and images come from */
+    const char *index;   /* of a .rec: NULL: the .idx beside it, if there is one; "": none */
+    const char *list;    /* a .lst file: labels by number, instead of those in the .rec */
+    const char *part_of; /* of a folder: "train" or "test"; NULL: all of it */
+    int64_t label_width; /* labels of an image; 0: 1 */
+    int64_t classes;     /* 0: one more than the largest label; -1: labels are no classes */
+    /* Sizes */
+    int32_t resize;                   /* the shorter edge becomes so long */
+    int32_t force_resize;             /* 1: then to `shape`, whatever the ratio; no crop */
+    const char *inter;                /* nearest, linear, cubic, area, lanczos, auto, random; NULL: linear */
+    int32_t max_rotate_angle, rotate; /* degrees, drawn between -max and max; above 0: this one */
+    double max_shear_ratio;
+    double min_random_scale, max_random_scale; /* 0: 1 */
+    double min_aspect_ratio, max_aspect_ratio; /* min 0: 1 - max and 1 + max */
+    double min_img_size, max_img_size;         /* 0: none, of both */
+    int32_t pad;                               /* pixels around the image */
+    int32_t fill_value;                        /* of these and behind turns; 0: 255; -1: 0 */
+    /* The crop to `shape` */
+    int32_t rand_crop; /* 1: anywhere; 0: in the middle */
+    int32_t random_resized_crop;
+    double min_random_area, max_random_area; /* of that one: parts of the image; 0: 1 */
+    int32_t min_crop_size, max_crop_size;    /* a square that is resized; 0: none */
+    /* Colours: how far a factor may be from 1 */
+    double brightness, contrast, saturation;
+    int32_t random_h, random_s, random_l; /* added, up to so many steps of 180, 255, 255 */
+    double pca_noise;
+    int32_t mirror, rand_mirror; /* 1: left and right are changed over, always or with chance 1/2 */
+    /* Numbers: ((pixel - mean) * contrast + illumination) * scale / std, of red, green, blue, alpha */
+    double mean[4], std[4]; /* std 0: 1 */
+    double scale;           /* 0: 1 */
+    double max_random_contrast, max_random_illumination;
+    const char *mean_img; /* a file of one array (C, H, W), instead of `mean` */
+    double divisor;       /* not 0: numbers are pixel / divisor, as IDX files have them with 255 */
+    /* Threads */
+    int32_t threads;  /* that make samples; 0: 4; -1: none */
+    int32_t prefetch; /* batches that are made ahead; 0: 4 */
+    int32_t strict;   /* 1: an image that cannot be read ends the data; 0: the next one stands in its place */
+    uint64_t seed_aug; /* of what is drawn for images; 0: `seed` */
+    /* The same by MXNet's names: pairs of texts, NULL-ended; they are stronger. No index but path_imgidx then
+     */
+    const char *const *args;
+} tn_images_options;
+
+/**
+ * Images: a folder with one folder per class, whose names are in order, or a .rec of MXNet's
+ * (ImageRecordIter). Fields "data" (n, C, H, W) and "label", (n) or (n, label_width). Any number of threads
+ * makes the same batches: what is drawn is a function of seed, epoch and the image's number.
+ *
+ * Shares of a folder are cut by number; those of a .rec as MXNet cuts them: by bytes, or with an index by
+ * number. An image that cannot be read is counted and named (tn_data_broken()).
+ * @since 0.1
+ */
+TN_API tn_data *tn_data_from_images_(tn_app *app, const char *path, const tn_images_options *options);
+/** Reads of images that failed so far, by any reader of this data. @since 0.1 */
+TN_API int64_t tn_data_broken(const tn_data *data);
+/** "FILE: what is wrong with it", of the failed read `index`, from 0; the first 100 are kept. NULL: no such.
+ * Borrowed. @since 0.1 */
+TN_API const char *tn_data_broken_text(const tn_data *data, int64_t index);
+/**
+ * An image file as one sample of shape (C, H, W), as tn_data_open() makes those of a folder: resized, byte
+ * / 255.
+ * @return 1; 0: failed
+ * @since 0.1
+ */
+TN_API int tn_image_sample(tn_app *app, const char *path, const int64_t shape[3], float *out);
+
+typedef struct tn_pack_options {
+    TN_NN_HEAD;
+    const char *list;    /* a .lst file: number, labels and path, with tabs; NULL: folders of classes */
+    const char *part_of; /* as of tn_images_options */
+    int32_t shuffle;     /* 1: in another order, by `seed` */
+    uint64_t seed;       /* 0: option run.seed */
+    int32_t resize;      /* the shorter edge becomes so long; 0: images stay as they are */
+    int32_t center_crop; /* 1: to a square, before */
+    const char
+        *encoding;    /* "jpg", "png": encoded again; NULL: the bytes of the file, if nothing is changed */
+    int32_t quality;  /* of that: 0: 95 of JPEG, 3 of PNG */
+    int32_t channels; /* of what is encoded again: 1, 3 or 4; 0: 3 */
+    int32_t threads;  /* 0: 1 */
+    int32_t strict;   /* 1: an image that cannot be read is an error; 0: it is left out */
+} tn_pack_options;
+
+typedef struct tn_packed {
+    int64_t images, broken;
+    char text[512]; /* the first one that could not be read, and why */
+} tn_packed;
+
+/**
+ * Packs images of a folder into `path`, a .rec as MXNet's im2rec makes it, with the .idx and .lst beside it.
+ * Each is whole or absent.
+ * @param packed NULL is fine
+ * @return 1; 0: failed
+ * @since 0.1
+ */
+TN_API int tn_pack_images_(tn_app *app, const char *folder, const char *path, tn_packed *packed,
+                           const tn_pack_options *options);
 
 typedef struct tn_records tn_records; /* records of a RecordIO file by their number */
 
@@ -197,7 +298,10 @@ typedef struct tn_transform_step {
     /* to_tensor: (H, W, C) bytes to (C, H, W) float32, byte / 255 · normalize: mean, std · cast: dtype ·
      * resize, center_crop: size · random_resized_crop: size, area, ratio · random_flip_left_right,
      * random_flip_top_bottom: with chance 1/2 · random_brightness, random_contrast, random_saturation,
-     * random_hue, random_lighting: amount */
+     * random_hue, random_lighting: amount · random_color_jitter: amounts, in a random order · crop_resize:
+     * at, crop, size · random_crop: size; of a smaller image the largest part of that ratio ·
+     * random_apply: the next size[0] steps with the chance `amount` (0: 1/2) · random_order: the next size[0]
+     * ones in a random order */
     const char *kind;
     int64_t size[2];    /* width, height; the second 0: as the first */
     int32_t keep_ratio; /* resize to one size: that of the short edge */
@@ -208,6 +312,9 @@ typedef struct tn_transform_step {
     double std[4];      /* 0: 1 */
     double amount;      /* how far a factor may be from 1; of lighting the deviation */
     int32_t dtype;      /* TN_F32 … */
+    int32_t reserved;
+    double amounts[4];      /* of brightness, contrast, saturation, hue */
+    int64_t at[2], crop[2]; /* x, y; width, height */
 } tn_transform_step;
 
 /**
@@ -240,6 +347,13 @@ TN_API tn_status tn_transform_apply(const tn_transform *transform, uint64_t seed
     TN_NN_NAMED_(tn_data_from_cifar_, tn_cifar_options, app, path, __VA_ARGS__)
 #define TN_NN_RECORDS_(app, path, ...)                                                                       \
     TN_NN_NAMED_(tn_data_from_records_, tn_records_options, app, path, __VA_ARGS__)
+#define TN_NN_IMAGES_(app, path, ...)                                                                        \
+    TN_NN_NAMED_(tn_data_from_images_, tn_images_options, app, path, __VA_ARGS__)
+#define tn_data_from_images(...) TN_NN_IMAGES_(__VA_ARGS__, )
+#define TN_NN_PACK_(app, folder, path, packed, ...)                                                          \
+    tn_pack_images_(app, folder, path, packed,                                                               \
+                    &(const tn_pack_options){TN_NN_HERE_(tn_pack_options), __VA_ARGS__})
+#define tn_pack_images(...) TN_NN_PACK_(__VA_ARGS__, )
 #define tn_sampler_new(...) TN_NN_CALL_(tn_sampler_new_, tn_sampler_options, __VA_ARGS__)
 #define tn_loader_new(...) TN_NN_CALL_(tn_loader_new_, tn_loader_options, __VA_ARGS__)
 #define tn_data_from_csv(...) TN_NN_CSV_(__VA_ARGS__, )

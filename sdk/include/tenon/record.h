@@ -41,6 +41,18 @@ TN_API void tn_record_close(tn_record_reader *r);
  */
 TN_API tn_status tn_record_next(tn_record_reader *r, const void **data, uint64_t *bytes);
 
+/**
+ * Passes over the next record: where it begins, and its first bytes, up to `room`; fewer if the record is
+ * shorter, or has the magic number of the format in them.
+ *
+ * @param offset UINT64_MAX: there is no further record
+ * @return as tn_record_next()
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_record_peek(tn_record_reader *r, void *out, uint64_t room, uint64_t *bytes,
+                                uint64_t *offset);
+
 /** The next record is the one that begins at `offset`, as an index has it. TN_E_ARG: none of the share can.
  * @threads owner @since 0.1 */
 TN_API tn_status tn_record_seek(tn_record_reader *r, uint64_t offset);

@@ -14,6 +14,7 @@
 #include "errors.h"
 #include "executor.h"
 #include "function.h"
+#include "image.h"
 #include "kernel.h"
 #include "kv.h"
 #include "op.h"

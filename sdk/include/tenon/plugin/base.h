@@ -217,6 +217,7 @@ typedef struct tn_capability {
 #define TN_KIND_PASS 9       /* tn_pass_ops, pass.h */
 #define TN_KIND_OPTIONS 10   /* tn_option_table: rows as in options.list */
 #define TN_KIND_ARCHIVE 11   /* tn_archive_ops, archive.h */
+#define TN_KIND_IMAGE 12     /* tn_image_ops, image.h */
 
 /* ---- inline helpers ---------------------------------------------------------------------------------- */
 

@@ -1,0 +1,207 @@
+/* Folders of images: training, answers for single files, `tenon data pack`; what the plugin is missed for. */
+#include "tool.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tenon/image.h"
+#include "tenon/nn.h"
+#include "tenon/nn_data.h"
+
+#define SIDE 8
+#define EACH (SIDE * SIDE)
+
+/* Images of an IDX file as PART/CLASS/NUMBER.EXTENSION. */
+static void part_write(tn_ctx *ctx, const char *part, const char *stem, const char *extension)
+{
+    char path[256];
+    unsigned char pixels[EACH], label;
+    FILE *images, *labels;
+
+    (void)snprintf(path, sizeof path, "small/%s-images-idx3-ubyte", stem);
+    images = fopen(path, "r");
+    (void)snprintf(path, sizeof path, "small/%s-labels-idx1-ubyte", stem);
+    labels = fopen(path, "r");
+    assert_true(images && labels && !fseek(images, 16, SEEK_SET) && !fseek(labels, 8, SEEK_SET));
+    (void)mkdir(part, 0700);
+    for (int i = 0; fread(pixels, 1, EACH, images) == EACH && fread(&label, 1, 1, labels) == 1; i++) {
+        tn_array *a = NULL;
+        void *data = NULL;
+        uint64_t bytes = 0;
+        FILE *out;
+
+        assert_false(tn_array_from(ctx, TN_U8, 2, (const int64_t[]){SIDE, SIDE}, pixels, &a));
+        assert_false(tn_image_encode(ctx, a, extension, 0, &data, &bytes));
+        (void)snprintf(path, sizeof path, "%s/%d", part, label);
+        (void)mkdir(path, 0700);
+        (void)snprintf(path, sizeof path, "%s/%d/%03d.%s", part, label, i, extension);
+        out = fopen(path, "w");
+        assert_true(out && fwrite(data, 1, bytes, out) == bytes && !fclose(out));
+        tn_free(data);
+        tn_array_release(a);
+    }
+    (void)fclose(images);
+    (void)fclose(labels);
+}
+
+static void folders_make(void)
+{
+    static char path[2048];
+    const char *settings[] = {path, NULL};
+    tn_app *app;
+
+    (void)snprintf(path, sizeof path, "plugins.path=%s", getenv("TENON_TEST_PLUGINS"));
+    app = tn_app_open(.name = "images", .settings = settings);
+    assert_true(tn_app_ok(app));
+    tool_data("small", 40);
+    assert_false(mkdir("png", 0700) || mkdir("jpg", 0700));
+    part_write(tn_app_ctx(app), "png/train", "train", "png");
+    part_write(tn_app_ctx(app), "png/test", "t10k", "png");
+    part_write(tn_app_ctx(app), "jpg/train", "train", "jpg");
+    part_write(tn_app_ctx(app), "jpg/test", "t10k", "jpg");
+    assert_int_equal(tn_app_close(app), 0);
+}
+
+/* PNG has the numbers of the IDX file, so the training is the same, bit by bit. */
+static void same_training(void **state)
+{
+    char *one, *two, hash[65];
+    const tool_said *s;
+
+    (void)state;
+    s = tool(
+        "\"$T\" train zoo:lenet --data ./png --epochs 2 --out run --progress none --set train.shuffle=false");
+    if (s->code)
+        fail_msg("%s", s->err);
+    one = strstr(s->out, "params_sha256 ");
+    assert_non_null(one);
+    memcpy(hash, one + 14, 64);
+    hash[64] = '\0';
+    s = tool("\"$T\" eval run/model-symbol.json run/model-0000.params --data ./png");
+    assert_int_equal(s->code, 0);
+    two = strstr(s->out, "accuracy ");
+    assert_non_null(two);
+    s = tool("\"$T\" eval run/model-symbol.json run/model-0000.params --data ./small");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, hash);
+    assert_int_equal(tool("test -s run/classes.txt")->code, 0);
+}
+
+static void answers(void **state)
+{
+    const tool_said *s =
+        tool("\"$T\" predict run png/test/*/00[0-3].png jpg/test/*/00[0-3].jpg --json | wc -l");
+
+    (void)state;
+    assert_int_equal(s->code, 0);
+    assert_int_equal(atoi(s->out), 8);
+    s = tool("\"$T\" predict run png/test/*/000.png --json; \"$T\" predict run/model-symbol.json "
+             "run/model-0000.params "
+             "png/test/*/000.png --shape 1,8,8 --json");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "\"sample\":0");
+    s = tool("\"$T\" predict run png/test/*/000.png --shape 1,40,40");
+    assert_true(s->code != 0);
+    s = tool("\"$T\" predict run png/test/*/000.png --shape 2,8,8");
+    assert_true(s->code != 0);
+    assert_says(s->err, "1 or 3 channels");
+    s = tool("\"$T\" predict run");
+    assert_int_equal(s->code, 2);
+    s = tool("head -c 60 png/test/*/000.png > cut.png; \"$T\" predict run cut.png");
+    assert_int_equal(s->code, 4);
+    assert_says(s->err, "cut.png");
+    assert_says(s->err, "ends early, at byte 60");
+}
+
+static void packed(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    s = tool("\"$T\" data pack png packed/train.rec --part train && \"$T\" data pack png packed/test.rec "
+             "--part test "
+             "--threads 3 --json");
+    assert_true(s->code != 0); /* there is no such folder */
+    s = tool("mkdir packed; \"$T\" data pack png packed/train.rec --part train && \"$T\" data pack png "
+             "packed/test.rec "
+             "--part test --threads 3 --json");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "images 40");
+    assert_says(s->out, "\"broken\":0");
+    assert_int_equal(
+        tool("cmp packed/train.idx packed/train.idx && grep -c png packed/train.lst | grep -q 40")->code, 0);
+    s = tool("\"$T\" eval run/model-symbol.json run/model-0000.params --data ./packed > a && "
+             "\"$T\" eval run/model-symbol.json run/model-0000.params --data ./png > b && cmp a b");
+    if (s->code)
+        fail_msg("%s%s", s->out, s->err);
+    s = tool("\"$T\" data pack png x.rec --labels packed/test.lst --encoding jpg --quality 80 --resize 12 "
+             "--center-crop "
+             "--channels 1 --shuffle && test -s x.rec && ! cmp -s x.lst packed/test.lst");
+    if (s->code)
+        fail_msg("%s%s", s->out, s->err);
+    s = tool("cp -r png bad; for f in bad/train/*/002.png; do echo no >$f; done; \"$T\" data pack bad x.rec "
+             "--part train");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "images 39\nbroken 1\n");
+    assert_says(s->out, "002.png");
+    s = tool("\"$T\" train zoo:lenet --data ./bad --epochs 1 --out badrun --progress plain");
+    assert_int_equal(s->code, 0);
+    assert_says(s->err, "./bad:train: 1 reads of images failed; the first: ");
+    assert_says(s->err, "002.png: this is no image of a known format");
+    s = tool("\"$T\" data pack bad y.rec --part train --strict");
+    assert_true(s->code != 0 && access("y.rec", F_OK) && access("y.lst", F_OK) && access("y.lst.tmp", F_OK));
+}
+
+static void refused(void **state)
+{
+    static const struct {
+        const char *line, *says;
+    } rows[] = {
+        {"data pack png x.rec --resize 0", "--resize 0: a whole number"},
+        {"data pack png x.rec --threads many", "--threads many: a whole number"},
+        {"data pack png x.rec --quality 50", "a quality goes with an encoding"},
+        {"data pack png x.rec --part test --encoding gif", "no plugin writes images as \"gif\""},
+        {"data pack png x.rec --channels 2 --encoding png", "is out of range"},
+        {"data pack png x.rec --part other", "unknown part of a data set"},
+        {"data pack nowhere x.rec", "nowhere"},
+        {"data pack png x.rec --labels nowhere", "nowhere"},
+        {"data pack png x.rec --labels run/run.json", "line 1: a number, labels and a path"},
+        {"data pack png /nowhere/x.rec --part test", "/nowhere/x"},
+        {"data pack png x.rec --part test --set plugins.load=cpu", "images need the plugin image"},
+        {"train zoo:lenet --data ./png --set plugins.load=cpu --out r", "images need the plugin image"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char line[256];
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "\"$T\" %s", rows[i].line);
+        s = tool(line);
+        if (!s->code || !strstr(s->err, rows[i].says))
+            fail_msg("%s: %d, %s", rows[i].line, s->code, s->err);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_training),
+        cmocka_unit_test(answers),
+        cmocka_unit_test(packed),
+        cmocka_unit_test(refused),
+    };
+    char path[2048];
+    int failed;
+
+    (void)snprintf(path, sizeof path, "%s/image.so", getenv("TENON_TEST_PLUGINS"));
+    if (access(path, R_OK)) {
+        printf("skipped: the plugin image was not built\n");
+        return 77;
+    }
+    tool_setup();
+    folders_make();
+    failed = cmocka_run_group_tests_name("images", tests, NULL, NULL);
+    tool_teardown();
+    return failed;
+}

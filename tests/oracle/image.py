@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""usage: $(tests/oracle/setup images)/bin/python tests/oracle/image.py --files
+       $(tests/oracle/setup mxnet)/bin/python tests/oracle/image.py
+
+--files: images of all kinds, as Pillow writes them, into recorded/image. Without: what MXNet's _cvimdecode makes of them, as lines of
+file, flag, height, width, channels and the FNV-1a hash (64 bits) of the pixels, into recorded/image/pixels.txt; the test api.image reads both.
+"""
+import glob
+import os
+import sys
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+FOLDER = os.path.join(HERE, "recorded", "image")
+
+
+def fnv(data):
+    h = 0xcbf29ce484222325
+    for b in data:
+        h = (h ^ b) * 0x100000001b3 & 0xffffffffffffffff
+    return h
+
+
+def files():
+    import numpy as np
+    from PIL import Image
+
+    os.makedirs(FOLDER, exist_ok=True)
+    y, x = np.mgrid[0:45, 0:61]
+    colours = np.stack([(2 * x + y) % 256, (x + 3 * y) % 256, ((x * y) // 9) % 256], -1).astype("uint8")
+    alpha = ((x + y) % 256)[..., None].astype("uint8")
+    image, grey = Image.fromarray(colours), Image.fromarray(colours[..., 0])
+
+    def save(name, what, **options):
+        what.save(os.path.join(FOLDER, name), **options)
+
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    save("s420.jpg", image, quality=90)
+    save("s422.jpg", image, quality=90, subsampling=1)
+    save("s444.jpg", image, quality=95, subsampling=0)
+    save("progressive.jpg", image, quality=90, progressive=True)
+    save("restart.jpg", image, quality=90, restart_marker_blocks=2)
+    save("turned.jpg", image, quality=90, exif=turned)
+    save("grey.jpg", grey, quality=90)
+    save("cmyk.jpg", image.convert("CMYK"), quality=90)
+    save("rgb.png", image)
+    save("grey.png", grey)
+    save("palette.png", image.convert("P", palette=Image.Palette.ADAPTIVE))
+    save("one.png", image.convert("1"))
+    save("alpha.png", Image.fromarray(np.concatenate([colours, alpha], -1)))
+    save("grey_alpha.png", Image.fromarray(np.concatenate([colours[..., :1], alpha], -1)))
+    save("sixteen.png", Image.fromarray(colours[..., 1].astype("uint16") * 257 + 13))
+    palette = image.convert("P", palette=Image.Palette.ADAPTIVE, colors=16)
+    save("clear.png", palette, transparency=3, bits=4)
+
+
+def iterated():
+    """Three images of other sizes, for iterators: recorded/image/iter."""
+    import numpy as np
+    from PIL import Image
+
+    os.makedirs(os.path.join(FOLDER, "iter"), exist_ok=True)
+    for k, (w, h) in enumerate([(100, 75), (64, 90), (52, 50), (81, 81), (60, 120)]):
+        y, x = np.mgrid[0:h, 0:w]
+        waves = [127 + 90 * np.sin((x * (k + 1) + y * c) / (7.0 + 5 * c)) + 30 * np.cos(y / (3.0 + c)) for c in range(3)]
+        image = Image.fromarray(np.clip(np.stack(waves, -1), 0, 255).astype("uint8"))
+        path = os.path.join(FOLDER, "iter", "%d.%s" % (k, "png" if k == 2 else "jpg"))
+        image.save(path, **({} if k == 2 else {"quality": 85}))
+
+
+SHAPE = (3, 48, 48)
+ARGS = [
+    dict(), dict(data_shape=(1, 48, 48)), dict(resize=56), dict(resize=120), dict(data_shape=(3, 110, 104)),
+    dict(mean_r=123.68, mean_g=116.28, mean_b=103.53, std_r=58.395, std_g=57.12, std_b=57.375, scale=0.5),
+    dict(mirror=1), dict(pad=4, fill_value=7), dict(pad=9, resize=49, mirror=1), dict(rotate=30), dict(rotate=90, resize=60),
+    dict(min_random_scale=0.8, max_random_scale=0.8), dict(min_random_scale=1.7, max_random_scale=1.7),
+    dict(min_aspect_ratio=1.3, max_aspect_ratio=1.3), dict(max_img_size=70, min_img_size=64),
+    dict(min_crop_size=40, max_crop_size=40), dict(min_crop_size=50, max_crop_size=50, inter_method=3),
+    dict(resize=52, inter_method=0), dict(resize=56, inter_method=2), dict(resize=49, inter_method=3), dict(resize=200, inter_method=3),
+    dict(resize=51, inter_method=4), dict(resize=63, inter_method=9), dict(resize=100, inter_method=9), dict(resize=150, inter_method=2),
+    dict(batch_size=2), dict(batch_size=2, num_parts=2, part_index=0),
+    dict(batch_size=1, num_parts=3, part_index=0), dict(path_imgidx=True, batch_size=1, num_parts=2, part_index=1),
+    dict(path_imglist=True, label_width=2),
+]
+
+
+def records():
+    """recorded/image/iter.rec, .idx, .lst of these; iter.txt: arguments, then for each batch of two epochs its filler, labels, hash."""
+    import mxnet as mx
+
+    at = os.path.join(FOLDER, "iter")
+    out = mx.recordio.MXIndexedRecordIO(at + ".idx", at + ".rec", "w")
+    with open(at + ".lst", "w") as lst:
+        for k, path in enumerate(sorted(glob.glob(os.path.join(at, "*")))):
+            with open(path, "rb") as f:
+                out.write_idx(k, mx.recordio.pack(mx.recordio.IRHeader(0, float(k % 3), 10 + k, 0), f.read()))
+            lst.write("%d\t%f\t%f\titer/%s\n" % (10 + k, k / 2, -k, os.path.basename(path)))
+    out.close()
+    with open(at + ".txt", "w") as txt:
+        for args in ARGS:
+            files = dict(path_imgidx=at + ".idx", path_imglist=at + ".lst")
+            given = dict(dict(data_shape=SHAPE, batch_size=5), **args)
+            txt.write("args %s\n" % " ".join("%s=%s" % (k, str(v).replace(" ", "")) for k, v in sorted(given.items())))
+            given.update((k, files[k]) for k in files if k in args)
+            it = mx.io.ImageRecordIter(path_imgrec=at + ".rec", preprocess_threads=1, verbose=False, **given)
+            for epoch in range(2):
+                for batch in it:
+                    x = batch.data[0].asnumpy()
+                    labels = ",".join("%g" % v for v in batch.label[0].asnumpy().ravel())
+                    txt.write("%d %d %s %016x\n" % (epoch, batch.pad, labels, fnv(x.tobytes())))
+                    if os.environ.get("TENON_KEEP"):
+                        x.tofile(os.path.join(os.environ["TENON_KEEP"], "%d-%d.bin" % (ARGS.index(args), epoch)))
+                it.reset()
+
+
+def pixels():
+    import mxnet as mx
+    import numpy as np
+
+    with open(os.path.join(FOLDER, "pixels.txt"), "w") as out:
+        for path in sorted(glob.glob(os.path.join(FOLDER, "*.jpg")) + glob.glob(os.path.join(FOLDER, "*.png"))):
+            data = mx.nd.array(np.fromfile(path, "uint8"), dtype="uint8")
+            for flag in (0, 1):
+                got = mx.nd._internal._cvimdecode(data, flag=flag, to_rgb=1).asnumpy()
+                out.write("%s %d %d %d %d %016x\n" % (os.path.basename(path), flag, *got.shape, fnv(got.tobytes())))
+
+
+if __name__ == "__main__":
+    for made in (files, iterated) if sys.argv[1:] == ["--files"] else (pixels, records):
+        made()
