@@ -398,6 +398,9 @@ static void event_received(chk_end *e, const tn_transport_event *x)
                 "a payload is not aligned to 8 bytes");
     chk_fail_if(env, e->from && e->from != h.end + 1, "T-link",
                 "a message comes by another link than that on which it was sent");
+    for (uint32_t i = 0; i < CHK_ENDS_MAX && !e->from; i++)
+        chk_fail_if(env, n->net->ends[i].from == h.end + 1, "T-link", "messages of one link come by two%s",
+                    n->net->ends[i].down ? ", of which one is down" : "");
     e->from = h.end + 1;
     if (h.sequence != e->received[h.order])
         chk_fail(env, h.sequence < e->received[h.order] ? "T-once" : "T-order",
@@ -552,6 +555,21 @@ void chk_net_until(chk_net *net, bool (*over)(const void *arg), const void *arg,
             if (net->sites[i].t && !net->sites[i].keeps && chk_random(net->env) % 8 == 0)
                 chk_site_release(&net->sites[i], 0);
     }
+}
+
+static bool has_credit(const void *arg)
+{
+    return !((const chk_end *)arg)->waits;
+}
+
+void chk_end_post(chk_end *end, const chk_letter *l)
+{
+    chk_net *net = end->site->net;
+    tn_status st;
+
+    while ((st = chk_end_send(end, l)) == TN_PENDING)
+        chk_net_until(net, has_credit, end, "T-credit", "send has said TN_PENDING, and CREDIT does not come");
+    chk_fail_if(net->env, st, "T-send", "send says that a link is gone which should be up");
 }
 
 typedef struct pair {
