@@ -386,7 +386,7 @@ static void plugin_load(const char *path)
     char beside[4096];
     const ssize_t size = readlink("/proc/self/exe", beside, sizeof beside - 64);
     static const tn_host host = {.struct_size = (uint32_t)sizeof host};
-    const tn_plugin *plugin;
+    const tn_plugin *plugin = NULL;
     void *file;
 
     if (!path && size > 0) {
