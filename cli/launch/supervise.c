@@ -24,12 +24,16 @@
 #define TWICE_NS (200ll * LAUNCH_MS)          /* wrappers send a signal twice */
 #define FOLDER_MODE 0777
 
-/* Workers that are through end the job; servers have a while to end by themselves. */
+/* Workers that are through end the job; servers have a while to end by themselves. Of a rank of another
+ * launcher's job only this one knows. */
 static void workers_look(launch_run *r, int64_t now)
 {
-    if (r->stopping || r->telling || r->next < r->count || launch_workers_left(r))
+    const int64_t grace = r->job->grace_ns;
+
+    if (r->job->how == LAUNCH_RANK || r->stopping || r->telling || r->next < r->count ||
+        launch_workers_left(r))
         return;
-    r->linger_until = now + LINGER_NS;
+    r->linger_until = now + (grace < LINGER_NS ? grace : LINGER_NS);
     launch_stop_begin(r, SIGTERM, 1);
 }
 

@@ -147,6 +147,10 @@ static void environments(void **state)
     s = tool("SGE_TASK_ID=2 DMLC_PS_ROOT_URI=h " RUN "-n 2 -s 1 --launcher rank -- sh -c "
              "'echo $DMLC_ROLE $DMLC_WORKER_ID'");
     assert_says(s->out, "] worker 1\n");
+    /* one server of a job of another launcher has no workers beside it, and works on */
+    s = tool("PMI_RANK=1 DMLC_PS_ROOT_URI=h \"$T\" launch -n 1 -s 1 --grace 0 --launcher rank --all-roles -- "
+             "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exit 5'");
+    assert_int_equal(s->code, 5);
     /* the far end: as long as its stdin is open; the secret is in a file of its own */
     s = tool("mkdir -p far && printf 'tenon-launch-1 101 1 3\\n/\\0key\\0A=b\\0sh\\0-c\\0"
              "echo $A; pwd; cat $TENON_KVSTORE__SECRET_FILE; cd $OLDPWD; ls -A far | wc -l; exit 3\\0' "
