@@ -173,12 +173,10 @@ static const uint8_t *row_at(const tnn_pixels *p, int32_t y)
 
 /* ---- nearest, areas ---- */
 
-static void nearest_row(const taps *columns, const tnn_pixels *from, const uint8_t *row, const tnn_pixels *to,
-                        uint8_t *out)
+static void nearest_row(const taps *columns, const uint8_t *row, const tnn_pixels *to, uint8_t *out)
 {
     for (int32_t i = 0; i < to->at.width; i++)
-        memcpy(out + i * to->channels, row + (columns[i].at[0] - from->at.x) * to->channels,
-               (size_t)to->channels);
+        memcpy(out + i * to->channels, row + columns[i].at[0] * to->channels, (size_t)to->channels);
 }
 
 static uint8_t byte_of(float v)
@@ -192,7 +190,7 @@ static float area_sum(const taps *column, const taps *line, const tnn_pixels *fr
     float sum = 0;
 
     for (int32_t y = 0; y < line->count; y++) {
-        const uint8_t *at = row_at(from, line->at[0] + y) + (column->at[0] - from->at.x) * from->channels + c;
+        const uint8_t *at = row_at(from, line->at[0] + y) + column->at[0] * from->channels + c;
         const float w = y == 0 ? line->first : y == line->count - 1 ? line->last : line->middle;
         float row = 0;
 
@@ -211,7 +209,7 @@ static uint8_t area_whole(const taps *column, const taps *line, const tnn_pixels
     int32_t sum = 0;
 
     for (int32_t y = 0; y < line->count; y++) {
-        const uint8_t *at = row_at(from, line->at[0] + y) + (column->at[0] - from->at.x) * from->channels + c;
+        const uint8_t *at = row_at(from, line->at[0] + y) + column->at[0] * from->channels + c;
 
         for (int32_t x = 0; x < column->count; x++, at += from->channels)
             sum += *at;
@@ -232,24 +230,27 @@ static void area_row(int way, const taps *columns, const taps *line, const tnn_p
 /* ---- weights ---- */
 
 /* One row of the image, of the result's width, times UNIT. */
-static void columns_sum(const taps *columns, int kernel, const tnn_pixels *from, const uint8_t *row,
-                        const tnn_pixels *to, int32_t *out)
+static inline void columns_each(const taps *t, int kernel, int32_t channels, int32_t width,
+                                const uint8_t *row, int32_t *out)
 {
-    const int32_t channels = to->channels, left = from->at.x;
-
-    for (int32_t i = 0; i < to->at.width; i++, out += channels) {
-        const taps *t = &columns[i];
-        const uint8_t *p = row + (t->at[0] - left) * channels, *q = row + (t->at[1] - left) * channels;
+    for (int32_t i = 0; i < width; i++, t++, out += channels) {
+        const uint8_t *p = row + t->at[0] * channels, *q = row + t->at[1] * channels;
 
         for (int32_t c = 0; c < channels; c++)
             out[c] = p[c] * t->weight[0] + q[c] * t->weight[1];
-        for (int k = 2; k < kernel; k++) {
-            const uint8_t *at = row + (t->at[k] - left) * channels;
-
+        for (int k = 2; k < kernel; k++)
             for (int32_t c = 0; c < channels; c++)
-                out[c] += at[c] * t->weight[k];
-        }
+                out[c] += row[t->at[k] * channels + c] * t->weight[k];
     }
+}
+
+static void columns_sum(const taps *columns, int kernel, const uint8_t *row, const tnn_pixels *to,
+                        int32_t *out)
+{
+    if (kernel == 2 && to->channels == 3) /* by far the most usual: the compiler knows the numbers */
+        columns_each(columns, 2, 3, to->at.width, row, out);
+    else
+        columns_each(columns, kernel, to->channels, to->at.width, row, out);
 }
 
 /* OpenCV's linear rows lose bits on the way. */
@@ -310,7 +311,7 @@ static int32_t *row_kept(kept *k, const taps *columns, const taps *line, const p
             slot = i;
     }
     k->number[slot] = y;
-    columns_sum(columns, p->kernel, from, row_at(from, y), to, k->rows[slot]);
+    columns_sum(columns, p->kernel, row_at(from, y), to, k->rows[slot]);
     return k->rows[slot];
 }
 
@@ -351,8 +352,12 @@ bool tnn_resize_run(const tnn_resize *r, const tnn_pixels *from, const tnn_pixel
 
     if (!columns)
         return false;
-    for (size_t i = 0; i < width; i++)
+    for (size_t i = 0; i < width; i++) {
+        columns[i] = (taps){.count = 0};
         taps_of(r, &p, 0, to->at.x + (int32_t)i, &columns[i]);
+        for (int k = 0; k < TAPS_MAX; k++) /* within what is there of the image */
+            columns[i].at[k] -= from->at.x;
+    }
     if (p.way == FIXED)
         fixed_rows(r, &p, columns, from, to, (int32_t *)(void *)(columns + width));
     for (int32_t y = 0; p.way != FIXED && y < to->at.height; y++) {
@@ -360,7 +365,7 @@ bool tnn_resize_run(const tnn_resize *r, const tnn_pixels *from, const tnn_pixel
 
         taps_of(r, &p, 1, to->at.y + y, &line);
         if (p.way == NEAREST)
-            nearest_row(columns, from, row_at(from, line.at[0]), to, out);
+            nearest_row(columns, row_at(from, line.at[0]), to, out);
         else
             area_row(p.way, columns, &line, from, to, out);
     }
