@@ -266,10 +266,9 @@ static void sums_of_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_ranks),          cmocka_unit_test(same_bits_in_rank_order),
-        cmocka_unit_test(sums_of_devices),
-        cmocka_unit_test(sums_of_rows),        cmocka_unit_test(init_is_worker_0s),
-        cmocka_unit_test(names_and_shapes_agree),
+        cmocka_unit_test(sums_of_ranks),     cmocka_unit_test(same_bits_in_rank_order),
+        cmocka_unit_test(sums_of_devices),   cmocka_unit_test(sums_of_rows),
+        cmocka_unit_test(init_is_worker_0s), cmocka_unit_test(names_and_shapes_agree),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
