@@ -123,6 +123,7 @@ static void heard(void *arg, const tni_kv_header *h, const uint8_t *payload)
         return;
     p->strangers -= !l->known && !l->dialed;
     l->known = true;
+    l->heard_ns = p->now;
     if (h->type == TNI_KV_HELLO && h->bytes >= 13)
         l->birth = tni_kv_get(payload + 5, 8);
     if (!d)
@@ -203,11 +204,17 @@ static void dial(tni_kv_post *p, tni_kv_dial *d, uint16_t node, const void *addr
     d->link = l;
 }
 
-/* A link that does not come up is dialed again; when it is due. */
+/* A link that does not come up is dialed again, and one on which the scheduler, who answers each beat, is
+ * silent; when it is due. */
 static uint64_t dial_check(tni_kv_post *p, tni_kv_dial *d)
 {
-    const uint64_t due = d->link->up ? TNI_KV_NEVER : d->link->up_ns + UP_WAITS * d->wait_ns;
+    const tni_kv_settings *s = &p->setup->settings;
+    const tni_kv_link *l = d->link;
+    uint64_t due = l->up_ns + UP_WAITS * d->wait_ns;
 
+    if (l->up)
+        due = d != p->nodes || !s->beat_ns ? TNI_KV_NEVER
+                                           : (l->heard_ns ? l->heard_ns : l->up_ns) + 2 * s->suspect_ns;
     if (p->now < due)
         return due;
     dial_later(p, d);
