@@ -30,7 +30,6 @@ typedef struct trip {
     tni_array *order;    /* of the key: it is written, if `out` is not */
     tni_operation *op;
     tni_kv_request r;
-    bool asked;
     char text[];
 } trip;
 
@@ -49,6 +48,8 @@ static void trip_called(void *arg, tn_status st)
                  t->r.step, tni_error_message());
         st = TN_OK;
     }
+    if (st && pushes(t)) /* before its end is seen: resume comes behind that */
+        atomic_store(&t->d->broken, true);
     if (st)
         tni_error_get(&err);
     else if (pushes(t))
@@ -86,7 +87,6 @@ static tn_status trip_run(void *payload, tni_run *run)
     if (t->out)
         t->r.out = tni_array_data(t->out);
     t->op = run->op;
-    t->asked = true;
     st = tni_kv_process_request(t->d->process, &t->r, trip_called, t);
     return st ? st : TN_PENDING;
 }
@@ -96,8 +96,7 @@ static void trip_done(void *payload, tni_engine *engine, tn_status status)
     trip *t = *(trip **)payload;
 
     (void)engine;
-    if (status && t->asked && pushes(t))
-        atomic_store(&t->d->broken, true);
+    (void)status;
     tni_array_release(t->in);
     tni_array_release(t->out);
     tni_array_release(t->order);
