@@ -6,7 +6,7 @@
  * ends the context (an illegal address, a lost device) fails the device: it is logged once, and every later
  * call answers with it.
  */
-#include "internal.h"
+#include "launch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -193,6 +193,7 @@ static void cuda_close(tn_device_handle *device)
         tncuda_leave(device);
     }
     tncuda_graphs_sweep(device, true);
+    tncuda_modules_drop(device);
     for (int32_t i = 0; i < TNCUDA_DEVICES_MAX; i++)
         if (device->peers[i])
             tncuda_context_give(p, i);

@@ -79,6 +79,7 @@ struct tn_device_handle {
     uint8_t peers[TNCUDA_DEVICES_MAX]; /* 1: access was asked for */
     char text[1024];
     tncuda_counters count;
+    struct tncuda_kernels *kernels; /* launch.c; NULL: none was launched so far */
 };
 
 /* Between the two the context is the thread's. TN_E_STATE in a child, TN_E_DEVICE once the device has failed.

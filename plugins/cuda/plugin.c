@@ -1,5 +1,5 @@
 /* Options, the plugin's memory, its driver and the contexts of its devices. */
-#include "internal.h"
+#include "launch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -173,11 +173,26 @@ static tn_status cuda_fork(void *plugin, uint32_t phase)
     return TN_OK;
 }
 
+#define TNCUDA_FAMILY(name) extern const tn_kernel *const tncuda_family_##name[];
+#include "kernels.list"
+#undef TNCUDA_FAMILY
+
+#define TNCUDA_FAMILY(name)                                                                                  \
+    static const tn_kernel_table table_##name = {                                                            \
+        .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cuda"),                      \
+        .kernels = tncuda_family_##name,                                                                     \
+    };
+#include "kernels.list"
+#undef TNCUDA_FAMILY
+
 static const tn_capability *const capabilities[] = {
     &tncuda_device_ops.head,
+#define TNCUDA_FAMILY(name) &table_##name.head,
+#include "kernels.list"
+#undef TNCUDA_FAMILY
     &options.head,
     NULL,
 };
 
 TN_PLUGIN_DEFINE("cuda", "0.1.0", "Tenon", "Apache-2.0", "NVIDIA GPUs by the driver's interface", "",
-                 "device:cuda options", cuda_init, cuda_fini, cuda_fork, capabilities);
+                 "device:cuda kernels@cuda options", cuda_init, cuda_fini, cuda_fork, capabilities);

@@ -9,7 +9,7 @@
 
 #include "cuda.h"
 
-#define TRAIN "\"$T\" train zoo:mlp --data digits --epochs 1 --set device.default="
+#define TRAIN "\"$T\" train zoo:lenet --data digits --epochs 1 --set device.default="
 
 static void driver(void **state)
 {

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -38,10 +40,60 @@ static void managed(void **state)
     cuda_said(s, ", 0 failed, 0 crashed, 0 skipped");
 }
 
-/* Without a driver the tests of the device are skipped, and say why. */
+/* Values, views and added outputs of a kernel of each family, against those of plugin cpu; TENON_FULL: all
+ * tests of all kernels. */
+static void kernels(void **state)
+{
+    static const char *const ops[] = {"FullyConnected",
+                                      "_backward_FullyConnected",
+                                      "Convolution",
+                                      "_backward_Convolution",
+                                      "Pooling",
+                                      "_backward_Pooling",
+                                      "broadcast_add",
+                                      "_plus_scalar",
+                                      "sqrt",
+                                      "clip",
+                                      "_backward_tanh",
+                                      "Activation",
+                                      "sum",
+                                      "mean",
+                                      "_backward_max",
+                                      "softmax",
+                                      "_backward_log_softmax",
+                                      "pick",
+                                      "_backward_pick",
+                                      "Reshape",
+                                      "sgd_mom_update",
+                                      "adam_update",
+                                      "multi_sgd_update",
+                                      "_move",
+                                      "_fill"};
+    const char *full = getenv("TENON_FULL");
+    char command[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        const said *s;
+
+        (void)snprintf(command, sizeof command,
+                       "\"$T\" plugins check cuda --only kernel/values/%s/plain@cuda", ops[i]);
+        if (full && *full == '1')
+            (void)snprintf(command, sizeof command, "\"$T\" plugins check cuda >/dev/null");
+        s = cuda_say("TNEMU_DELAY_US=5", command);
+        if (s->code || (!full && !strstr(s->out, "1 passed, 0 failed")))
+            fail_msg("%s: %d\n%s", command, s->code, s->out);
+        if (full && *full == '1')
+            break;
+    }
+}
+
+/* Without a driver the tests of the device and its kernels are skipped, and say why. */
 static void absent(void **state)
 {
-    const said *s = cuda_say_without("", "\"$T\" plugins check cuda");
+    const said *s =
+        cuda_say_without("", "L=$(\"$T\" plugins check cuda); R=$?; echo \"$L\" | grep -m1 libcuda; "
+                             "echo \"$L\" | tail -n1; exit $R");
 
     (void)state;
     assert_int_equal(s->code, 0);
@@ -54,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device),
         cmocka_unit_test(managed),
+        cmocka_unit_test(kernels),
         cmocka_unit_test(absent),
     };
 

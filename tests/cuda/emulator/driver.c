@@ -51,13 +51,14 @@ static const char *const names[] = {
 
 void emu_defect(const char *format, ...)
 {
+    char line[512] = "emulator: ";
+    const size_t at = strlen(line);
     va_list args;
 
     va_start(args, format);
-    (void)fputs("emulator: ", stderr);
-    (void)vfprintf(stderr, format, args);
-    (void)fputc('\n', stderr);
+    (void)vsnprintf(line + at, sizeof line - at, format, args);
     va_end(args);
+    (void)fprintf(stderr, "%s\n", line);
     abort();
 }
 

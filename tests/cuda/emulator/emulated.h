@@ -27,18 +27,21 @@ void emu_shared_touch(const void *array, size_t item_bytes, int64_t index, bool 
 #define EMU_FREE 0
 #define EMU_SYNC 1
 
-#define TNCUDA_KERNEL(name, mode, args)                                                                      \
-    static void name##_thread(const args *a);                                                                \
-    static void name##_run(const void *a)                                                                    \
+#define TNCUDA_BLOCK_THREADS 256
+#define TNCUDA_KERNEL(name, mode, args) TNCUDA_KERNEL_(name, mode, args)
+#define TNCUDA_KERNEL_(name, mode, args)                                                                     \
+    static void name##_thread(const args *call);                                                             \
+    static void name##_run(const void *call)                                                                 \
     {                                                                                                        \
-        name##_thread((const args *)a);                                                                      \
+        name##_thread((const args *)call);                                                                   \
     }                                                                                                        \
     static const emu_kernel name##_kernel = {#name, name##_run, (uint32_t)sizeof(args), EMU_##mode};         \
     static const emu_kernel *const name##_row __attribute__((used, section("tnemu_kernels"))) =              \
         &name##_kernel;                                                                                      \
-    static void name##_thread(const args *a)
+    static void name##_thread(const args *call)
 
 #define TNCUDA_INLINE static inline
+#define TNCUDA_APART static inline
 #define TNCUDA_THREAD ((int32_t)emu_at.thread[0])
 #define TNCUDA_THREADS ((int32_t)emu_at.block_dim[0])
 #define TNCUDA_BLOCK ((int64_t)emu_at.block[0])
