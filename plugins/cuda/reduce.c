@@ -153,7 +153,7 @@ static const char *const most[] = {"*:" TNCUDA_MOST, NULL};
 static const char *const floats[] = {"*:" TNCUDA_FLOATS, NULL};
 
 #define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
-#define REDUCE_ROW(op) TNCUDA_ROW(op, most, FLAGS, reduce_prepare, reduce_run)
+#define REDUCE_ROW(op) TNCUDA_ROW(op, most, TN_KERNEL_ADD_TO, reduce_prepare, reduce_run)
 #define BACK_ROW(op, types) TNCUDA_ROW("_backward_" op, types, FLAGS, back_prepare, tncuda_point_run)
 const tn_kernel *const tncuda_family_reduce[] = {
     REDUCE_ROW("sum"),           REDUCE_ROW("mean"),
