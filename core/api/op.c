@@ -257,13 +257,26 @@ static tn_status operands_check(const char *function, const tn_ctx *ctx, uint32_
     return api_arrays(function, ctx, out_count, out);
 }
 
+/* All is as it should be; what is not is looked for by operands_check. */
+static inline bool operands_good(const tn_ctx *ctx, uint32_t count, tn_array *const *arrays)
+{
+    if (count > TN_NODE_INPUTS_MAX || (count && !arrays))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (arrays[i] && arrays[i]->storage->space != ctx->space)
+            return false;
+    return true;
+}
+
 tn_status tn_invoke(tn_site *site, uint32_t in_count, tn_array *const *in, uint32_t out_count, tn_array **out)
 {
     tn_status st;
 
     if (!site)
         return api_null(__func__, "site");
-    if ((st = operands_check(__func__, site->ctx, in_count, in, out_count, out)))
+    if (TN_UNLIKELY(!out || !operands_good(site->ctx, in_count, in) ||
+                    !operands_good(site->ctx, out_count, out)) &&
+        (st = operands_check(__func__, site->ctx, in_count, in, out_count, out)))
         return st;
     return tni_invoke(site, in_count, in, out_count, out);
 }

@@ -17,7 +17,7 @@ typedef struct keep_block {
 } keep_block;
 
 struct tni_keep {
-    tni_mutex lock;
+    atomic_uint lock;
     uint64_t bytes, bytes_max;
     keep_block *free[CLASSES];
 };
@@ -37,13 +37,23 @@ tn_status tni_keep_create(uint64_t bytes_max, tni_keep **out)
 {
     tni_keep *k = tni_zalloc(sizeof *k);
 
-    if (!k || tni_mutex_init(&k->lock)) {
-        tni_free(k);
+    if (!k)
         return TN_E_NOMEM;
-    }
     k->bytes_max = bytes_max;
     *out = k;
     return TN_OK;
+}
+
+static void keep_lock(tni_keep *k)
+{
+    tni_hold();
+    tni_spin_lock(&k->lock);
+}
+
+static void keep_unlock(tni_keep *k)
+{
+    tni_spin_unlock(&k->lock);
+    tni_unhold();
 }
 
 static uint64_t class_bytes(uint32_t class)
@@ -81,11 +91,11 @@ void tni_keep_trim(tni_keep *k)
 {
     void *b;
 
-    tni_mutex_lock(&k->lock);
+    keep_lock(k);
     for (uint32_t class = 0; class < CLASSES; class ++)
         while ((b = class_pop_locked(k, class)) != NULL)
             tni_free(b);
-    tni_mutex_unlock(&k->lock);
+    keep_unlock(k);
 }
 
 void tni_keep_destroy(tni_keep *k)
@@ -93,7 +103,6 @@ void tni_keep_destroy(tni_keep *k)
     if (!k)
         return;
     tni_keep_trim(k);
-    tni_mutex_fini(&k->lock);
     tni_free(k);
 }
 
@@ -105,9 +114,9 @@ void *tni_keep_take(tni_keep *k, uint64_t bytes)
     if (bytes > class_bytes(CLASSES - 1))
         return tni_alloc(bytes);
     class = class_above(bytes);
-    tni_mutex_lock(&k->lock);
+    keep_lock(k);
     b = class_pop_locked(k, class);
-    tni_mutex_unlock(&k->lock);
+    keep_unlock(k);
     return b ? b : tni_alloc(class_bytes(class));
 }
 
@@ -126,13 +135,13 @@ void *tni_keep_zeroed(tni_keep *k, uint64_t count, uint64_t bytes)
 /* True: a block of this class fits beside what is kept. */
 static bool room_make_locked(tni_keep *k, uint32_t class)
 {
+    const uint64_t bytes = class_bytes(class);
     void *b;
 
-    for (uint32_t other = CLASSES; class_bytes(class) <= k->bytes_max && other-- > 0;)
-        while (k->bytes + class_bytes(class) > k->bytes_max && other != class &&
-               (b = class_pop_locked(k, other)) != NULL)
+    for (uint32_t other = CLASSES; k->bytes + bytes > k->bytes_max && bytes <= k->bytes_max && other-- > 0;)
+        while (k->bytes + bytes > k->bytes_max && other != class && (b = class_pop_locked(k, other)) != NULL)
             tni_free(b);
-    return k->bytes + class_bytes(class) <= k->bytes_max;
+    return k->bytes + bytes <= k->bytes_max;
 }
 
 void tni_keep_give(tni_keep *k, void *p)
@@ -142,14 +151,14 @@ void tni_keep_give(tni_keep *k, void *p)
     keep_block *b = p;
 
     if (class < CLASSES && !keeps_nothing) {
-        tni_mutex_lock(&k->lock);
+        keep_lock(k);
         if (room_make_locked(k, class)) {
             b->next = k->free[class];
             k->free[class] = b;
             k->bytes += class_bytes(class);
             b = NULL;
         }
-        tni_mutex_unlock(&k->lock);
+        keep_unlock(k);
     }
     tni_free(b);
 }
@@ -158,8 +167,8 @@ uint64_t tni_keep_bytes(tni_keep *k)
 {
     uint64_t bytes;
 
-    tni_mutex_lock(&k->lock);
+    keep_lock(k);
     bytes = k->bytes;
-    tni_mutex_unlock(&k->lock);
+    keep_unlock(k);
     return bytes;
 }

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -32,6 +33,15 @@ static TN_THREAD_LOCAL_FAST uint64_t own_id;
 static pthread_key_t hooks_key;
 static pthread_once_t hooks_once = PTHREAD_ONCE_INIT, unwinder_once = PTHREAD_ONCE_INIT;
 static int hooks_error;
+
+void tni_spin_slow(atomic_uint *lock)
+{
+    for (uint32_t spins = 1; atomic_load_explicit(lock, memory_order_relaxed); spins++)
+        if (spins % 64 == 0)
+            (void)sched_yield(); /* its holder may have lost the processor */
+        else
+            tni_pause();
+}
 
 tn_status tni_mutex_init(tni_mutex *m)
 {

@@ -89,6 +89,35 @@ static inline void tni_unhold(void) /* by the thread that called tni_hold */
                           memory_order_release);
 }
 
+static inline void tni_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* A lock for a few instructions is a word, 0 while it is free. It stands inside a tni_hold. */
+void tni_spin_slow(atomic_uint *lock); /* waits until it looks free */
+
+static inline bool tni_spin_try(atomic_uint *lock)
+{
+    return !atomic_load_explicit(lock, memory_order_relaxed) &&
+           !atomic_exchange_explicit(lock, 1u, memory_order_acquire);
+}
+
+static inline void tni_spin_lock(atomic_uint *lock)
+{
+    while (TN_UNLIKELY(atomic_exchange_explicit(lock, 1u, memory_order_acquire)))
+        tni_spin_slow(lock);
+}
+
+static inline void tni_spin_unlock(atomic_uint *lock)
+{
+    atomic_store_explicit(lock, 0u, memory_order_release);
+}
+
 void tni_hold_pass(bool on);         /* the thread passes gate 1 from now on: a fork may wait for it. Nests */
 bool tni_hold_waits(void);           /* whether tni_hold would wait now */
 void tni_fork_begin(bool first);     /* waits for its turn; `first`: before those that drain */

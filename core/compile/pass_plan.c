@@ -5,6 +5,8 @@
  *
  * Bytes are used again by a later segment only if that waits for all that touched them: where the plan makes
  * two roots share bytes and nothing orders their segments, an edge is added.
+ *
+ * At the end, tensors that say the same of the same bytes become one: a replay reads less memory.
  */
 #include <string.h>
 
@@ -151,6 +153,76 @@ static void followers_settle(const tni_code *c)
     }
 }
 
+/* ---- tensors --------------------------------------------------------------------------------------- */
+
+static bool dims_equal(int32_t ndim, const int64_t *a, const int64_t *b)
+{
+    return a == b || (a && b && !memcmp(a, b, (size_t)ndim * sizeof *a));
+}
+
+static bool tensor_equal(const tn_tensor *a, const tn_tensor *b)
+{
+    return a->ndim == b->ndim && a->dtype == b->dtype && a->bytes == b->bytes && a->layout == b->layout &&
+           a->storage == b->storage && a->memory == b->memory && a->device == b->device &&
+           a->quantization == b->quantization && dims_equal(a->ndim, a->shape, b->shape) &&
+           dims_equal(a->ndim, a->stride, b->stride);
+}
+
+/* Scratch whose shape is known: nothing but its address changes, with that of the arena's part. */
+static bool may_share(const tni_value *v)
+{
+    bool known = v->place == TNI_PLACE_SCRATCH && !(v->flags & TNI_VALUE_BLOCK) && v->first != TNI_NONE &&
+                 v->tensor.ndim >= 0;
+
+    for (int32_t d = 0; known && d < v->tensor.ndim; d++)
+        known = v->tensor.shape[d] >= 0;
+    return known;
+}
+
+static uint32_t phase_at(const tni_code *c, const tni_value *v)
+{
+    return tni_instruction_phase(tni_code_at(c, v->first));
+}
+
+static bool value_equal(const tni_code *c, const tni_value *a, const tni_value *b)
+{
+    return a->offset == b->offset && a->arena == b->arena && phase_at(c, a) == phase_at(c, b) &&
+           tensor_equal(&a->tensor, &b->tensor);
+}
+
+/* The first value that is equal to `v`: `table` has the values found by now, and 1, by offset. */
+static uint32_t value_shared(const tni_code *c, uint32_t *table, uint64_t mask, uint32_t v)
+{
+    const tni_value *value = tni_code_value(c, v);
+    const uint64_t key[] = {value->offset, value->arena, value->tensor.bytes};
+    uint64_t at = tni_hash_bytes(0, key, sizeof key) & mask;
+
+    while (table[at] && !value_equal(c, tni_code_value(c, table[at] - 1), value))
+        at = (at + 1) & mask;
+    if (!table[at])
+        table[at] = v + 1;
+    return table[at] - 1;
+}
+
+static tn_status tensors_share(tni_code *c)
+{
+    uint64_t size = 64;
+    uint32_t *table;
+
+    while (size < 2 * c->values.count)
+        size *= 2;
+    if (!(table = tni_calloc(size, sizeof *table)))
+        return TN_E_NOMEM;
+    for (size_t i = 0; i < c->operands.count; i++) {
+        uint32_t *slot = &c->p->slots[i];
+
+        if (*slot < c->values.count && may_share(tni_code_value(c, *slot)))
+            *slot = value_shared(c, table, size - 1, *slot);
+    }
+    tni_free(table);
+    return TN_OK;
+}
+
 tn_status tni_pass_plan(tni_code *c)
 {
     planner w = {.c = c, .border = UINT32_MAX, .once = c->p->phases[TNI_ONCE].code_count};
@@ -171,6 +243,8 @@ tn_status tni_pass_plan(tni_code *c)
         followers_settle(c);
     if (!st)
         st = tni_code_reuse(c);
+    if (!st)
+        st = tensors_share(c);
     c->p->arenas = w.arenas.data; /* moved */
     c->p->arena_count = (uint32_t)w.arenas.count;
     tni_free(w.items);

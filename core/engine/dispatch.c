@@ -257,10 +257,15 @@ static tn_status worker_body(tni_operation *op, tni_run *run)
 void tni_operation_dispatch(engine_worker *w, tni_operation *op)
 {
     engine_queue *q = op->queue;
-    tni_run run = {
-        .engine = q->engine, .op = op, .device = q->device, .threads = q->engine->threads, .worker = w};
+    tni_run run;
     tn_status st;
 
+    run.engine = q->engine; /* member by member: compilers clear a struct by a slow loop */
+    run.op = op;
+    run.device = q->device;
+    run.threads = q->engine->threads;
+    run.worker = w;
+    run.skipped = TN_OK;
     if (TN_UNLIKELY(atomic_load_explicit(&op->check, memory_order_relaxed) || q->async ||
                     atomic_load_explicit(&q->engine->stopping, memory_order_relaxed)) &&
         !op_prepare(w, op, &run.skipped))

@@ -41,6 +41,18 @@ typedef struct tni_var {
 
 void tni_var_init(tni_var *v);
 void tni_var_fini(tni_var *v); /* no operation may use it; drops poison and tokens */
+/* A new one in a block that was used before; the version is the caller's. */
+static inline void tni_var_begin(tni_var *v, const tni_engine *owner)
+{
+    atomic_store_explicit(&v->state, 0, memory_order_relaxed);
+    v->queue_head = v->queue_tail = v->write_token = v->read_tokens = NULL;
+    v->poison = NULL;
+    v->owner = owner;
+}
+static inline bool tni_var_is_plain(const tni_var *v) /* there is nothing that fini would drop */
+{
+    return !v->poison && !v->write_token && !v->read_tokens;
+}
 static inline uint64_t tni_var_version(const tni_var *v)
 {
     return __atomic_load_n(&v->version, __ATOMIC_RELAXED);
@@ -153,6 +165,9 @@ bool tni_engine_enter(tni_engine *e, tni_var *const *reads, uint32_t read_count,
                       uint32_t write_count);
 void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
                       uint32_t write_count, tn_status status, const char *name);
+/* Poisons variables that nobody else knows yet, as leave does those that it was told of. */
+void tni_engine_spoil(tni_engine *e, tni_var *const *vars, uint32_t count, tn_status status,
+                      const char *name);
 uint64_t tni_engine_inline_ns(const tni_engine *e);
 uint32_t tni_engine_threads(const tni_engine *e);
 bool tni_engine_is_naive(const tni_engine *e);

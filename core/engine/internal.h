@@ -317,34 +317,6 @@ typedef struct engine_tls {
 } engine_tls;
 extern TN_THREAD_LOCAL_FAST engine_tls tni_engine_tls;
 
-static inline void tni_pause(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
-void tni_spin_slow(atomic_uint *lock); /* waits until it looks free */
-
-static inline bool tni_spin_try(atomic_uint *lock)
-{
-    return !atomic_load_explicit(lock, memory_order_relaxed) &&
-           !atomic_exchange_explicit(lock, 1u, memory_order_acquire);
-}
-
-static inline void tni_spin_lock(atomic_uint *lock)
-{
-    while (TN_UNLIKELY(atomic_exchange_explicit(lock, 1u, memory_order_acquire)))
-        tni_spin_slow(lock);
-}
-
-static inline void tni_spin_unlock(atomic_uint *lock)
-{
-    atomic_store_explicit(lock, 0u, memory_order_release);
-}
-
 static inline void tni_list_add(engine_list *l, tni_operation *op)
 {
     op->next = NULL;
@@ -442,7 +414,6 @@ static inline bool tni_submit_empty(tni_engine *e) /* sequentially consistent: p
 
 uint64_t tni_var_lock(tni_var *v);                 /* returns the state without the lock bit */
 void tni_var_unlock(tni_var *v, uint64_t state);   /* recomputes the flags of tokens and poison */
-bool tni_var_try(tni_var *v, bool write);          /* granted, free of everything */
 bool tni_var_enter(tni_operation *op, uint32_t i); /* granted at once; else queued */
 /* Gives variable `i` of `op` free. poison: NULL or what a written variable gets. token: NULL or the
  * completion. */
@@ -450,6 +421,31 @@ void tni_var_release(tni_operation *op, uint32_t i, tni_poison *poison, engine_t
 void tni_var_give(tni_operation *op, uint32_t i, tni_poison *poison,
                   engine_token *token);                                       /* the write was counted */
 void tni_var_leave(tni_var *v, bool write, bool written, tni_poison *poison); /* after tni_var_try */
+void tni_var_spoil(tni_var *v, tni_poison *poison);                           /* NULL: forgets its poison */
+
+/* Granted, free of everything. */
+static inline bool tni_var_try(tni_var *v, bool write)
+{
+    uint64_t s = 0;
+
+    if (write)
+        return atomic_compare_exchange_strong(&v->state, &s, VAR_WRITER);
+    do {
+        if (s & ~VAR_READERS)
+            return false;
+    } while (!atomic_compare_exchange_weak(&v->state, &s, s + VAR_READER));
+    return true;
+}
+
+/* The common case: it is ours alone, nobody waits. */
+static inline void tni_var_leave_quick(tni_var *v, bool write)
+{
+    uint64_t s = write ? VAR_WRITER : VAR_READER;
+
+    if (TN_UNLIKELY(!atomic_compare_exchange_strong_explicit(&v->state, &s, 0, memory_order_release,
+                                                             memory_order_relaxed)))
+        tni_var_leave(v, write, false, NULL);
+}
 
 /* The common cases of entering and giving free: nobody waits,
  * there is nothing to note or to look closer at. */

@@ -56,18 +56,40 @@ static tni_poison *leave_poison(tni_engine *e, tn_status status, const char *nam
     return tni_poison_create(e, tni_order_inline(e, atomic_load(&e->pushed)), name, NULL, status, &err);
 }
 
+static void leave_failed(tni_engine *e, tni_var *const *writes, uint32_t write_count, tn_status status,
+                         const char *name)
+{
+    tni_poison *poison = leave_poison(e, status, name);
+
+    for (uint32_t i = 0; i < write_count; i++)
+        tni_var_leave(writes[i], true, true, poison);
+    tni_poison_release(poison);
+}
+
 void tni_engine_leave(tni_engine *e, tni_var *const *reads, uint32_t read_count, tni_var *const *writes,
                       uint32_t write_count, tn_status status, const char *name)
 {
-    tni_poison *poison = TN_UNLIKELY(status) ? leave_poison(e, status, name) : NULL;
-
     tni_engine_tls.held--;
-    for (uint32_t i = 0; i < write_count; i++)
-        tni_var_leave(writes[i], true, true, poison);
+    if (TN_UNLIKELY(status)) {
+        leave_failed(e, writes, write_count, status, name);
+        write_count = 0;
+    }
+    for (uint32_t i = 0; i < write_count; i++) {
+        tni_var_written(writes[i]);
+        tni_var_leave_quick(writes[i], true);
+    }
     for (uint32_t i = 0; i < read_count; i++)
-        tni_var_leave(reads[i], false, false, NULL);
-    tni_poison_release(poison);
+        tni_var_leave_quick(reads[i], false);
     tni_unhold();
+}
+
+void tni_engine_spoil(tni_engine *e, tni_var *const *vars, uint32_t count, tn_status status, const char *name)
+{
+    tni_poison *poison = leave_poison(e, status, name);
+
+    for (uint32_t i = 0; i < count; i++)
+        tni_var_spoil(vars[i], poison);
+    tni_poison_release(poison);
 }
 
 /* ---- inline ---------------------------------------------------------------------------------------- */

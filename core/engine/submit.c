@@ -11,15 +11,6 @@
 
 #define HELP_AFTER_NS 5000u /* a waiter leaves the list to a worker that is at it for so long */
 
-void tni_spin_slow(atomic_uint *lock)
-{
-    for (uint32_t spins = 1; atomic_load_explicit(lock, memory_order_relaxed); spins++)
-        if (spins % 64 == 0)
-            (void)sched_yield(); /* its holder may have lost the processor */
-        else
-            tni_pause();
-}
-
 /* ---- pushers ------------------------------------------------------------------------------------------- */
 
 static engine_chunk *chunk_make(tni_engine *e)

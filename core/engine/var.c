@@ -55,19 +55,6 @@ void tni_var_unlock(tni_var *v, uint64_t state)
     atomic_store_explicit(&v->state, state, memory_order_release);
 }
 
-bool tni_var_try(tni_var *v, bool write)
-{
-    uint64_t s = 0;
-
-    if (write)
-        return atomic_compare_exchange_strong(&v->state, &s, VAR_WRITER);
-    do {
-        if (s & ~VAR_READERS)
-            return false;
-    } while (!atomic_compare_exchange_weak(&v->state, &s, s + VAR_READER));
-    return true;
-}
-
 bool tni_var_enter(tni_operation *op, uint32_t i)
 {
     tni_var *v = op->vars[i];
@@ -251,14 +238,19 @@ bool tni_var_abandon(tni_operation *op)
     return false;
 }
 
-void tni_engine_clear(tni_engine *e, tni_var *v)
+void tni_var_spoil(tni_var *v, tni_poison *poison)
 {
     uint64_t s;
 
-    (void)e;
     tni_hold();
     s = tni_var_lock(v);
-    poison_put(v, NULL);
+    poison_put(v, poison);
     tni_var_unlock(v, s);
     tni_unhold();
+}
+
+void tni_engine_clear(tni_engine *e, tni_var *v)
+{
+    (void)e;
+    tni_var_spoil(v, NULL);
 }

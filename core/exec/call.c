@@ -81,20 +81,66 @@ static tn_status kernel_run(const tni_signature *sig, const tn_exec *x, tn_err *
     return st;
 }
 
-bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
-                    tni_array *const *out, uint64_t draw, tn_status *status)
+/* Outputs have memory from now on, inputs that nobody wrote as well. */
+static tn_status memory_take(const tni_signature *sig, tni_array *const *in, tni_array *const *out)
 {
-    tn_tensor tensors[TNI_SIG_OPERANDS * 2];
-    const tn_tensor *list[TNI_SIG_OPERANDS * 2];
-    const uint32_t outs = sig->out_count + sig->mutated_count;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < sig->out_count && !st; i++)
+        if (!out[i]->storage->data)
+            st = tni_storage_allocate(out[i]->storage, NULL);
+    for (uint32_t i = 0; i < sig->in_count && !st; i++)
+        if (TN_UNLIKELY(!tni_array_data(in[i])))
+            st = tni_storage_touch(in[i]->storage, NULL);
+    return st;
+}
+
+/* Runs the kernel on what its arrays hold. */
+static tn_status operands_run(const tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
+                              tni_array *const *out, const tn_rng *rng)
+{
+    tn_tensor tensors[TNI_SIG_OPERANDS * 2], *t = tensors;
+    const tn_tensor *list[TNI_SIG_OPERANDS * 2], **at = list;
+    tn_exec x;
+    tn_err err;
+    tn_status st;
+
+    for (uint32_t i = 0; i < sig->in_count; i++, *at++ = t++)
+        tni_array_tensor_now(in[i], t);
+    for (uint32_t i = 0; i < sig->out_count; i++, *at++ = t++)
+        tni_array_tensor_now(out[i], t);
+    for (uint32_t i = 0; i < sig->mutated_count; i++)
+        *at++ = &tensors[sig->mutated[i]];
+    x.struct_size = (uint32_t)TN_END(tn_exec, ops); /* member by member, as in tni_array_tensor_now */
+    x.threads = 1;
+    x.in = list;
+    x.out = list + sig->in_count;
+    x.modes = sig->modes;
+    x.attrs = attrs->values;
+    x.workspace = x.saved = NULL;
+    x.stream = NULL;
+    x.stream_slot = NULL;
+    x.rng = rng;
+    x.call = NULL;
+    x.ops = NULL;
+    err.native = 0;
+    err.number = 0;
+    err.message[0] = '\0';
+    if (TN_UNLIKELY((st = kernel_run(sig, &x, &err))))
+        st = tni_error_take(st, &err, sig->def->op->name);
+    return st;
+}
+
+/* A failure sticks to the outputs, as everywhere. */
+bool tni_call_short(tni_context *c, const tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
+                    tni_array *const *out, uint64_t draw)
+{
     const tn_rng rng = {.struct_size = (uint32_t)TN_END(tn_rng, step_add),
                         .seed = tni_random_key(c, sig->device),
                         .stream = (uint64_t)sig->device->index,
                         .step = &draw};
-    tn_exec x = {.struct_size = (uint32_t)TN_END(tn_exec, ops), .threads = 1};
-    tn_err err;
     var_set v;
-    tn_status st = TN_OK;
+    tn_status st;
 
     if (!vars_collect(sig, in, out, &v))
         return false;
@@ -103,35 +149,48 @@ bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, 
             return false;
     if (!tni_engine_enter(c->engine, v.reads, v.read_count, v.writes, v.write_count))
         return false;
-    for (uint32_t i = 0; i < sig->out_count && !st; i++)
-        st = tni_storage_allocate(out[i]->storage, NULL);
-    for (uint32_t i = 0; i < sig->in_count && !st; i++)
-        st = tni_storage_touch(in[i]->storage, NULL);
-    if (st) { /* holding variables nobody may wait for memory: the long way may */
+    if (memory_take(sig, in, out)) { /* holding variables nobody may wait for memory: the long way may */
         tni_engine_leave(c->engine, v.reads, v.read_count, v.writes, v.write_count, TN_OK, NULL);
         return false;
     }
-    for (uint32_t i = 0; i < sig->in_count + outs; i++) {
-        const tni_array *a = i < sig->in_count ? in[i]
-                             : i < sig->in_count + sig->out_count
-                                 ? out[i - sig->in_count]
-                                 : in[sig->mutated[i - sig->in_count - sig->out_count]];
-
-        tni_array_tensor(a, &tensors[i]);
-        list[i] = &tensors[i];
-    }
-    x.in = list;
-    x.out = list + sig->in_count;
-    x.modes = sig->modes;
-    x.attrs = attrs->values;
-    x.rng = &rng;
-    err.native = 0;
-    err.number = 0;
-    err.message[0] = '\0';
-    if ((st = kernel_run(sig, &x, &err)))
-        st = tni_error_take(st, &err, sig->def->op->name);
+    st = operands_run(sig, attrs, in, out, &rng);
     tni_engine_leave(c->engine, v.reads, v.read_count, v.writes, v.write_count, st, sig->def->op->name);
-    *status = TN_OK; /* a failure sticks to the outputs, as everywhere */
+    tni_space_count_call(c->space);
+    return true;
+}
+
+static void outputs_spoil(tni_context *c, const tni_signature *sig, tni_array *const *out, tn_status st)
+{
+    tni_var *vars[TNI_SIG_OPERANDS];
+
+    for (uint32_t i = 0; i < sig->out_count; i++)
+        vars[i] = tni_array_var(out[i]);
+    tni_engine_spoil(c->engine, vars, sig->out_count, st, sig->def->op->name);
+}
+
+bool tni_call_quick(tni_context *c, const tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
+                    tni_array *const *out)
+{
+    tni_var *reads[TNI_SIG_OPERANDS];
+    uint32_t count = 0;
+    tn_status st;
+
+    for (uint32_t i = 0; i < sig->in_count; i++)
+        if (!var_in(reads, count, tni_array_var(in[i])))
+            reads[count++] = tni_array_var(in[i]);
+    if (!tni_engine_enter(c->engine, reads, count, NULL, 0))
+        return false;
+    if (TN_UNLIKELY(memory_take(sig, in, out))) {
+        tni_engine_leave(c->engine, reads, count, NULL, 0, TN_OK, NULL);
+        return false;
+    }
+    st = operands_run(sig, attrs, in, out, NULL);
+    for (uint32_t i = 0; i < sig->out_count; i++)
+        tni_var_written(tni_array_var(out[i]));
+    if (TN_UNLIKELY(st))
+        outputs_spoil(c, sig, out, st);
+    tni_engine_leave(c->engine, reads, count, NULL, 0, TN_OK, NULL);
+    tni_space_count_call(c->space);
     return true;
 }
 

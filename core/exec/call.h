@@ -5,8 +5,11 @@
 #include "exec/internal.h"
 
 /* Runs on the calling thread if the variables are free at once; false: nothing happened. */
-bool tni_call_short(tni_context *c, tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
-                    tni_array *const *out, uint64_t draw, tn_status *status);
+bool tni_call_short(tni_context *c, const tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
+                    tni_array *const *out, uint64_t draw);
+/* The same for a quick signature, and outputs that nobody else has seen. */
+bool tni_call_quick(tni_context *c, const tni_signature *sig, const tni_attrs *attrs, tni_array *const *in,
+                    tni_array *const *out);
 typedef struct tni_call_with {
     tni_array *saved; /* bytes that the kernel leaves for its backward, or finds there; NULL: none */
     uint64_t draw;    /* of random numbers */

@@ -114,7 +114,7 @@ void tni_exec_stats_get(tni_context *c, tni_exec_stats *out)
     tni_mutex_unlock(&x->lock);
     *out = (tni_exec_stats){.hits = atomic_load(&x->hits),
                             .misses = atomic_load(&x->misses),
-                            .fast_path = atomic_load(&x->fast_path),
+                            .fast_path = tni_space_calls(c->space),
                             .signatures = signatures,
                             .programs = atomic_load(&x->programs),
                             .frames = atomic_load(&x->frames),

@@ -10,7 +10,7 @@ typedef struct tni_draws { /* random numbers of one device */
 } tni_draws;
 
 #define TNI_SIG_BUCKETS 1024
-#define TNI_COPIES_TOLD 64 /* operators; of further ones nothing is told */
+#define TNI_COPIES_TOLD 64        /* operators; of further ones nothing is told */
 #define TNI_CACHED_ENTRIES_MAX 64 /* signatures of one net: buckets of lengths; the least recent goes */
 
 struct tni_exec {
@@ -25,10 +25,10 @@ struct tni_exec {
     uint64_t inline_ns;
     uint32_t threads;
     uint16_t node_flags; /* of run.deterministic */
-    atomic_uint_fast64_t hits, misses, fast_path, programs, frames, tape_order, cuts, unsettled;
+    atomic_uint_fast64_t hits, misses, programs, frames, tape_order, cuts, unsettled;
     atomic_uint_fast64_t kept_bytes; /* of frames that pools keep */
     atomic_uint_fast64_t graphs, graph_launches, graph_updates;
-    void *backward; /* room autograd's cache of programs */
+    void *backward;                                     /* room autograd's cache of programs */
     _Atomic(const tni_opdef *) copied[TNI_COPIES_TOLD]; /* stored.c has told of; NULL: free */
 };
 
@@ -54,10 +54,11 @@ struct tni_signature {
     uint64_t generation;          /* of options and plugins */
     uint32_t in_count, out_count; /* out: the definition's */
     uint32_t mutated_count;
-    uint32_t *mutated;   /* mutated_count inputs that are outputs too */
-    tni_operand_key *in; /* in_count */
-    uint8_t *modes;      /* out_count + mutated_count */
-    tn_shape *out_shape; /* out_count */
+    uint32_t *mutated;     /* mutated_count inputs that are outputs too */
+    tni_operand_key *in;   /* in_count */
+    uint8_t *modes;        /* out_count + mutated_count */
+    tni_array_form *forms; /* out_count, of quick ones */
+    tn_shape *out_shape;   /* out_count */
     int32_t *out_dtype;
     uint8_t *out_storage; /* TN_STORAGE_… */
     tni_args args;
@@ -67,6 +68,7 @@ struct tni_signature {
     tni_prepared *forward;            /* of a backward: what it was told of its forward; retained, NULL */
     uint64_t need_in[1], need_out[1]; /* what the gradient reads (bits; inputs beyond 63: all) */
     bool fast_path;                   /* small host kernel: runs on the caller if variables are free */
+    bool quick;                       /* fast_path, and nothing but new dense outputs to be made */
     bool view;                        /* output 0 is a view of input 0 */
     bool keeps;                       /* an output that is given is multiplied by what comes out */
     bool pending;                     /* an output's shape is known only after the run */
@@ -106,6 +108,21 @@ static inline bool tni_copies(const tni_opdef *def)
     return def->op->exec == TN_EXEC_COPY;
 }
 
+/* Whether the operand is such as the key says. */
+static inline bool tni_operand_matches(const tni_operand_key *k, const tni_array *a)
+{
+    if (k->dtype != a->dtype || k->ndim != a->ndim || k->contiguous != (a->flags & TNI_ARRAY_CONTIGUOUS) ||
+        k->storage != a->storage_type || k->device != a->storage->device)
+        return false;
+    for (int32_t d = 0; d < k->ndim; d++)
+        if (k->shape[d] != a->shape[d])
+            return false;
+    for (int32_t d = 0; !k->contiguous && d < k->ndim; d++)
+        if (k->stride[d] != a->stride[d])
+            return false;
+    return true;
+}
+
 void tni_signature_retain(tni_signature *s);
 void tni_signature_release(tni_signature *s); /* NULL is fine */
 uint64_t tni_exec_generation(const tni_context *c);
@@ -136,7 +153,7 @@ struct tni_specialization { /* one signature of inputs */
     tni_device *device;
     uint32_t flags;
     bool recorded, twins; /* twins: some inputs are one and the same array */
-    bool rows; /* some gradient is row_sparse */
+    bool rows;            /* some gradient is row_sparse */
     bool several;         /* on several devices */
     uint32_t *twin;       /* per input: the first one that is the same array, if a gradient of it is wanted */
     uint8_t *modes;       /* per input: what is done to its gradient */
@@ -152,7 +169,7 @@ typedef struct tni_cached_key {
     tni_device *device;
     uint64_t generation;
     bool recorded, twins; /* twins: some tracked array is there twice */
-    bool rows; /* some gradient is row_sparse */
+    bool rows;            /* some gradient is row_sparse */
     bool several;         /* arrays on several devices, or nodes that have their own */
 } tni_cached_key;
 /* What a backward does to the gradient of input `i`: its own mode if it is a leaf. */

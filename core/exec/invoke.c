@@ -6,24 +6,36 @@
  */
 #include "exec/call.h"
 
-#include <sched.h>
 #include <string.h>
 
 /* ---- sites ------------------------------------------------------------------------------------------- */
 
+static tni_site *site_make(tni_context *c, const tni_opdef *def)
+{
+    tni_site *s = tni_zalloc(sizeof *s);
+
+    if (!s)
+        return NULL;
+    tni_ref_init(&s->refs);
+    s->ctx = c;
+    s->def = def;
+    s->plain = !def->function && !def->by_run && !tni_copies(def);
+    s->fixed = !def->function && !(def->runtime_mask[0] | def->runtime_mask[1]);
+    return s;
+}
+
 tn_status tni_site_create(tni_context *c, const char *op, size_t count, const char *const *names,
                           const char *const *texts, tni_site **out)
 {
-    tni_site *s = tni_zalloc(sizeof *s);
+    const tni_opdef *def;
+    tni_site *s;
     tn_status st;
 
-    if (!s)
+    if ((st = tni_opset_find_offered(c->ops, op, &def)))
+        return st;
+    if (!(s = site_make(c, def)))
         return TN_E_NOMEM;
-    tni_ref_init(&s->refs);
-    atomic_flag_clear(&s->busy);
-    s->ctx = c;
-    if ((st = tni_opset_find_offered(c->ops, op, &s->def)) ||
-        (st = tni_attrs_parse(s->def, count, names, texts, &s->attrs))) {
+    if ((st = tni_attrs_parse(def, count, names, texts, &s->attrs))) {
         tni_free(s);
         return st;
     }
@@ -33,14 +45,10 @@ tn_status tni_site_create(tni_context *c, const char *op, size_t count, const ch
 
 tn_status tni_site_of(tni_context *c, const tni_opdef *def, const tni_attrs *attrs, tni_site **out)
 {
-    tni_site *s = tni_zalloc(sizeof *s);
+    tni_site *s = site_make(c, def);
 
     if (!s)
         return TN_E_NOMEM;
-    tni_ref_init(&s->refs);
-    atomic_flag_clear(&s->busy);
-    s->ctx = c;
-    s->def = def;
     s->attrs = tni_attrs_retain(attrs);
     *out = s;
     return TN_OK;
@@ -61,14 +69,12 @@ void tni_site_release(tni_site *s)
 static void site_lock(tni_site *s)
 {
     tni_hold();
-    for (uint32_t spins = 1; atomic_flag_test_and_set_explicit(&s->busy, memory_order_acquire); spins++)
-        if (spins % 64 == 0)
-            (void)sched_yield(); /* its holder may have lost the processor */
+    tni_spin_lock(&s->busy);
 }
 
 static void site_unlock(tni_site *s)
 {
-    atomic_flag_clear_explicit(&s->busy, memory_order_release);
+    tni_spin_unlock(&s->busy);
     tni_unhold();
 }
 
@@ -377,10 +383,8 @@ static tn_status call_now(tni_context *c, tni_signature *s, const tni_invoke_giv
         with.draw = tni_scope_get()->draw ? *tni_scope_get()->draw : tni_random_take(c, s->device, 1);
     if (s->sparse)
         return tni_call_sparse(c, s, attrs, in, all, with.draw);
-    if (s->fast_path && tni_call_short(c, s, attrs, in, all, with.draw, &st)) {
-        atomic_fetch_add_explicit(&c->exec->fast_path, 1, memory_order_relaxed);
-        return st;
-    }
+    if (s->fast_path && tni_call_short(c, s, attrs, in, all, with.draw))
+        return TN_OK;
     return tni_call_queue(c, s, attrs, in, all, &with);
 }
 
@@ -467,8 +471,13 @@ static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invo
     for (uint32_t i = 0; !st && i < out_count; i++)
         if (out[i] && out[i]->grad_entry)
             tni_array_forget(out[i]);
-    if (!st && s->flags & TN_NODE_RECORDED && (st = tni_tape_record(c, s, given->attrs, in, all, saved)))
-        outputs_drop(s, out_count, out, all);
+    if (!st && s->flags & TN_NODE_RECORDED) {
+        tni_signature_retain(s);
+        if ((st = tni_tape_record(c, s, given->attrs, in, all, saved))) {
+            tni_signature_release(s);
+            outputs_drop(s, out_count, out, all);
+        }
+    }
     if (!st)
         outputs_give(s, out_count, out, all);
     tni_array_release(saved);
@@ -477,17 +486,123 @@ static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invo
     return st;
 }
 
+/* ---- the quick way: a site that knows such a call, and new outputs ------------------------------------ */
+
+static bool recent_serves(const tni_site *site, const tni_signature *s, uint32_t flags, uint64_t generation,
+                          uint32_t in_count, tni_array *const *in)
+{
+    if (s->generation != generation || s->flags != flags || s->in_count != in_count || s->forward)
+        return false;
+    for (uint32_t i = 0; i < in_count; i++)
+        if (!tni_operand_matches(&s->in[i], in[i]))
+            return false;
+    return s->attrs == site->attrs || tni_attrs_equal_structural(s->attrs, site->attrs);
+}
+
+/* The one of a plain site's last two signatures that the call has, retained, and its attributes, retained if
+ * they are not the signature's, too. NULL: none, or the arrays are not as they should be. */
+static tni_signature *site_recent(tni_site *site, uint32_t in_count, tni_array *const *in, tni_attrs **attrs)
+{
+    const uint64_t generation = tni_exec_generation(site->ctx);
+    tni_signature *s = NULL;
+    uint32_t flags;
+
+    for (uint32_t i = 0; i < in_count; i++)
+        if (!in[i] || atomic_load_explicit(&in[i]->pending, memory_order_acquire))
+            return NULL;
+    flags = call_flags(tni_scope_get()) | (is_recorded(in_count, in) ? TN_NODE_RECORDED : 0u);
+    site_lock(site);
+    for (uint32_t i = 0; i < 2; i++, s = NULL)
+        if ((s = site->last[i]) && recent_serves(site, s, flags, generation, in_count, in)) {
+            site->last[i] = site->last[0];
+            site->last[0] = s;
+            tni_ref_retain(&s->refs);
+            *attrs = s->attrs == site->attrs ? site->attrs : tni_attrs_retain(site->attrs);
+            break;
+        }
+    site_unlock(site);
+    return s;
+}
+
+static tn_status quick_run(tni_context *c, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
+                           tni_array **all)
+{
+    tn_status st;
+
+    for (uint32_t i = 0; i < s->out_count; i++)
+        if (TN_UNLIKELY(st = tni_array_create_as(c->space, &s->forms[i], "array", &all[i])))
+            return st;
+    if (TN_UNLIKELY(!tni_call_quick(c, s, attrs, in, all)) &&
+        (st = tni_call_queue(c, s, attrs, in, all, &(tni_call_with){.saved = NULL})))
+        return st;
+    if (s->flags & TN_NODE_RECORDED)
+        return tni_tape_record(c, s, attrs, in, all, NULL);
+    tni_signature_release(s);
+    return TN_OK;
+}
+
+/* [takes] `s`, on success only. */
+static tn_status call_quick(tni_context *c, tni_signature *s, tni_attrs *attrs, tni_array *const *in,
+                            tni_array **out)
+{
+    const uint32_t out_count = s->out_count;
+    tni_array *all[TNI_SIG_OPERANDS] = {NULL};
+    const tn_status st = quick_run(c, s, attrs, in, all);
+
+    for (uint32_t i = 0; i < out_count; i++)
+        if (TN_UNLIKELY(st))
+            tni_array_release(all[i]);
+        else
+            out[i] = all[i];
+    return st;
+}
+
+static bool outputs_new(uint32_t count, tni_array *const *out)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (out[i])
+            return false;
+    return true;
+}
+
+/* [takes] `s`. */
+static tn_status call_recent(tni_context *c, tni_signature *s, const tni_invoke_given *with,
+                             tni_array *const *in, uint32_t out_count, tni_array **out)
+{
+    tni_attrs *const own = with->attrs == s->attrs ? NULL : with->attrs;
+    const tni_opdef *def = s->def;
+    const uint32_t in_count = s->in_count;
+    tn_status st;
+
+    if (s->quick && out_count == s->out_count && outputs_new(out_count, out)) {
+        if (TN_UNLIKELY((st = call_quick(c, s, with->attrs, in, out))))
+            tni_signature_release(s);
+        tni_attrs_release(own);
+        return st;
+    }
+    st = call_signature(c, s, with, in, out_count, out);
+    if (st == TN_E_UNSUPPORTED && tni_stored_any(in_count, in))
+        st = tni_stored_invoke(c, def, with->attrs, in_count, in, out_count, out);
+    tni_signature_release(s);
+    tni_attrs_release(own);
+    return st;
+}
+
+/* ---- any call ---------------------------------------------------------------------------------------- */
+
 tn_status tni_invoke_with(tni_site *site, const tni_invoke_given *given, uint32_t in_count,
                           tni_array *const *in, uint32_t out_count, tni_array **out)
 {
     tni_context *c = site->ctx;
-    const uint64_t *changing = site->def->runtime_mask;
-    const bool fixed = !given->attrs && !site->def->function && !(changing[0] | changing[1]);
+    const bool fixed = site->fixed && !given->attrs;
     tni_invoke_given with = *given;
     tni_signature *s = NULL;
     tni_call_key k;
     tn_status st;
 
+    if (TN_LIKELY(site->plain && in_count && !with.attrs && !with.forward) &&
+        (s = site_recent(site, in_count, in, &with.attrs)))
+        return call_recent(c, s, &with, in, out_count, out);
     if (fixed) { /* the site keeps them as long as it lives: nobody has to hold them, too */
         with.attrs = site->attrs;
     } else if (with.attrs) {

@@ -13,8 +13,10 @@ typedef struct tn_site { /* the public tn_site is this very struct: operator and
     tni_refcount refs;
     tni_context *ctx;
     const tni_opdef *def;
-    tni_attrs *attrs;       /* replaced when a run-time attribute is set */
-    atomic_flag busy;       /* guards attrs and last */
+    tni_attrs *attrs; /* replaced when a run-time attribute is set */
+    bool plain;       /* arrays alone tell its signature: no counts, shapes or device of the attributes */
+    bool fixed;       /* no run-time attributes: `attrs` stays */
+    atomic_uint busy; /* guards attrs and last */
     tni_signature *last[2]; /* most recent first */
     tni_attrs *spare[4];    /* that `attrs` was before: used again once no call holds them; NULL */
 } tni_site;

@@ -20,6 +20,7 @@ struct tni_tape_node {
     tni_tape_entry *entries;      /* of its outputs */
     tni_tape_entry **unrolled;    /* of a cached operator: per output, what stands for its entry; NULL */
     struct tni_tape_later *later; /* its program is not known yet: `unrolled` once it is settled; NULL */
+    bool dropped;                 /* what only a backward pass needs is given up */
     bool consumed;                /* a backward without retain went through, or is about to; with the rest */
     uint32_t walkers;             /* backward passes that run over it; under the lock of walks, as the rest */
     uint64_t mark, asked;         /* scratch of a walk; asked: bits of the outputs that lead to a head */
@@ -33,7 +34,8 @@ static inline tni_tape_node *tni_tape_node_of(const tni_tape_call *call)
 }
 
 /* Records a call; outputs that depend on a recorded input or a leaf get entries, through operators without a
- * gradient, too: backward from them gives zeros. Nothing happens if there is none. */
+ * gradient, too: backward from them gives zeros. Nothing is recorded if there is none. [takes] `sig`, on
+ * success only. */
 tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, tni_array *const *in,
                           tni_array *const *out, tni_array *saved);
 tn_status tni_tape_record_cached(tni_compiled *compiled, tni_frame *frame, tni_array *const *in,
@@ -46,7 +48,11 @@ bool tni_tape_tracks(uint32_t in_count, tni_array *const *in);
 tn_status tni_tape_node_at(tni_context *c, const tni_tape_node *of, uint32_t place, tni_signature *sig,
                            tni_attrs *attrs, tni_tape_node **out);
 /* What stands for an entry: of a call that was unrolled, one of its operators' entries. NULL is fine. */
-tni_tape_entry *tni_tape_resolve(tni_tape_entry *e);
+tni_tape_entry *tni_tape_resolve_on(tni_tape_entry *e);
+static inline tni_tape_entry *tni_tape_resolve(tni_tape_entry *e)
+{
+    return TN_UNLIKELY(e && (e->node->later || e->node->unrolled)) ? tni_tape_resolve_on(e) : e;
+}
 void tni_tape_unrolled_free(tni_tape_entry **unrolled, uint32_t count); /* NULL is fine */
 
 void tni_tape_consume(tni_tape_node *n); /* gives up what only a backward pass needs; `consumed` is set */

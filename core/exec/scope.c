@@ -1,7 +1,7 @@
 /* Thread-local switches. Calls capture what they need when they are made; workers never read them. */
 #include "exec/internal.h"
 
-static _Thread_local tni_scope scope;
+static TN_THREAD_LOCAL_FAST tni_scope scope;
 
 tni_scope *tni_scope_get(void)
 {

@@ -34,20 +34,6 @@ void tni_signature_release(tni_signature *s)
 
 /* ---- matching ---------------------------------------------------------------------------------------- */
 
-static bool operand_matches(const tni_operand_key *k, const tni_array *a)
-{
-    if (k->dtype != a->dtype || k->ndim != a->ndim || k->contiguous != (a->flags & TNI_ARRAY_CONTIGUOUS) ||
-        k->storage != a->storage_type || k->device != a->storage->device)
-        return false;
-    for (int32_t d = 0; d < k->ndim; d++)
-        if (k->shape[d] != a->shape[d])
-            return false;
-    for (int32_t d = 0; !k->contiguous && d < k->ndim; d++)
-        if (k->stride[d] != a->stride[d])
-            return false;
-    return true;
-}
-
 static bool shapes_equal(const tn_shape *a, const tn_shape *b)
 {
     if (a->ndim != b->ndim)
@@ -66,7 +52,7 @@ bool tni_signature_matches(const tni_signature *s, const tni_call_key *k)
     if (s->attrs != k->attrs && !tni_attrs_equal_structural(s->attrs, k->attrs))
         return false;
     for (uint32_t i = 0; i < k->in_count; i++)
-        if (!operand_matches(&s->in[i], k->in[i]))
+        if (!tni_operand_matches(&s->in[i], k->in[i]))
             return false;
     for (uint32_t i = 0; i < k->out_count; i++)
         if (!shapes_equal(&s->out_shape[i], k->out_shape[i]))
@@ -158,8 +144,8 @@ tn_status tni_call_shapes(tni_context *c, tni_call_key *k, tni_call_room *room)
 
 /* ---- making ------------------------------------------------------------------------------------------ */
 
-/* One block: the signature, its operand keys with their dims, output shapes, dtypes, mutated inputs, modes
- * and storage types. */
+/* One block: the signature, its operand keys with their dims, forms and shapes of outputs, dtypes, mutated
+ * inputs, modes and storage types. */
 static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint32_t mutated,
                                  tni_signature **out)
 {
@@ -170,11 +156,13 @@ static tn_status signature_alloc(const tni_call_key *k, uint32_t out_count, uint
     for (uint32_t i = 0; i < k->in_count; i++)
         dims += 2u * (uint64_t)k->in[i]->ndim;
     bytes = sizeof *s + k->in_count * sizeof *s->in + dims * sizeof(int64_t) +
-            out_count * (sizeof(tn_shape) + sizeof(int32_t) + 2) + mutated * (1 + sizeof *s->mutated) + 16;
+            out_count * (sizeof *s->forms + sizeof(tn_shape) + sizeof(int32_t) + 2) +
+            mutated * (1 + sizeof *s->mutated) + 16;
     if (!(s = tni_zalloc(bytes)))
         return TN_E_NOMEM;
     s->in = (tni_operand_key *)(s + 1);
-    s->out_shape = (tn_shape *)(s->in + k->in_count);
+    s->forms = (tni_array_form *)(s->in + k->in_count);
+    s->out_shape = (tn_shape *)(s->forms + out_count);
     at = (int64_t *)(s->out_shape + out_count);
     for (uint32_t i = 0; i < k->in_count; i++) {
         const tni_array *a = k->in[i];
@@ -416,6 +404,21 @@ static bool fast_path(const tni_context *c, const tni_signature *s)
            !p->plan.saved_bytes && !tni_prepared_reads(p);
 }
 
+/* A call needs no more than forms for its outputs. */
+static bool quick(tni_signature *s)
+{
+    bool simple = s->fast_path && !s->keeps && !s->mutated_count && s->args.visible_count == s->out_count &&
+                  !(s->def->op->effects & TN_EFFECT_RANDOM);
+
+    for (uint32_t i = 0; simple && i < s->out_count; i++) {
+        const tn_shape *shape = &s->out_shape[i];
+
+        simple = shape->ndim <= TNI_FORM_NDIM &&
+                 !tni_array_form_init(&s->forms[i], s->device, s->out_dtype[i], shape->ndim, shape->dim);
+    }
+    return simple;
+}
+
 static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_signature **out)
 {
     static atomic_uint_fast64_t ids;
@@ -458,6 +461,7 @@ static tn_status signature_create(tni_context *c, const tni_call_key *k, tni_sig
         goto cleanup;
     s->fast_path = fast_path(c, s);
     s->keeps = tni_op_keeps(k->def, k->attrs);
+    s->quick = quick(s);
     *out = s;
     s = NULL;
 

@@ -16,25 +16,31 @@ struct tni_tape_later {
     atomic_bool settled;
 };
 
+static inline void drop(tni_array **a)
+{
+    if (*a)
+        tni_array_release(*a);
+    *a = NULL;
+}
+
 static void node_drop_arrays(tni_tape_node *n)
 {
-    for (uint32_t i = 0; i < n->call.in_count; i++) {
-        tni_array_release(n->call.in[i]);
-        n->call.in[i] = NULL;
-    }
-    for (uint32_t i = 0; i < n->call.out_count; i++) {
-        tni_array_release(n->call.out[i]);
-        n->call.out[i] = NULL;
-    }
-    tni_array_release(n->call.saved);
-    n->call.saved = NULL;
+    for (uint32_t i = 0; i < n->call.in_count; i++)
+        drop(&n->call.in[i]);
+    for (uint32_t i = 0; i < n->call.out_count; i++)
+        drop(&n->call.out[i]);
+    drop(&n->call.saved);
 }
 
 /* The node stays as a mark that a backward pass went through. */
 void tni_tape_consume(tni_tape_node *n)
 {
+    if (n->dropped)
+        return;
+    n->dropped = true;
     node_drop_arrays(n);
-    tni_frame_release(n->call.frame);
+    if (n->call.frame)
+        tni_frame_release(n->call.frame);
     n->call.frame = NULL;
     if (n->call.function)
         tni_function_record_drop(n->call.function);
@@ -55,11 +61,12 @@ static void node_free(tni_tape_node *n)
     tni_tape_consume(n);
     later_free(n);
     for (uint32_t i = 0; i < n->call.in_count; i++) {
-        tni_array_release(n->call.leaves[i]);
+        drop(&n->call.leaves[i]);
         tni_tape_entry_release(n->in_entries[i]);
     }
+    if (!n->signature || n->call.attrs != n->signature->attrs)
+        tni_attrs_release(n->call.attrs);
     tni_signature_release(n->signature);
-    tni_attrs_release(n->call.attrs);
     tni_compiled_release(n->call.cached);
     tni_function_record_free(n->call.function);
     tni_tape_unrolled_free(n->unrolled, n->call.out_count);
@@ -70,8 +77,8 @@ static void node_free(tni_tape_node *n)
  * so that the stack does not grow with the length of the tape. */
 void tni_tape_node_release(tni_tape_node *n)
 {
-    static _Thread_local tni_tape_node *list;
-    static _Thread_local bool freeing;
+    static TN_THREAD_LOCAL_FAST tni_tape_node *list;
+    static TN_THREAD_LOCAL_FAST bool freeing;
 
     if (!n || !tni_ref_release(&n->refs))
         return;
@@ -94,7 +101,7 @@ void tni_tape_unrolled_free(tni_tape_entry **unrolled, uint32_t count)
     tni_free(unrolled);
 }
 
-tni_tape_entry *tni_tape_resolve(tni_tape_entry *e)
+tni_tape_entry *tni_tape_resolve_on(tni_tape_entry *e)
 {
     while (e && (e->node->later ? tni_tape_settled(e->node) : e->node->unrolled != NULL))
         e = e->node->unrolled[e->index];
@@ -227,6 +234,13 @@ static tni_tape_node *node_alloc(tni_context *c, uint64_t order, uint32_t in_cou
     return n;
 }
 
+/* [takes] `sig`, which holds its own attributes. */
+static void operator_take(tni_tape_node *n, tni_signature *sig, tni_attrs *attrs)
+{
+    n->signature = sig;
+    n->call.attrs = attrs == sig->attrs ? attrs : tni_attrs_retain(attrs);
+}
+
 tn_status tni_tape_node_at(tni_context *c, const tni_tape_node *of, uint32_t place, tni_signature *sig,
                            tni_attrs *attrs, tni_tape_node **out)
 {
@@ -235,9 +249,8 @@ tn_status tni_tape_node_at(tni_context *c, const tni_tape_node *of, uint32_t pla
     if (!n)
         return TN_E_NOMEM;
     n->place = place;
-    n->signature = sig;
     tni_signature_retain(sig);
-    n->call.attrs = tni_attrs_retain(attrs);
+    operator_take(n, sig, attrs);
     *out = n;
     return TN_OK;
 }
@@ -286,6 +299,21 @@ static tn_status outputs_keep(tni_tape_node *n, tni_array *const *out, uint64_t 
     return st;
 }
 
+/* All of them: their entries take over the one reference that there is. */
+static void outputs_attach(tni_tape_node *n, tni_array *const *out)
+{
+    if (TN_UNLIKELY(!n->call.out_count)) {
+        tni_tape_node_release(n);
+        return;
+    }
+    atomic_store_explicit(&n->refs.count, n->call.out_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < n->call.out_count; i++) {
+        if (TN_UNLIKELY(out[i]->grad_entry != NULL))
+            tni_array_forget(out[i]);
+        out[i]->grad_entry = &n->entries[i];
+    }
+}
+
 /* `recorded`: bits of the outputs that depend on what is recorded. */
 static tn_status node_outputs(tni_tape_node *n, tni_array *const *out, uint64_t keep, uint64_t recorded)
 {
@@ -305,20 +333,23 @@ tn_status tni_tape_record(tni_context *c, tni_signature *sig, tni_attrs *attrs, 
     tni_tape_node *n;
     tn_status st;
 
-    if (!tni_tape_tracks(sig->in_count, in))
+    if (!tni_tape_tracks(sig->in_count, in)) {
+        tni_signature_release(sig);
         return TN_OK;
+    }
     if (!(n = node_alloc(c, tni_tape_places(c, 1), sig->in_count, sig->out_count)))
         return TN_E_NOMEM;
+    node_inputs(n, in, NULL, sig->need_in[0]);
+    if ((st = outputs_keep(n, out, sig->need_out[0]))) {
+        tni_tape_node_release(n);
+        return st;
+    }
     n->call.saved = saved;
     if (saved)
         tni_array_retain(saved);
-    n->signature = sig;
-    tni_signature_retain(sig);
-    n->call.attrs = tni_attrs_retain(attrs);
-    node_inputs(n, in, NULL, sig->need_in[0]);
-    st = node_outputs(n, out, sig->need_out[0], UINT64_MAX);
-    tni_tape_node_release(n); /* the outputs' entries hold it */
-    return st;
+    operator_take(n, sig, attrs);
+    outputs_attach(n, out);
+    return TN_OK;
 }
 
 tn_status tni_tape_record_function(tni_context *c, tni_function_record *call, uint32_t in_count,

@@ -62,13 +62,16 @@ tni_tape_edge tni_tape_source(const tni_tape_walk *w, uint32_t node, uint32_t i)
 
 static tn_status visit(tni_tape_walk *w, tni_tape_node *n)
 {
-    const tni_tape_call *call = &n->call;
+    tn_status st;
 
     if (n->mark == w->mark)
         return TN_OK;
     n->mark = w->mark;
     n->asked = 0;
-    return tni_vec_push(&w->nodes, &call);
+    if (w->nodes.count == w->nodes.capacity && (st = tni_vec_reserve(&w->nodes, w->nodes.count + 1)))
+        return st;
+    ((tni_tape_call **)w->nodes.data)[w->nodes.count++] = &n->call;
+    return TN_OK;
 }
 
 static void ask(const tni_tape_entry *e)
@@ -90,6 +93,25 @@ static int by_order(const void *a, const void *b)
     if (x->order != y->order)
         return x->order < y->order ? -1 : 1;
     return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* A chain is found from its end to its begin. */
+static void nodes_sort(tni_tape_call **nodes, size_t count)
+{
+    size_t falling = 1;
+
+    while (falling < count && by_order(&nodes[falling - 1], &nodes[falling]) > 0)
+        falling++;
+    if (falling < count) {
+        qsort(nodes, count, sizeof(*nodes), by_order);
+        return;
+    }
+    for (size_t i = 0; i < count / 2; i++) {
+        tni_tape_call *last = nodes[count - 1 - i];
+
+        nodes[count - 1 - i] = nodes[i];
+        nodes[i] = last;
+    }
 }
 
 /* Breadth first over producers; the vector is the queue. */
@@ -116,8 +138,8 @@ static tn_status nodes_collect(tni_tape_walk *w)
             if (n->in_entries[k])
                 st = visit(w, input_of(n, k)->node);
     }
-    if (!st && w->nodes.count)
-        qsort(w->nodes.data, w->nodes.count, sizeof(tni_tape_call *), by_order);
+    if (!st)
+        nodes_sort(w->nodes.data, w->nodes.count);
     return st;
 }
 

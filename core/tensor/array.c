@@ -26,6 +26,7 @@ tn_status tni_space_create(tni_engine *engine, tni_device_set *devices, tni_spac
     s->engine = engine;
     s->devices = devices;
     s->slot = tni_cache_slot_take();
+    s->calls = tni_cache_calls(s->slot);
     *out = s;
     return TN_OK;
 }
@@ -39,6 +40,11 @@ void tni_space_live(const tni_space *s, uint64_t *arrays, uint64_t *storages)
         *arrays = a;
     if (storages)
         *storages = b;
+}
+
+uint64_t tni_space_calls(const tni_space *s)
+{
+    return tni_cache_calls(s->slot) - s->calls;
 }
 
 void tni_space_destroy(tni_space *s)
@@ -192,10 +198,8 @@ static tni_array *block_create(tni_space *space, tni_device *d, int32_t dtype, u
     tni_ref_init(&s->kept);
     atomic_init(&s->user, NULL);
     s->flags = 0;
-    memset(&s->var, 0, sizeof s->var);
-    s->var.version = tni_cache_version();
+    tni_var_begin(&s->var, space->engine);
     s->space = space;
-    s->var.owner = space->engine;
     s->device = d;
     s->data = NULL;
     s->bytes = bytes;
@@ -230,6 +234,38 @@ tn_status tni_array_create(tni_space *space, tni_device *d, int32_t dtype, int32
         tni_array_release(a);
         return st;
     }
+    *out = a;
+    return TN_OK;
+}
+
+tn_status tni_array_form_init(tni_array_form *f, tni_device *d, int32_t dtype, int32_t ndim,
+                              const int64_t *shape)
+{
+    uint64_t count;
+    const tn_status st = tni_shape_check(dtype, ndim, shape, &count);
+
+    if (st || ndim > TNI_FORM_NDIM)
+        return st ? st : tni_error(TN_E_SHAPE, "a form of %d dimensions", ndim);
+    f->device = d;
+    f->bytes = tn_dtype_size(dtype, count);
+    f->dtype = dtype;
+    f->ndim = ndim;
+    memset(f->dims, 0, sizeof f->dims);
+    memcpy(f->dims, shape, (size_t)ndim * sizeof *shape);
+    (void)tni_row_major(ndim, shape, f->dims + ndim);
+    return TN_OK;
+}
+
+tn_status tni_array_create_as(tni_space *space, const tni_array_form *f, const char *owner, tni_array **out)
+{
+    tni_array *a = block_create(space, f->device, f->dtype, f->bytes, owner);
+
+    if (TN_UNLIKELY(!a))
+        return TN_E_NOMEM;
+    a->flags |= TNI_ARRAY_CONTIGUOUS;
+    a->ndim = f->ndim;
+    a->stride = a->inline_dims + f->ndim;
+    memcpy(a->inline_dims, f->dims, sizeof f->dims);
     *out = a;
     return TN_OK;
 }
@@ -346,23 +382,25 @@ static inline bool last_reference(tni_refcount *r)
     return atomic_load_explicit(&r->count, memory_order_acquire) == 1u || tni_ref_release(r);
 }
 
-static void block_give(tni_storage *s, tn_stream *stream)
+static inline void block_give(tni_storage *s, tn_stream *stream)
 {
     if (s->block.pool && !atomic_load_explicit(&s->space->closed, memory_order_relaxed))
         tni_block_free(&s->block, stream);
 }
 
-static void storage_free(tni_storage *s)
+/* `whole`: with its array, which dies now. */
+static inline void storage_free(tni_storage *s, bool whole)
 {
     tni_space *space = s->space;
 
-    tni_var_fini(&s->var);
+    if (TN_UNLIKELY(!tni_var_is_plain(&s->var)))
+        tni_var_fini(&s->var);
     block_give(s, s->block.memory.stream);
     if (s->external_free)
         s->external_free(s->external_arg);
     if (s->refill)
         s->refill->release(s->refill);
-    tni_cache_give(space, &tni_block_of_storage(s)->array, false);
+    tni_cache_give(space, &tni_block_of_storage(s)->array, false, whole);
 }
 
 /* Nobody needs the memory but streams, each up to what it was given by now. */
@@ -373,15 +411,15 @@ static void storage_unused(tni_storage *s)
     if (user && user != TNI_STREAMS_MANY)
         block_give(s, user);
     if (tni_ref_release(&s->kept))
-        storage_free(s);
+        storage_free(s, false);
 }
 
 void tni_storage_release(tni_storage *s)
 {
     if (!s || !last_reference(&s->refs))
         return;
-    if (TN_LIKELY(atomic_load_explicit(&s->kept.count, memory_order_acquire) == 1u))
-        storage_free(s);
+    if (TN_LIKELY(tni_ref_count(&s->kept) == 1u))
+        storage_free(s, false);
     else
         storage_unused(s);
 }
@@ -417,7 +455,7 @@ tni_storage *tni_array_issued(tni_array *a, const tni_run *run)
 void tni_storage_complete(tni_storage *s)
 {
     if (s && tni_ref_release(&s->kept))
-        storage_free(s);
+        storage_free(s, false);
 }
 
 static void array_parts_release(tni_array *a)
@@ -442,10 +480,14 @@ void tni_array_release(tni_array *a)
         array_parts_release(a);
     s = a->storage;
     space = s->space;
-    if (a->flags & TNI_ARRAY_VIEW)
-        tni_cache_give(space, a, true);
-    else
+    if (a->flags & TNI_ARRAY_VIEW) {
+        tni_cache_give(space, a, true, true);
+    } else if (TN_LIKELY(tni_ref_count(&s->refs) == 1u && tni_ref_count(&s->kept) == 1u)) {
+        storage_free(s, true);
+        return;
+    } else {
         tni_cache_count_array(space, -1);
+    }
     tni_storage_release(s);
 }
 
@@ -553,18 +595,7 @@ uint64_t tni_array_bytes(const tni_array *a)
 
 void tni_array_tensor(const tni_array *a, tn_tensor *t)
 {
-    uint64_t skipped = a->offset * tn_dtype_bytes(a->dtype);
-
-    *t = (tn_tensor){.data = tni_array_data(a),
-                     .shape = a->shape,
-                     .stride = a->stride,
-                     .bytes = a->storage->bytes - skipped,
-                     .version = tni_var_version(&a->storage->var),
-                     .ndim = a->ndim,
-                     .dtype = a->dtype,
-                     .device = a->storage->device->index,
-                     .storage = a->storage_type,
-                     .memory = a->storage->memory};
+    tni_array_tensor_now(a, t);
 }
 
 tn_status tni_array_shape_wait(tni_array *a)

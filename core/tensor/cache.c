@@ -18,8 +18,9 @@ typedef struct tni_cache {
     _Alignas(64) tni_array *blocks[2]; /* [0] whole blocks, [1] views; owner only; linked by `storage` */
     uint32_t kept[2];
     uint64_t versions;
-    atomic_int_fast64_t arrays[SLOTS_MAX], storages[SLOTS_MAX]; /* written by the owner only */
-    _Alignas(64) _Atomic(tni_array *) returned[2];              /* by other threads */
+    atomic_int_fast64_t arrays[SLOTS_MAX], storages[SLOTS_MAX],
+        calls[SLOTS_MAX];                          /* written by the owner only */
+    _Alignas(64) _Atomic(tni_array *) returned[2]; /* by other threads */
     atomic_uint returned_count[2];
     atomic_bool used;
 } tni_cache;
@@ -126,10 +127,8 @@ static inline void count(tni_cache *c, atomic_int_fast64_t *counter, int64_t by)
                               memory_order_relaxed);
 }
 
-uint64_t tni_cache_version(void)
+static inline uint64_t version_new(tni_cache *c)
 {
-    tni_cache *c = cache_mine();
-
     if (TN_UNLIKELY(c == &shared))
         return (uint64_t)(CACHES_MAX + 1) << 54 | (atomic_fetch_add(&shared_versions, VERSION_STRIDE));
     return c->versions += VERSION_STRIDE;
@@ -161,7 +160,7 @@ static tni_array *refill(tni_cache *c, bool view)
 tni_array *tni_cache_take(tni_space *space, bool view)
 {
     tni_cache *c = cache_mine();
-    tni_array *a = c == &shared ? NULL : c->blocks[view];
+    tni_array *a = c->blocks[view]; /* `shared` has none */
 
     if (TN_LIKELY(a != NULL)) {
         c->blocks[view] = next_of(a);
@@ -172,8 +171,10 @@ tni_array *tni_cache_take(tni_space *space, bool view)
             return NULL;
     }
     count(c, &c->arrays[space->slot], 1);
-    if (!view)
+    if (!view) {
         count(c, &c->storages[space->slot], 1);
+        ((tni_array_block *)(void *)a)->storage.var.version = version_new(c);
+    }
     return a;
 }
 
@@ -182,6 +183,22 @@ void tni_cache_count_array(tni_space *space, int64_t by)
     tni_cache *c = cache_mine();
 
     count(c, &c->arrays[space->slot], by);
+}
+
+void tni_space_count_call(tni_space *space)
+{
+    tni_cache *c = cache_mine();
+
+    count(c, &c->calls[space->slot], 1);
+}
+
+uint64_t tni_cache_calls(uint32_t slot)
+{
+    int64_t calls = atomic_load(&shared.calls[slot]);
+
+    for (uint32_t i = 0; i < CACHES_MAX; i++)
+        calls += atomic_load_explicit(&caches[i].calls[slot], memory_order_relaxed);
+    return (uint64_t)calls;
 }
 
 /* Of another thread: onto its stack, unless that thread has ended or does not come to empty it. */
@@ -202,13 +219,13 @@ static void give_back(tni_cache *home, tni_array *a, bool view)
                                                   memory_order_relaxed));
 }
 
-void tni_cache_give(tni_space *space, tni_array *a, bool view)
+void tni_cache_give(tni_space *space, tni_array *a, bool view, bool counted)
 {
     tni_cache *c = cache_mine(), *home = a->home;
 
-    if (view)
+    if (counted)
         count(c, &c->arrays[space->slot], -1);
-    else
+    if (!view)
         count(c, &c->storages[space->slot], -1);
     if (TN_LIKELY(home == c && c->kept[view] < KEPT_MAX && !keeps_nothing)) {
         link_to(a, c->blocks[view]);

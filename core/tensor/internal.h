@@ -20,14 +20,16 @@ static inline tni_array_block *tni_block_of_storage(tni_storage *s)
 
 /* ---- cache.c: free blocks per thread, and the counters of live arrays -------------------------------- */
 
-/* Memory for a whole block or (view) an array alone; only `home` is set. NULL: out of memory. */
+/* Memory for a whole block or (view) an array alone. Only `home` is set, and the version of a block's
+ * storage: never the same twice. NULL: out of memory. */
 tni_array *tni_cache_take(tni_space *space, bool view);
-void tni_cache_give(tni_space *space, tni_array *a, bool view); /* the array and its storage are dead */
-void tni_cache_count_array(tni_space *space, int64_t by);       /* an array died before its block */
-uint64_t tni_cache_version(void); /* where the version of a new storage starts: never the same twice */
+/* The array and its storage are dead; `counted`: the array was not told of before. */
+void tni_cache_give(tni_space *space, tni_array *a, bool view, bool counted);
+void tni_cache_count_array(tni_space *space, int64_t by); /* an array died before its block */
 uint32_t tni_cache_slot_take(void);
 void tni_cache_slot_give(uint32_t slot);
 void tni_cache_live(uint32_t slot, uint64_t *arrays, uint64_t *storages);
+uint64_t tni_cache_calls(uint32_t slot); /* of all spaces that ever had the slot */
 void tni_cache_trim(void); /* frees what the calling thread and ended threads keep */
 
 /* ---- array.c ----------------------------------------------------------------------------------------- */

@@ -34,7 +34,8 @@ typedef struct tni_space { /* what arrays of one context share */
     tni_engine *engine;
     tni_device_set *devices;
     tni_keep *keep;     /* memory of what comes and goes with calls: tape nodes, lists */
-    uint32_t slot;      /* of the per-thread counters of live arrays */
+    uint32_t slot;      /* of the per-thread counters of live arrays, and of calls */
+    uint64_t calls;     /* that were counted there before */
     atomic_bool closed; /* destroyed while arrays were live: those no longer own pool memory */
     void (*grad_release)(void *grad_entry); /* room autograd: an array with a tape entry dies; NULL: none */
     const tni_array_kernels *kernels;       /* room compile's */
@@ -46,6 +47,9 @@ tn_status tni_space_create(tni_engine *engine, tni_device_set *devices, tni_spac
 void tni_space_destroy(tni_space *s);
 /* Arrays and storages that exist; exact while no other thread creates or releases. Either may be NULL. */
 void tni_space_live(const tni_space *s, uint64_t *arrays, uint64_t *storages);
+/* Calls that ran on their caller: counted by room exec, per thread, so that threads share no line. */
+void tni_space_count_call(tni_space *s);
+uint64_t tni_space_calls(const tni_space *s);
 
 #ifdef TN_TEST_SWITCHES
 /* Of the test build: blocks of arrays that are gone, and what a space keeps, are freed at once, so that a
@@ -144,6 +148,17 @@ tn_status tni_shape_check(int32_t dtype, int32_t ndim, const int64_t *shape, uin
  * or is NULL. */
 tn_status tni_array_create(tni_space *s, tni_device *d, int32_t dtype, int32_t ndim, const int64_t *shape,
                            const char *owner, tni_array **out);
+/* The same, checked and counted before, once for many. */
+typedef struct tni_array_form {
+    tni_device *device;
+    uint64_t bytes;
+    int32_t dtype, ndim;
+    int64_t dims[8]; /* shape, then the strides of a dense array */
+} tni_array_form;
+#define TNI_FORM_NDIM 4 /* dimensions that a form has room for */
+tn_status tni_array_form_init(tni_array_form *f, tni_device *d, int32_t dtype, int32_t ndim,
+                              const int64_t *shape);
+tn_status tni_array_create_as(tni_space *s, const tni_array_form *f, const char *owner, tni_array **out);
 /* Dense, on the device of `a`, with its shape and dtype. */
 tn_status tni_array_like(const tni_array *a, const char *owner, tni_array **out);
 tn_status tni_array_filled(const tni_array *a, double value, const char *owner, tni_array **out);
@@ -241,6 +256,27 @@ static inline bool tni_array_has_shape(const tni_array *a, int32_t ndim, const i
 /* Fills `t` for a kernel; shape and stride point into the array. `aux` stays NULL: sparse kernels' callers
  * fill in tensors of a->aux[] that live long enough. */
 void tni_array_tensor(const tni_array *a, tn_tensor *t);
+static inline void tni_array_tensor_now(const tni_array *a, tn_tensor *t) /* the same, inline */
+{
+    const tni_storage *s = a->storage;
+    const uint64_t skipped = TN_UNLIKELY(a->offset != 0) ? a->offset * tn_dtype_bytes(a->dtype) : 0;
+    char *data = __atomic_load_n((char *const *)&s->data, __ATOMIC_ACQUIRE);
+
+    t->data = data ? data + skipped : NULL; /* member by member: compilers clear a struct by a slow loop */
+    t->shape = a->shape;
+    t->stride = a->stride;
+    t->layout = NULL;
+    t->aux[0] = t->aux[1] = NULL;
+    t->bytes = s->bytes - skipped;
+    t->version = tni_var_version(&s->var);
+    t->ndim = a->ndim;
+    t->dtype = a->dtype;
+    t->device = s->device->index;
+    t->storage = a->storage_type;
+    t->memory = s->memory;
+    t->quantization = NULL;
+    t->reserved[0] = t->reserved[1] = t->reserved[2] = 0;
+}
 tn_status tni_array_shape_wait(tni_array *a); /* pending: waits until known */
 /* [worker] Gives a pending array its shape; memory comes with the first write. */
 tn_status tni_array_settle(tni_array *a, int32_t ndim, const int64_t *shape);

@@ -27,6 +27,7 @@ typedef struct job { /* a step, or the copy of a result to an output that it was
     int32_t scalar;
     place in[TNCPU_POINT_IN], out;
     uint8_t steady[TNCPU_POINT_IN]; /* per operand: its tile, and 1; 0: none */
+    uint8_t late;                   /* bits of operands that have none, and are spread anew for each tile */
     bool add;
     const tn_point_step *step; /* NULL: a copy */
     tncpu_loop bare;           /* it runs over the arrays themselves; NULL: tncpu_point_piece_run */
@@ -254,6 +255,20 @@ static tn_status code_check(const tn_node *n, fused_plan *p, tn_err *err)
     return TN_OK;
 }
 
+static void operands_plan(fused_plan *p, job *j)
+{
+    uint8_t same[TNCPU_POINT_IN];
+
+    for (uint32_t k = 0; k < j->operands; k++) {
+        same[k] = (int32_t)k == j->scalar || tncpu_point_single(&j->plan, k);
+        if (same[k] && p->steady_count < STEADY_MAX)
+            j->steady[k] = (uint8_t)++p->steady_count;
+        else if (same[k])
+            j->late |= (uint8_t)(1u << k);
+    }
+    j->bare = j->add ? NULL : tncpu_point_bare(&j->plan, same, &j->attrs);
+}
+
 static tn_status jobs_plan(planner *w, tn_plan *plan, tn_err *err)
 {
     int64_t step = 1;
@@ -276,10 +291,7 @@ static tn_status jobs_plan(planner *w, tn_plan *plan, tn_err *err)
         job *j = &w->p->job[i];
 
         ns += (double)j->plan.est_ns - 8.0;
-        for (uint32_t k = 0; k < j->operands && w->p->steady_count < STEADY_MAX; k++)
-            if ((int32_t)k == j->scalar || tncpu_point_single(&j->plan, k))
-                j->steady[k] = (uint8_t)++w->p->steady_count;
-        j->bare = j->add ? NULL : tncpu_point_bare(&j->plan, j->steady, &j->attrs);
+        operands_plan(w->p, j);
     }
     inplace_find(w, plan);
     tncpu_plan_work(w->node, plan, 20.0 + ns);
@@ -323,6 +335,7 @@ typedef struct array { /* of a job; of a steady operand or a register each tile 
 typedef struct worker { /* one part of the elements */
     const fused_call *call;
     char *registers, *steady;
+    tncpu_tile *late; /* per operand of the job that runs */
     tn_value attrs[JOBS_MAX][TN_POINT_ATTRS_MAX];
     array in[JOBS_MAX][TNCPU_POINT_IN], out[JOBS_MAX]; /* `in`: per operand of a bare job, per input else */
 } worker;
@@ -332,7 +345,7 @@ static void *steady_at(const worker *w, uint8_t index)
     return w->steady + (index - 1u) * (sizeof(tncpu_tile) + 64);
 }
 
-static array array_at(const worker *w, place at)
+static inline array array_at(const worker *w, place at)
 {
     const tn_tensor *t = at.kind == IN_INPUT    ? w->call->x->in[at.index]
                          : at.kind == IN_OUTPUT ? w->call->x->out[at.index]
@@ -347,6 +360,15 @@ static uint32_t input_of(const job *j, uint32_t operand)
     return j->scalar >= 0 && (int32_t)operand > j->scalar ? operand - 1 : operand;
 }
 
+/* Operand `k` of job `i`, which is the same for all positions, over a tile. */
+static void spread(const worker *w, uint32_t i, uint32_t k, int64_t n, void *tile)
+{
+    const job *j = &w->call->p->job[i];
+    const void *in = (int32_t)k == j->scalar ? NULL : w->call->x->in[j->in[input_of(j, k)].index]->data;
+
+    (void)tncpu_point_steady(&j->plan, k, w->attrs[i], in, n, tile);
+}
+
 /* What is the same for all tiles. */
 static void job_bind(worker *w, uint32_t i, int64_t n)
 {
@@ -356,18 +378,15 @@ static void job_bind(worker *w, uint32_t i, int64_t n)
         w->attrs[i][a] =
             j->step->run[a] == TN_POINT_NUMBER ? j->step->attrs[a] : w->call->x->attrs[j->step->run[a]];
     for (uint32_t k = 0; k < (j->bare ? j->operands : j->inputs) && k < TNCPU_POINT_IN; k++)
-        if (!j->bare || !j->steady[k])
+        if (!j->bare || !(j->steady[k] || j->late >> k & 1u))
             w->in[i][k] = array_at(w, j->in[j->bare ? input_of(j, k) : k]);
     for (uint32_t k = 0; k < j->operands; k++) {
-        const bool number = (int32_t)k == j->scalar;
+        const bool late = j->late >> k & 1u;
 
-        if (!j->steady[k])
-            continue;
-        (void)tncpu_point_steady(&j->plan, k, w->attrs[i],
-                                 number ? NULL : w->call->x->in[j->in[input_of(j, k)].index]->data, n,
-                                 steady_at(w, j->steady[k]));
-        if (j->bare)
-            w->in[i][k] = (array){steady_at(w, j->steady[k]), 0};
+        if (j->steady[k])
+            spread(w, i, k, n, steady_at(w, j->steady[k]));
+        if (j->bare && (late || j->steady[k]))
+            w->in[i][k] = (array){late ? (char *)&w->late[k] : steady_at(w, j->steady[k]), 0};
     }
     w->out[i] = array_at(w, j->out);
 }
@@ -397,8 +416,11 @@ static void tile_run(const worker *w, int64_t begin, int64_t n)
             piece_run(w, i, begin, n);
             continue;
         }
-        for (uint32_t k = 0; k < j->operands; k++)
+        for (uint32_t k = 0; k < j->operands; k++) {
+            if (j->late >> k & 1u)
+                spread(w, i, k, n, &w->late[k]);
             in[k] = w->in[i][k].base + begin * w->in[i][k].step;
+        }
         j->bare(w->out[i].base + begin * w->out[i].step, in, n, j->attrs ? j->attrs : w->attrs[i]);
     }
 }
@@ -407,9 +429,11 @@ static void fused_part(void *arg, int64_t begin, int64_t end)
 {
     _Alignas(64) char registers[REGISTERS_MAX * (sizeof(tncpu_tile) + 64)];
     _Alignas(64) char steady[STEADY_MAX * (sizeof(tncpu_tile) + 64)];
+    tncpu_tile late[TNCPU_POINT_IN];
     worker w;
 
     w.call = arg;
+    w.late = late;
     w.registers = registers;
     w.steady = steady;
     for (uint32_t i = 0; i < w.call->p->job_count; i++)

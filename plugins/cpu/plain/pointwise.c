@@ -25,7 +25,8 @@ typedef struct point_plan {
     int64_t count;
     uint32_t operands, inputs, kind; /* kind: the loop's */
     int32_t scalar, ndim;            /* ndim: after joining neighbours */
-    uint32_t plain, single_tile;     /* plain: the loop may run over the arrays themselves */
+    uint32_t plain, near;            /* the loop may run over the arrays themselves; near: but for operands
+                                        that are the same for all positions */
     uint32_t cut;                    /* 1: doubles become integers */
     const tn_value *attrs;           /* NULL: the node's */
     tn_value number;
@@ -150,6 +151,32 @@ static tn_status node_check(const tncpu_point *row, const tn_node *node, tn_err 
     return TN_OK;
 }
 
+/* The input of the node that operand `k` of the loop is; it is not the scalar. */
+static uint32_t input_of(const point_plan *p, uint32_t k)
+{
+    return p->scalar >= 0 && (int32_t)k > p->scalar ? k - 1 : k;
+}
+
+/* The loop reads the elements of this array where they are. */
+static bool bare(const point_arg *a)
+{
+    return (a->flags & DIRECT) && a->convert->native && !a->cross;
+}
+
+/* All arrays are bare but those of operands that are `same` for all positions; NULL: the number, and single
+ * elements. */
+static bool bare_but_same(const point_plan *p, const uint8_t *same)
+{
+    bool all = bare(&p->out) && !p->cut;
+
+    for (uint32_t k = 0; k < p->operands && all; k++) {
+        const point_arg *a = (int32_t)k == p->scalar ? NULL : &p->in[input_of(p, k)];
+
+        all = (same ? same[k] : !a || a->flags & SINGLE) || (a && bare(a));
+    }
+    return all;
+}
+
 tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugin, const tn_node *node,
                               tn_plan *plan, tn_err *err)
 {
@@ -181,7 +208,7 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
         arg_classify(p, args[k]);
         p->plain &= (args[k]->flags & DIRECT) && args[k]->convert->native && !args[k]->cross && !p->cut;
     }
-    p->single_tile = p->count <= TNCPU_TILE;
+    p->near = node->modes[0] == TN_MODE_WRITE && bare_but_same(p, NULL);
     for (uint32_t k = node->in_count; k-- > 0;)
         if ((p->in[k].flags & DIRECT) && (p->out.flags & DIRECT) &&
             node->in[k]->dtype == node->out[0]->dtype && tncpu_same_shape(node->in[k], node->out[0]))
@@ -289,6 +316,13 @@ static void scalar_fill(const point_plan *p, const tn_value *attrs, tncpu_tile *
     double value = tn_value_float(attrs[0]);
     tncpu_tile one;
 
+    if (p->kind == TNCPU_K_F32) { /* the same, without calls */
+        const float number = (float)value;
+
+        for (int64_t i = 0; i < n; i++)
+            to->f32[i] = number;
+        return;
+    }
     tncpu_compute[p->kind]->store_f(&value, &one, 1, 1);
     tncpu_compute[p->kind]->fill(&one, to, n);
 }
@@ -330,12 +364,6 @@ static void results_store(const point_plan *p, char *out, int64_t at, int64_t n,
     scatter(p, out, at, n, (const char *)(p->out.cross || p->cut ? &raw : made), add);
 }
 
-/* The input of the node that operand `k` of the loop is; it is not the scalar. */
-static uint32_t input_of(const point_plan *p, uint32_t k)
-{
-    return p->scalar >= 0 && (int32_t)k > p->scalar ? k - 1 : k;
-}
-
 bool tncpu_point_direct(const tn_plan *plan, uint32_t input)
 {
     return (((const point_plan *)plan->state)->in[input].flags & DIRECT) != 0;
@@ -369,21 +397,12 @@ uint32_t tncpu_point_operands(const tn_plan *plan, int32_t *scalar)
     return p->operands;
 }
 
-/* The loop reads the elements of this array where they are. */
-static bool bare(const point_arg *a)
-{
-    return (a->flags & DIRECT) && a->convert->native && !a->cross;
-}
-
 tncpu_loop tncpu_point_bare(const tn_plan *plan, const uint8_t *steady, const tn_value **attrs)
 {
     const point_plan *p = plan->state;
-    bool all = bare(&p->out) && !p->cut;
 
-    for (uint32_t k = 0; k < p->operands; k++)
-        all = all && (steady[k] || ((int32_t)k != p->scalar && bare(&p->in[input_of(p, k)])));
     *attrs = p->attrs;
-    return all ? p->loop : NULL;
+    return bare_but_same(p, steady) ? p->loop : NULL;
 }
 
 void tncpu_point_piece_run(const tn_plan *plan, const tncpu_point_piece *t)
@@ -429,6 +448,32 @@ static void part_run(void *arg, int64_t begin, int64_t end)
     }
 }
 
+static void near_run(void *arg, int64_t begin, int64_t end)
+{
+    const point_call *call = arg;
+    const point_plan *p = call->plan->state;
+    const tn_exec *x = call->x;
+    const int64_t size = end - begin < TNCPU_TILE ? end - begin : TNCPU_TILE;
+    tncpu_tile tiles[TNCPU_POINT_IN];
+    const void *in[TNCPU_POINT_IN];
+    int64_t step[TNCPU_POINT_IN]; /* from tile to tile */
+
+    for (uint32_t k = 0; k < p->operands; k++) {
+        const void *data = (int32_t)k == p->scalar ? NULL : x->in[input_of(p, k)]->data;
+        const int64_t bytes = data ? p->in[input_of(p, k)].convert->bytes : 0;
+        const void *steady = tncpu_point_steady(call->plan, k, x->attrs, data, size, &tiles[k]);
+
+        in[k] = steady ? steady : (const char *)data + begin * bytes;
+        step[k] = steady ? 0 : TNCPU_TILE * bytes;
+    }
+    for (int64_t at = begin; at < end; at += TNCPU_TILE) {
+        p->loop((char *)x->out[0]->data + at * p->out.convert->bytes, in,
+                end - at < TNCPU_TILE ? end - at : TNCPU_TILE, p->attrs ? p->attrs : x->attrs);
+        for (uint32_t k = 0; k < p->operands; k++)
+            in[k] = (const char *)in[k] + step[k];
+    }
+}
+
 static void plain_run(void *arg, int64_t begin, int64_t end)
 {
     const point_call *call = arg;
@@ -450,9 +495,11 @@ tn_status tncpu_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
     if (plan->threads > 1)
-        tncpu_for(plan, x, p->count, TNCPU_TILE, p->plain ? plain_run : part_run, &call);
+        tncpu_for(plan, x, p->count, TNCPU_TILE, p->plain ? plain_run : p->near ? near_run : part_run, &call);
     else if (p->plain)
         plain_run(&call, 0, p->count);
+    else if (p->near)
+        near_run(&call, 0, p->count);
     else
         part_run(&call, 0, p->count);
     return TN_OK;
