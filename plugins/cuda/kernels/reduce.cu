@@ -112,7 +112,7 @@ TNCUDA_APART void reduce_store_whole(const tncuda_reduce_args *call, int64_t o, 
         return;
     }
     if (call->divide != 1)
-        v = element_cut(call->out_dtype, (double)v / call->divide);
+        v = call->divide != 0 ? element_cut(call->out_dtype, (double)v / call->divide) : 0;
     if (call->add)
         v = (int64_t)((uint64_t)v + (uint64_t)element_whole(call->y, call->out_dtype, o));
     element_set_whole(call->y, call->out_dtype, o, v);
