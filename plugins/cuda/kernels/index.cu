@@ -39,6 +39,14 @@ TNCUDA_KERNEL(index_pick, FREE, tncuda_index_args)
     }
 }
 
+/* An integer type with the bits of `dtype`: its 0 is that type's. */
+TNCUDA_INLINE int32_t zero_dtype(int32_t dtype)
+{
+    if (dtype == ELEMENT_F16 || dtype == ELEMENT_BF16)
+        return ELEMENT_U16;
+    return dtype == ELEMENT_F32 ? ELEMENT_U32 : dtype;
+}
+
 /* dy (outer, inner) -> dx (outer, size, inner): 0 but at the indices. */
 TNCUDA_KERNEL(index_unpick, FREE, tncuda_index_args)
 {
@@ -49,9 +57,6 @@ TNCUDA_KERNEL(index_unpick, FREE, tncuda_index_args)
         if (i / call->inner % call->size == index_of(call, from))
             element_copy(call->to, i, call->x, from, call->dtype);
         else
-            element_set_whole(call->to, call->dtype == ELEMENT_F16 || call->dtype == ELEMENT_BF16 ? ELEMENT_U16
-                                        : call->dtype == ELEMENT_F32                              ? ELEMENT_U32
-                                                                                                  : call->dtype,
-                              i, 0);
+            element_set_whole(call->to, zero_dtype(call->dtype), i, 0);
     }
 }

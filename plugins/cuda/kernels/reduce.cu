@@ -1,7 +1,7 @@
 /*
- * Reductions (../../common/reduce.list). With many elements to each output a block makes one: its threads take
- * every 256th element, then join in a tree of fixed form; with few, a thread makes one. Either way the same
- * shape gives the same bits.
+ * Reductions (../../common/reduce.list). With many elements to each output a block makes one: its threads
+ * take every 256th element, then join in a tree of fixed form; with few, a thread makes one. Either way the
+ * same shape gives the same bits.
  */
 #include "element.h"
 
@@ -54,7 +54,8 @@ TNCUDA_INLINE int64_t reduce_at(const tncuda_reduce_args *call, int64_t first, i
             TNCUDA_SYNC();                                                                                   \
             for (int32_t half = TREE / 2; half > 0; half /= 2) {                                             \
                 if (TNCUDA_THREAD < half) {                                                                  \
-                    const ACC a = TNCUDA_GET(part, TNCUDA_THREAD), b = TNCUDA_GET(part, TNCUDA_THREAD + half); \
+                    const ACC a = TNCUDA_GET(part, TNCUDA_THREAD);                                           \
+                    const ACC b = TNCUDA_GET(part, TNCUDA_THREAD + half);                                    \
                                                                                                              \
                     TNCUDA_PUT(part, TNCUDA_THREAD, join);                                                   \
                 }                                                                                            \
