@@ -74,6 +74,7 @@ static char *state_text(tn_app *app, tn_train *t)
         !(config = config_json(app, t)))
         return NULL;
     tn_data_tell(t->data, &epoch, &index);
+    index = t->own_batches == t->batches ? index : t->at;
     root = json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
                      "tenon training", "format", FORMAT, "step", (json_int_t)tn_trainer_steps(t->trainer),
                      "epoch", (json_int_t)epoch, "index", (json_int_t)index, "random_seed", (json_int_t)seed,
@@ -139,8 +140,8 @@ static tn_status config_compare(tn_app *app, tn_train *t, const json_t *root, co
         const json_t *other = json_object_get(have, key);
         char *now, *then;
 
-        if (json_equal(value, (json_t *)(uintptr_t)other))
-            continue;
+        if (json_equal(value, (json_t *)(uintptr_t)other) || (t->rank && !strcmp(key, "data_sha256")))
+            continue; /* it is worker 0's, whose part of the data is another one */
         now = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         then = other ? json_dumps(other, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
         (void)tnn_fail(app, TN_E_ARG,
@@ -180,7 +181,7 @@ static tn_status state_take(tn_app *app, tn_train *t, const json_t *root, const 
                         (long long)step, (long long)index, (long long)epoch);
     if (tnn_net_take(t->net, params, path) || tnn_trainer_import(t->trainer, params, step))
         return app->status;
-    tn_data_seek(t->data, epoch, index);
+    tnn_job_seek(t, epoch, index);
     t->batch = index;
     t->epochs_done = index == t->batches ? epoch + 1 : epoch;
     t->resumed_step = t->saved_step = step;

@@ -449,10 +449,10 @@ int tnn_data_find(const tn_data *data, const char *name); /* index of a field; -
 const tnn_shape *tnn_data_field_shape(const tn_data *data, size_t index); /* with a 1 in front; NULL */
 tn_array *tnn_data_now(const tn_data *data, size_t index);                /* of the running batch; NULL */
 int64_t tnn_data_batch(const tn_data *data);
-bool tnn_data_varies(const tn_data *data); /* epochs have different numbers of batches */
-bool tnn_data_fills(const tn_data *data);  /* a batch has filler */
+bool tnn_data_varies(const tn_data *data);                     /* epochs have different numbers of batches */
+bool tnn_data_fills(const tn_data *data);                      /* a batch has filler */
 tn_array *tnn_data_real(const tn_data *data, tn_array *array); /* the rows that are no filler; borrowed */
-tn_app *tnn_data_app(const tn_data *data); /* NULL if it is not usable */
+tn_app *tnn_data_app(const tn_data *data);                     /* NULL if it is not usable */
 
 /* ---- evaluate.c ---- */
 
@@ -475,6 +475,11 @@ tn_status tnn_trainer_export(tn_trainer *trainer, tn_params *params);
 tn_status tnn_trainer_import(tn_trainer *trainer, const tn_params *params, int64_t steps);
 int64_t tnn_trainer_state_elements(tn_trainer *trainer); /* of the parameters that are there */
 const tn_trainer_options *tnn_trainer_options(const tn_trainer *trainer); /* as filled in */
+tn_status tnn_trainer_ready(
+    tn_trainer *trainer); /* its slots and their states: at the first step, or before */
+int64_t tnn_trainer_together(const tn_trainer *trainer); /* workers whose gradients are one sum */
+/* Says that no step follows; until all workers have. The values are the servers' then. */
+tn_status tnn_trainer_end(tn_trainer *trainer);
 tn_app *tnn_trainer_app(const tn_trainer *trainer);
 
 #endif

@@ -238,7 +238,7 @@ void tn_module_update(tn_module *m)
         (void)tnn_fail(app, TN_E_STATE,
                        "module %s: tn_module_init_optimizer() comes before tn_module_update()", m->name);
     else
-        tn_trainer_step(m->trainer, m->samples);
+        tn_trainer_step(m->trainer, m->samples * tnn_trainer_together(m->trainer));
 }
 
 size_t tn_module_output_count(const tn_module *m)

@@ -42,6 +42,7 @@ static void train_destroy(tnn_object *object)
     free(t->best_prefix);
     free(t->best_file);
     free(t->losses);
+    tnn_job_close(t);
     free(t);
 }
 
@@ -183,9 +184,10 @@ static tn_status data_named(tn_app *app, tn_train *t)
         t->valid_name = tnn_format(app, "%.*s:test", length, t->o.data);
     if (app->status)
         return app->status;
-    for (size_t k = 0; k < app->device_count; k++)
-        t->shares[k] = tn_data_open(app, t->data_name, .batch = t->o.batch, .shuffle = t->shuffle,
-                                    .seed = t->seed, .parts = (int64_t)app->device_count, .part = (int64_t)k);
+    for (int64_t k = 0, devices = (int64_t)app->device_count; k < devices; k++)
+        t->shares[k] =
+            tn_data_open(app, t->data_name, .batch = t->o.batch, .shuffle = t->shuffle, .seed = t->seed,
+                         .parts = devices * t->workers, .part = t->rank * devices + k);
     t->data = t->shares[0];
     if (t->valid_name)
         t->valid = tn_data_open(app, t->valid_name, .batch = 256, .seed = t->seed);
@@ -210,6 +212,8 @@ static tn_status data_open(tn_app *app, tn_train *t)
             "a training needs epochs of as many batches each, and no filler in validation: .last of "
             "the data is to be keep or discard, of training data also pad");
     t->batches = tn_data_batches(t->data);
+    if (app->status || tnn_job_agree(app, t))
+        return app->status;
     if (t->o.epochs > INT64_MAX / 2 / t->batches)
         return tnn_fail(app, TN_E_ARG, "%lld epochs of %lld batches are too many", (long long)t->o.epochs,
                         (long long)t->batches);
@@ -287,6 +291,7 @@ static void trainer_make(tn_app *app, tn_train *t)
                             .steps = t->steps,
                             .warmup = steps_of(t, t->o.warmup, 0),
                             .factor = t->o.schedule_factor,
+                            .store = t->store,
                             .every = steps_of(t, t->o.schedule_every, 1)};
 
     hyper_from(app, &o);
@@ -311,6 +316,8 @@ static tn_status net_make(tn_app *app, tn_train *t)
     if (t->hybridize)
         tn_net_hybridize(t->net);
     trainer_make(app, t);
+    if (t->store && (app->status || tnn_trainer_ready(t->trainer)))
+        return app->status; /* the first gradients are of worker 0's values, too */
     t->loss = tn_meter_new(app, "loss");
     t->accuracy = tn_meter_new(app, "accuracy");
     return app->status;
@@ -345,7 +352,7 @@ tn_train *tn_train_open_(tn_app *app, const tn_train_options *options)
     atomic_init(&t->stop, 0);
     t->last_loss = t->last_accuracy = t->valid_loss = t->valid_accuracy = t->best = t->lr = NAN;
     t->best_value = t->watched = NAN;
-    if (options_fill(app, t) || texts_keep(app, t) || data_open(app, t) ||
+    if (options_fill(app, t) || texts_keep(app, t) || tnn_job_open(app, t) || data_open(app, t) ||
         tnn_check(app, tn_random_seed(app->ctx, t->seed, NULL), "%s", "") || net_make(app, t))
         return NULL;
     t->o.optimizer = tnn_trainer_options(t->trainer)->optimizer;
@@ -440,7 +447,7 @@ tn_status tnn_train_step(tn_train *t, const tn_batch *b)
         if (!app->status)
             (void)part_run(app, t, &part, k);
     }
-    tn_trainer_step(t->trainer, t->shares[0] ? b->n * (int64_t)app->device_count : n);
+    tn_trainer_step(t->trainer, tnn_job_samples(t, b, n));
     if (loss)
         ahead_bound(t, loss);
     t->samples += n;
@@ -478,8 +485,8 @@ void tn_train_save(tn_train *t)
 {
     tn_app *app = train_app(t);
 
-    if (app && t->folder && t->saved_step != tn_trainer_steps(t->trainer) && !tnn_watch_finite(t) &&
-        !tnn_train_checkpoint(t)) {
+    if (app && t->folder && !t->rank && t->saved_step != tn_trainer_steps(t->trainer) &&
+        !tnn_watch_finite(t) && !tnn_train_checkpoint(t)) {
         t->saved_step = tn_trainer_steps(t->trainer);
         event(t, TN_TRAIN_SAVED);
     }
@@ -519,12 +526,12 @@ static void epoch_run(tn_app *app, tn_train *t)
 
     for (;;) {
         double began = now();
-        int more = tn_data_next(t->data, &b);
+        int more = tnn_job_next(t, &b);
 
         t->data_seconds += now() - began;
         if (!more || tnn_train_step(t, &b))
             return;
-        t->batch = b.index + 1;
+        t->batch = t->at;
         step_end(app, t, t->batch == t->batches);
         if (atomic_load(&t->stop) || ends_early(t))
             return;
@@ -542,7 +549,7 @@ static int train_go(tn_app *app, tn_train *t)
     event(t, TN_TRAIN_BEGIN);
     while (tnn_ok(app) && !atomic_load(&t->stop) && !ends_early(t) && tn_trainer_steps(t->trainer) < t->steps)
         epoch_run(app, t);
-    if (!tnn_ok(app) || tnn_watch_finite(t))
+    if (!tnn_ok(app) || tnn_watch_finite(t) || tnn_job_end(t))
         return 0;
     t->ended_early = tn_trainer_steps(t->trainer) < t->steps && ends_early(t);
     t->stopped = tn_trainer_steps(t->trainer) < t->steps && !t->ended_early;
@@ -625,6 +632,8 @@ void tn_train_info_get(tn_train *t, int32_t read, tn_train_info *out)
         i.checkpoint = t->checkpoint;
         i.optimizer = t->o.optimizer;
         i.schedule = t->o.schedule;
+        i.rank = t->rank;
+        i.workers = t->workers;
         i.state_elements = tnn_trainer_state_elements(t->trainer);
         i.metric_count = (int64_t)tnn_fit_metrics(t->fit);
         for (int64_t k = 0; k < i.metric_count; k++)

@@ -35,8 +35,15 @@ struct tn_train {
     int64_t batches, steps, batch, epochs_done, samples, resumed_step;
     int64_t checkpoint_steps; /* between two; 0: none but the last */
     int64_t saved_step;
-    char *checkpoint;                 /* path of the newest; NULL */
-    tn_array *ahead[TNN_STEPS_AHEAD]; /* losses of the last steps; NULL */
+    char *checkpoint; /* path of the newest; NULL */
+    /* job.c */
+    struct tn_kv *store;           /* of several processes; NULL: of this alone */
+    bool store_owned, steps_alike; /* workers go in step */
+    bool joins;                    /* this worker may end before others */
+    int64_t rank, workers;
+    int64_t own_batches, at;            /* of this worker's data; the next one of the epoch */
+    int64_t first_count, first_batches; /* samples and batches of worker 0's */
+    tn_array *ahead[TNN_STEPS_AHEAD];   /* losses of the last steps; NULL */
     int64_t ahead_step[TNN_STEPS_AHEAD];
     double lr, last_loss, last_accuracy, valid_loss, valid_accuracy, best;
     double began, epoch_began, data_seconds;
@@ -57,6 +64,16 @@ tn_status tnn_train_resume(tn_train *t);     /* goes back to the newest */
 tn_array *tnn_train_part(const tn_train *t, tn_array *array, size_t device);
 /* Forward, backward, update; the loss is kept to be waited for. */
 tn_status tnn_train_step(tn_train *t, const tn_batch *b);
+
+/* ---- job.c: several workers ---- */
+
+tn_status tnn_job_open(tn_app *app, tn_train *t);
+tn_status tnn_job_agree(tn_app *app, tn_train *t); /* how many batches an epoch has */
+int tnn_job_next(tn_train *t, tn_batch *b);        /* tn_data_next of what all have; t->at counts */
+void tnn_job_seek(tn_train *t, int64_t epoch, int64_t index);
+int64_t tnn_job_samples(const tn_train *t, const tn_batch *b, int64_t n); /* of a step, of all; n: own */
+tn_status tnn_job_end(tn_train *t);
+void tnn_job_close(tn_train *t);
 
 /* ---- fit.c ---- */
 

@@ -293,12 +293,12 @@ static tn_status slots_fill(tn_app *app, tn_trainer *t)
     if (tnn_store_make(t))
         return app->status;
     for (size_t i = 0; i < t->slot_count; i++)
-        if (t->on_store ? tnn_store_state(t, i) : slot_make(app, t, &t->slots[i]))
+        if (t->on_store ? !t->far && tnn_store_state(t, i) : slot_make(app, t, &t->slots[i]))
             return app->status;
     return t->on_store ? TN_OK : updates_make(app, t);
 }
 
-static tn_status slots_make(tn_trainer *t)
+tn_status tnn_trainer_ready(tn_trainer *t)
 {
     tn_app *app = t->object.app;
     tn_net *net = t->net;
@@ -457,7 +457,7 @@ static bool step_ready(tn_app *app, tn_trainer *t, const char *function, int64_t
 {
     if (batch < 1)
         return !tnn_fail(app, TN_E_ARG, "%s: a batch of %lld samples", function, (long long)batch);
-    if (slots_make(t))
+    if (tnn_trainer_ready(t))
         return false;
     tn_app_pause(app);
     return true;
@@ -545,6 +545,16 @@ void tn_trainer_set_lr(tn_trainer *t, double lr)
 
 /* ---- files ---- */
 
+int64_t tnn_trainer_together(const tn_trainer *t)
+{
+    return t->kv && t->far && !t->async ? (int64_t)t->workers : 1;
+}
+
+tn_status tnn_trainer_end(tn_trainer *t)
+{
+    return t->far && t->made ? tnn_store_end(t) : TN_OK;
+}
+
 const tn_trainer_options *tnn_trainer_options(const tn_trainer *t)
 {
     return &t->o;
@@ -563,9 +573,11 @@ tn_status tnn_trainer_export(tn_trainer *t, tn_params *params)
 
     if (!app)
         return TN_E_STATE;
-    if (slots_make(t))
+    if (tnn_trainer_ready(t))
         return app->status;
-    for (size_t i = 0; i < t->slot_count; i++)
+    for (size_t i = 0; i < t->slot_count; i++) {
+        if (t->far && t->on_store && tnn_store_state(t, i))
+            return app->status;
         for (size_t k = 0; k < t->rule->states; k++) {
             char *name = state_name(t, &t->slots[i], k);
             tn_status st = name ? tn_params_add(params, name, t->slots[i].states[k]) : TN_E_NOMEM;
@@ -574,6 +586,7 @@ tn_status tnn_trainer_export(tn_trainer *t, tn_params *params)
             if (st)
                 return tnn_check(app, st, "state of %s", t->slots[i].param->full);
         }
+    }
     return TN_OK;
 }
 
@@ -599,17 +612,20 @@ tn_status tnn_trainer_import(tn_trainer *t, const tn_params *params, int64_t ste
 
     if (!app)
         return TN_E_STATE;
-    if (slots_make(t))
+    if (tnn_trainer_ready(t))
         return app->status;
     if (steps < 0 || steps > STEPS_MAX)
         return tnn_fail(app, TN_E_FORMAT, "a trainer after %lld steps", (long long)steps);
-    for (size_t i = 0; i < t->slot_count; i++)
+    for (size_t i = 0; i < t->slot_count; i++) {
+        if (t->far && t->on_store && tnn_store_state(t, i))
+            return app->status;
         for (size_t k = 0; k < t->rule->states; k++)
             if (state_take(app, t, &t->slots[i], k, params))
                 return app->status;
+    }
     t->steps = steps;
     for (size_t i = 0; i < t->slot_count && t->on_store; i++)
-        if (tnn_store_steps(t, i))
+        if (tnn_store_return(t, i))
             return app->status;
     return TN_OK;
 }

@@ -35,6 +35,8 @@ struct tn_trainer {
     bool made;
     tn_kv *kv;          /* NULL: one device, and nobody else */
     bool on_store;      /* which updates */
+    bool far, async;    /* its values lie on servers; not in rounds */
+    uint32_t rank, workers;
     tn_kv_item *items;  /* one per slot: what goes in, and what comes out */
     tn_array **lists;   /* of them: per slot its gradients, then its arrays, one for each device */
     uint64_t *versions; /* per slot: of the values that the store, and all devices, have */
@@ -46,13 +48,14 @@ tn_status tnn_store_open(tn_trainer *t);
 /* Its keys, behind the slots, before their states. */
 tn_status tnn_store_make(tn_trainer *t);
 void tnn_store_clear(tn_trainer *t);
-/* Of a store that updates: states and steps of a slot. */
+/* Of a store that updates: states of a slot, of servers as they are now; and these and the steps back. */
 tn_status tnn_store_state(tn_trainer *t, size_t index);
-tn_status tnn_store_steps(tn_trainer *t, size_t index);
+tn_status tnn_store_return(tn_trainer *t, size_t index);
 /* Gradients become their sums over all devices. */
 tn_status tnn_store_sum(tn_trainer *t);
 /* The store's step, from gradients to values on all devices. */
 tn_status tnn_store_step(tn_trainer *t, double lr, double rescale);
+tn_status tnn_store_end(tn_trainer *t);
 /* Values of the first device go to the others. */
 tn_status tnn_store_spread(tn_trainer *t);
 

@@ -1,7 +1,7 @@
 /*
- * A trainer over several devices: a parameter store sums the gradients. It updates the values itself, where
- * it has the optimizer, or the trainer does so on the first device; either way the values of all devices are
- * the same behind a step.
+ * A trainer over several devices, or workers: a parameter store sums the gradients. It updates the values
+ * itself, where it has the optimizer, or the trainer does so on the first device; either way the values of
+ * all devices, and of workers that go in step, are the same behind a step.
  */
 #include "trainer.h"
 
@@ -53,6 +53,12 @@ static tn_status optimizer_set(tn_trainer *t)
     return tn_kv_set_optimizer(t->kv, t->rule->name, params);
 }
 
+/* Servers do what has no operator, too; devices of one process do not compute it twice. */
+static bool stores(const tn_trainer *t)
+{
+    return t->rule->op || (t->far && t->rule->attrs[0]);
+}
+
 /* Whether the store updates: asked for here, or by the option where it can. */
 static tn_status updates_where(tn_app *app, tn_trainer *t)
 {
@@ -63,13 +69,18 @@ static tn_status updates_where(tn_app *app, tn_trainer *t)
     if (!t->o.update_on_kvstore &&
         tnn_check(app, tn_ctx_option_int(app->ctx, "kvstore.update", &wanted), "trainer"))
         return app->status;
+    if (t->async && (!wanted || t->o.clip_norm > 0 || !stores(t)))
+        return tnn_fail(app, TN_E_UNSUPPORTED,
+                        "trainer: without rounds servers update the parameters, one gradient at a time: not "
+                        "with optimizer %s, .clip_norm or .update_on_kvstore = -1",
+                        t->rule->name);
     if (!wanted)
         return TN_OK;
     if (asked && t->o.clip_norm > 0)
         return tnn_fail(app, TN_E_ARG,
                         "trainer: .clip_norm needs the sums of all gradients before the update: "
                         "not with .update_on_kvstore = 1");
-    if (t->o.clip_norm > 0 || !t->rule->op)
+    if (t->o.clip_norm > 0 || !stores(t))
         st = asked ? tnn_fail(app, TN_E_UNSUPPORTED, "trainer: a store has no optimizer %s", t->rule->name)
                    : TN_OK;
     else if (!(st = tnn_check(app, optimizer_set(t), "trainer")))
@@ -77,20 +88,19 @@ static tn_status updates_where(tn_app *app, tn_trainer *t)
     return st;
 }
 
-/* Values of slot `i` on all devices, once they differ from what the store has. */
-static tn_status value_send(tn_app *app, tn_trainer *t, size_t i, bool first)
+/* The value of slot `i`, once it differs from what the store has. */
+static tn_status value_send(tn_app *app, tn_trainer *t, size_t i)
 {
     const tnn_param *p = t->slots[i].param;
     tn_kv_item item = t->items[i];
 
-    if (!first && t->versions[i] == p->version)
+    if (t->versions[i] == p->version)
         return TN_OK;
     item.value_count = 1;
     item.values = &p->array;
     item.out_count = 0;
     t->versions[i] = p->version;
-    return tnn_check(app, first ? tn_kv_init(t->kv, 1, &item) : tn_kv_assign(t->kv, 1, &item), "parameter %s",
-                     p->full);
+    return tnn_check(app, tn_kv_assign(t->kv, 1, &item), "parameter %s", p->full);
 }
 
 /* The arrays of slot `i` may be new ones since the last step. */
@@ -129,16 +139,55 @@ static tn_status factors_send(tn_app *app, tn_trainer *t, size_t i)
     return TN_OK;
 }
 
+static tn_status store_take(tn_app *app, tn_trainer *t)
+{
+    tn_kv_info info = {.struct_size = TN_SIZE(tn_kv_info)};
+    const char *type = type_of(app, &t->o);
+
+    if (t->o.store)
+        t->kv = t->o.store;
+    else if (!type || tnn_check(app, tn_kv_create(app->ctx, type, &t->kv), "trainer"))
+        return app->status;
+    if (tnn_check(app, tn_kv_info_get(t->kv, &info), "trainer"))
+        return app->status;
+    t->far = !strncmp(info.type, "dist_", 5);
+    t->async = t->far && strstr(info.type, "async");
+    t->rank = info.rank;
+    t->workers = info.workers;
+    return TN_OK;
+}
+
 tn_status tnn_store_open(tn_trainer *t)
 {
     tn_app *app = t->object.app;
-    const char *type = type_of(app, &t->o);
 
-    if (!type || t->kv)
-        return TN_OK;
-    if (tnn_check(app, tn_kv_create(app->ctx, type, &t->kv), "trainer") || compress(app, t))
+    if (t->kv || store_take(app, t) || !t->kv || compress(app, t))
         return app->status;
     return updates_where(app, t);
+}
+
+/* First values of all parameters, of workers those of worker 0, which then lie on all devices. */
+static tn_status values_spread(tn_app *app, tn_trainer *t)
+{
+    const size_t devices = app->device_count;
+
+    for (size_t i = 0; i < t->slot_count; i++) {
+        tnn_param *p = t->slots[i].param;
+        tn_array **outs = t->lists + 2 * devices * i;
+
+        for (size_t k = 0; k < devices; k++)
+            if (!(outs[k] = tnn_param_on(app, p, k)))
+                return app->status;
+        t->items[i].value_count = 1;
+        t->items[i].values = outs;
+        t->items[i].out_count = t->far ? (uint32_t)devices : 0;
+        t->items[i].outs = outs;
+        t->versions[i] = p->version;
+    }
+    return tnn_check(app,
+                     t->far ? tn_kv_broadcast(t->kv, (uint32_t)t->slot_count, t->items)
+                            : tn_kv_init(t->kv, (uint32_t)t->slot_count, t->items),
+                     "first values of the store");
 }
 
 tn_status tnn_store_make(tn_trainer *t)
@@ -156,15 +205,19 @@ tn_status tnn_store_make(tn_trainer *t)
         t->items[i].name = t->slots[i].param->full;
         t->items[i].priority = -(int32_t)i;
         t->factors[2 * i] = t->factors[2 * i + 1] = -1;
-        if (value_send(app, t, i, true) || (t->on_store && factors_send(app, t, i)))
-            return app->status;
     }
+    if (values_spread(app, t))
+        return app->status;
+    for (size_t i = 0; i < t->slot_count && t->on_store; i++)
+        if (factors_send(app, t, i))
+            return app->status;
     return TN_OK;
 }
 
 void tnn_store_clear(tn_trainer *t)
 {
-    tn_kv_destroy(t->kv);
+    if (!t->o.store)
+        tn_kv_destroy(t->kv);
     t->kv = NULL;
     t->on_store = false;
     free(t->items);
@@ -181,15 +234,26 @@ tn_status tnn_store_state(tn_trainer *t, size_t i)
 {
     tn_status st = TN_OK;
 
-    for (uint32_t k = 0; k < t->rule->states && !st; k++)
-        st = tn_kv_state(t->kv, &t->items[i], k, &t->slots[i].states[k], NULL);
+    for (uint32_t k = 0; k < t->rule->states && !st; k++) {
+        tn_array *state = NULL;
+
+        if ((st = tn_kv_state(t->kv, &t->items[i], k, &state, NULL)))
+            break;
+        tn_array_release(t->slots[i].states[k]);
+        t->slots[i].states[k] = state;
+    }
     return tnn_check(t->object.app, st, "optimizer %s", t->o.optimizer);
 }
 
-tn_status tnn_store_steps(tn_trainer *t, size_t i)
+tn_status tnn_store_return(tn_trainer *t, size_t i)
 {
-    return tnn_check(t->object.app, tn_kv_set_param(t->kv, &t->items[i], "steps", (double)t->steps),
-                     "optimizer %s", t->o.optimizer);
+    tn_kv_item item = t->items[i];
+
+    item.value_count = t->rule->states;
+    item.values = t->slots[i].states;
+    item.out_count = 0;
+    return tnn_check(t->object.app, tn_kv_set_state(t->kv, &item, (uint64_t)t->steps), "optimizer %s",
+                     t->o.optimizer);
 }
 
 /* ---- a step ------------------------------------------------------------------------------------------- */
@@ -220,9 +284,29 @@ tn_status tnn_store_step(tn_trainer *t, double lr, double rescale)
     tn_app *app = t->object.app;
 
     for (size_t i = 0; i < t->slot_count; i++)
-        if (value_send(app, t, i, false) || factors_send(app, t, i) || lists_fill(app, t, i))
+        if (value_send(app, t, i) || factors_send(app, t, i) || lists_fill(app, t, i))
             return app->status;
     return pushed_pulled(app, t, lr, rescale);
+}
+
+tn_status tnn_store_end(tn_trainer *t)
+{
+    tn_app *app = t->object.app;
+
+    if (tnn_check(app, tn_kv_end(t->kv), "end of the data"))
+        return app->status;
+    for (size_t i = 0; i < t->slot_count && t->on_store; i++) {
+        tn_kv_item item;
+
+        if (lists_fill(app, t, i))
+            return app->status;
+        item = t->items[i];
+        item.value_count = 0;
+        if (tnn_check(app, tn_kv_pull(t->kv, TN_KV_SPARSE, 1, &item), "parameter %s",
+                      t->slots[i].param->full))
+            return app->status;
+    }
+    return TN_OK;
 }
 
 tn_status tnn_store_spread(tn_trainer *t)

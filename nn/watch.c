@@ -142,7 +142,7 @@ static void best_save(tn_app *app, tn_train *t)
     tn_symbol *symbol = NULL;
     char *json = NULL;
 
-    if (!t->best_file || tnn_watch_finite(t) || tnn_net_params(t->net, true, &params))
+    if (!t->best_file || t->rank || tnn_watch_finite(t) || tnn_net_params(t->net, true, &params))
         return;
     if (!t->best_saved && (json = tnn_format(app, "%s-symbol.json", t->best_prefix)) &&
         !(t->net->graph_file ? TN_OK : tnn_net_symbol(t->net, &symbol)))

@@ -71,10 +71,18 @@ static const template_kind kinds[] = {
       {"acme_pool", UNDERSCORES},
       {"first-fit", AS_GIVEN},
       {"ACME_POOL", CAPITALS}}},
+    {"transport",
+     "a transport",
+     "transport",
+     {{"acme-transport", AS_GIVEN},
+      {"acme-plugin", AS_GIVEN},
+      {"acme_transport", UNDERSCORES},
+      {"acme_tcp", UNDERSCORES},
+      {"ACME_TRANSPORT", CAPITALS}}},
 };
 
 #define KINDS (sizeof kinds / sizeof *kinds)
-#define KIND_WORDS "operator, kernel, device, device-async, pool"
+#define KIND_WORDS "operator, kernel, device, device-async, pool, transport"
 
 typedef struct making {
     const template_kind *kind;
@@ -162,7 +170,8 @@ static bool name_taken(const making *m)
     size_t plugins = 0, ops = 0;
     tn_ctx *ctx = NULL;
 
-    if (word_given("device:cpu device:gpu device:cuda pool:none pool:auto", m->kind->gives, name))
+    if (word_given("device:cpu device:gpu device:cuda pool:none pool:auto transport:auto transport:zmq",
+                   m->kind->gives, name))
         what = m->kind->what; /* the core's, and words for others */
 
     if (tn_open(&options, &ctx) || tn_plugin_count(ctx, &plugins) || tn_op_count(ctx, &ops))

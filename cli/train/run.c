@@ -177,12 +177,30 @@ static bool named_make(cli_run *run, tn_app *app, const char *folder)
     return ((run->folder = cli_format("%s", folder)) || no_memory(app)) && folders_make(app, folder);
 }
 
+bool cli_run_beside(cli_run *run, tn_app *app, const char *folder)
+{
+    char *beside = cli_format("%s.rank%u", folder, run->rank);
+
+    if (!beside)
+        return no_memory(app);
+    if (cli_run_in_use(app, beside)) {
+        free(beside);
+        return false;
+    }
+    free(run->folder);
+    run->folder = beside;
+    id_set(run);
+    return folders_make(app, beside);
+}
+
 bool cli_run_make(cli_run *run, tn_app *app, const char *model)
 {
     const char *folder = tn_ctx_option(tn_app_ctx(app), "run.dir"), *name = strrchr(model, ':');
     struct timespec now;
     char date[16];
 
+    if (folder && *folder && run->rank)
+        return cli_run_beside(run, app, folder);
     if (folder && *folder) {
         if (!named_make(run, app, folder))
             return false;
@@ -404,6 +422,8 @@ static bool folder_settle(cli_run *run, tn_app *app, bool resume)
     const cli_folder_state state = cli_folder_look(run->folder);
 
     free(record);
+    if (run->rank) /* notes of a worker, which a later one goes on with */
+        return true;
     if (!resume && !may_begin(app, run->folder, &run->anew))
         return false;
     if (resume && state != CLI_FOLDER_RUN && state != CLI_FOLDER_BROKEN_OFF) {

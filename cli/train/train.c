@@ -26,12 +26,23 @@
 typedef struct training {
     const cli_args *args;
     tn_app *app;
+    tn_kv *store; /* of several workers; NULL: this process trains alone */
+    int64_t workers;
+    char *checkpoints;
     tn_train *train;
     cli_run run;
     cli_view view;
     bool json, resume, begun;
     bool finished; /* resumed, but no step is left: nothing is changed */
 } training;
+
+/* Takes `o`. Of several workers each says which one it is. */
+static void line(const training *t, json_t *o)
+{
+    if (t->workers > 1)
+        (void)json_object_set_new(o, "rank", json_integer((json_int_t)t->run.rank));
+    cli_json_line(o);
+}
 
 /* ---- signals ---- */
 
@@ -145,13 +156,13 @@ static void event_begin(training *t)
         return;
     cli_view_begin(&t->view, &t->run, &info);
     if (t->json)
-        cli_json_line(json_pack(
-            "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "start", "run",
-            cli_json_text(t->run.id), "folder", cli_json_text(t->run.folder), "model",
-            cli_json_text(info.model), "device", cli_json_text(info.device), "seed", (json_int_t)info.seed,
-            "epochs", (json_int_t)info.epochs, "batch", (json_int_t)info.batch_size, "train",
-            (json_int_t)info.train_count, "valid", (json_int_t)info.valid_count, "parameters",
-            (json_int_t)info.param_elements, "resumed_step", (json_int_t)info.resumed_step));
+        line(t, json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "start",
+                          "run", cli_json_text(t->run.id), "folder", cli_json_text(t->run.folder), "model",
+                          cli_json_text(info.model), "device", cli_json_text(info.device), "seed",
+                          (json_int_t)info.seed, "epochs", (json_int_t)info.epochs, "batch",
+                          (json_int_t)info.batch_size, "train", (json_int_t)info.train_count, "valid",
+                          (json_int_t)info.valid_count, "parameters", (json_int_t)info.param_elements,
+                          "resumed_step", (json_int_t)info.resumed_step));
 }
 
 static void event_epoch(training *t)
@@ -169,7 +180,7 @@ static void event_epoch(training *t)
     if (!t->json || !(o = json_pack("{s:s}", "event", "epoch")))
         return;
     (void)json_object_update_new(o, cli_epoch_json(&epoch));
-    cli_json_line(o);
+    line(t, o);
 }
 
 static void event_step(training *t)
@@ -232,7 +243,7 @@ static int stopped(training *t, const tn_train_info *info)
                       (long long)info->step, (long long)info->steps,
                       info->checkpoint ? info->checkpoint : "none", t->run.folder);
     if (t->json)
-        cli_json_line(o);
+        line(t, o);
     else
         json_decref(o);
     return CLI_EXIT_STOPPED;
@@ -267,8 +278,10 @@ static double writer_disjoint(training *t)
 
 static bool model_save(training *t, char sha256[65])
 {
-    char *prefix = cli_path(t->run.folder, "model");
+    char *prefix = t->run.rank ? NULL : cli_path(t->run.folder, "model");
 
+    if (t->run.rank)
+        return tn_net_sha256(tn_train_net(t->train), sha256);
     if (!prefix)
         return false;
     tn_net_export(tn_train_net(t->train), prefix);
@@ -323,7 +336,7 @@ static int finished(training *t)
         (void)json_object_update_missing(o, (json_t *)(uintptr_t)result);
         (void)json_object_del(o, "status");
         (void)json_object_set_new(o, "folder", cli_json_text(t->run.folder));
-        cli_json_line(o);
+        line(t, o);
         return 0;
     }
     if (json_is_number(accuracy) && json_is_number(loss))
@@ -367,7 +380,7 @@ static int done(training *t, tn_train_info *info)
                       (long long)info->epoch, (long long)info->epochs, (long long)info->waited,
                       (long long)info->best_epoch);
     if (t->json) {
-        cli_json_line(o);
+        line(t, o);
         return 0;
     }
     json_decref(o);
@@ -454,18 +467,18 @@ static bool folder_take(training *t)
 
 static int train_run(training *t)
 {
-    char *checkpoints = cli_path(t->run.folder, CLI_CHECKPOINTS), *config = config_text(t);
+    char *config = config_text(t);
     char *best = cli_path(t->run.folder, "model");
     tn_train_info info = {.struct_size = TN_SIZE(tn_train_info)};
     int64_t keep_best = 0;
     int code = CLI_EXIT_FAILED;
 
     (void)tn_app_check(t->app, tn_ctx_option_int(tn_app_ctx(t->app), "train.checkpoint_best", &keep_best));
-    if (!checkpoints || !config || !best || !folder_take(t))
+    if (!t->checkpoints || !config || !best || !folder_take(t))
         goto cleanup;
-    t->train = tn_train_open(t->app, .model = t->run.model, .data = t->run.data, .checkpoint = checkpoints,
+    t->train = tn_train_open(t->app, .model = t->run.model, .data = t->run.data, .checkpoint = t->checkpoints,
                              .resume = t->resume, .config_hash = config, .event = on_event, .arg = t,
-                             .best = keep_best ? best : NULL);
+                             .best = keep_best ? best : NULL, .store = t->store);
     if (!t->train || !tn_app_ok(t->app))
         goto cleanup;
     if (tn_train_run(t->train)) {
@@ -481,7 +494,6 @@ static int train_run(training *t)
 cleanup:
     free(best);
     free(config);
-    free(checkpoints);
     return code;
 }
 
@@ -503,6 +515,48 @@ static size_t kept_settings(training *t, char **kept, size_t max)
     return count;
 }
 
+/* Joins the job, if the options name one. Worker 0 has the folder; the others keep notes of their own beside
+ * it, and go on from its checkpoints. */
+static bool job_join(training *t)
+{
+    const char *type = tn_ctx_option(tn_app_ctx(t->app), "kvstore.type");
+    tn_kv_info info = {.struct_size = TN_SIZE(tn_kv_info)};
+
+    if (!type || strncmp(type, "dist_", 5) != 0)
+        return true;
+    if (t->args->value[OPT_BY_WRITER]) {
+        cli_error("--by-writer trains twice, and a job trains once: not with kvstore.type=%s", type);
+        return false;
+    }
+    if (tn_app_check(t->app, tn_kv_create(tn_app_ctx(t->app), type, &t->store)) ||
+        tn_app_check(t->app, tn_kv_info_get(t->store, &info)))
+        return false;
+    t->workers = info.workers;
+    t->run.rank = info.rank;
+    if (info.rank)
+        t->view.mode = CLI_VIEW_NONE;
+    return true;
+}
+
+static int job_train(training *t)
+{
+    int code = CLI_EXIT_FAILED;
+
+    if (!job_join(t))
+        return code;
+    if (t->resume)
+        t->checkpoints = cli_path(t->run.folder, CLI_CHECKPOINTS);
+    if (t->resume ? !t->run.rank || cli_run_beside(&t->run, t->app, t->run.folder)
+                  : cli_run_make(&t->run, t->app, t->run.model)) {
+        if (!t->checkpoints)
+            t->checkpoints = cli_path(t->run.folder, CLI_CHECKPOINTS);
+        code = train_run(t);
+    }
+    free(t->checkpoints);
+    tn_kv_destroy(t->store);
+    return code;
+}
+
 static int train_open(training *t)
 {
     char *kept[CLI_SETTINGS_MAX];
@@ -518,8 +572,8 @@ static int train_open(training *t)
             code = cli_prove_dry_run(&proof);
         else if (t->args->value[OPT_OVERFIT_ONE])
             code = cli_prove_overfit(&proof);
-        else if (t->resume || cli_run_make(&t->run, t->app, t->run.model))
-            code = train_run(t);
+        else
+            code = job_train(t);
     }
     cli_view_clear(&t->view);
     closed = tn_app_close(t->app);

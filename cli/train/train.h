@@ -24,6 +24,7 @@ typedef struct cli_run {
     const char *id;     /* within `folder`: the part behind the last '-' */
     bool made;          /* the folder is new */
     bool anew;          /* in place of a run that ended before its first checkpoint */
+    uint32_t rank;      /* of this worker; not 0: the run is another one's, `folder` lies beside it */
     bool begun;         /* run.json is written */
     cli_lock lock;      /* of `folder`, while it is trained in */
     json_t *record;     /* run.json */
@@ -41,6 +42,8 @@ const char *cli_run_text(const cli_run *run, const char *key); /* "" if there is
 bool cli_run_in_use(tn_app *app, const char *folder);
 /* A new folder: option run.dir, else runs/DATE-NAME-ID. A failure is the app's error. */
 bool cli_run_make(cli_run *run, tn_app *app, const char *model);
+/* The folder FOLDER.rankN, which may be there. */
+bool cli_run_beside(cli_run *run, tn_app *app, const char *folder);
 /* Writes run.json before the first step: command, options, data, plugins, versions. */
 bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *train);
 /* Writes run.json and curves.svg at the end; takes `result`. */

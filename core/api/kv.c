@@ -86,11 +86,9 @@ tn_status tn_kv_pull(tn_kv *kv, uint32_t flags, uint32_t count, const tn_kv_item
 
 tn_status tn_kv_pushpull(tn_kv *kv, uint32_t count, const tn_kv_item *items)
 {
-    tn_status st = items_check(__func__, kv, count, items, VALUES | OUTS);
+    const tn_status st = items_check(__func__, kv, count, items, VALUES | OUTS);
 
-    if (st || (st = tni_kv_pull_check(kv, count, items)) || (st = tni_kv_push(kv, count, items)))
-        return st;
-    return tni_kv_pull(kv, true, count, items);
+    return st ? st : tni_kv_pushpull(kv, count, items);
 }
 
 tn_status tn_kv_broadcast(tn_kv *kv, uint32_t count, const tn_kv_item *items)
@@ -129,6 +127,9 @@ tn_status tn_kv_set_updater(tn_kv *kv, tn_kv_updater_fn fn, void *arg)
         return api_null(__func__, "kv");
     if (kv->optimizer)
         return tni_error(TN_E_STATE, "%s: the store has an optimizer", __func__);
+    if (fn && kv->dist)
+        return tni_error(TN_E_UNSUPPORTED, "%s: servers of a store of type %s take no code", __func__,
+                         kv->type->name);
     kv->updater = fn;
     kv->updater_arg = arg;
     return TN_OK;
@@ -146,28 +147,20 @@ tn_status tn_kv_load_states(tn_kv *kv, const char *path)
 
 tn_status tn_kv_state(tn_kv *kv, const tn_kv_item *key, uint32_t index, tn_array **out, uint64_t *steps)
 {
-    tni_kv_key *k;
-    tn_status st;
+    return kv && key && out ? tni_kv_state_get(kv, key, index, out, steps)
+                            : api_null(__func__, "kv, key or out");
+}
 
-    if (!kv || !key || !out)
-        return api_null(__func__, "kv, key or out");
-    if ((st = tni_kv_find(kv, key, &k)) || (st = tni_kv_state_of(kv, k, index, out)))
-        return st;
-    if (steps)
-        *steps = k->slot.steps;
-    return TN_OK;
+tn_status tn_kv_set_state(tn_kv *kv, const tn_kv_item *key, uint64_t steps)
+{
+    const tn_status st = key ? items_check(__func__, kv, 1, key, VALUES) : api_null(__func__, "key");
+
+    return st ? st : tni_kv_state_set(kv, key, steps);
 }
 
 tn_status tn_kv_set_compression(tn_kv *kv, const char *const *params)
 {
-    if (!kv || !params)
-        return api_null(__func__, "kv or params");
-    if (!kv->type->device)
-        return tni_error(TN_E_UNSUPPORTED, "%s: a store of type %s does not compress; type device does",
-                         __func__, kv->type->name);
-    if (kv->codec.bits)
-        return tni_error(TN_E_STATE, "%s: compression is set already", __func__);
-    return tni_kv_codec_parse(params, &kv->codec);
+    return kv && params ? tni_kv_compress(kv, params) : api_null(__func__, "kv or params");
 }
 
 /* ---- the others ---------------------------------------------------------------------------------- */
@@ -178,6 +171,7 @@ tn_status tn_kv_info_get(tn_kv *kv, tn_kv_info *out)
 
     if (!kv || !out)
         return api_null(__func__, "kv or out");
+    tni_kv_sizes(kv, &info.rank, &info.workers, &info.servers);
     info.keys = tni_map_count(kv->keys);
     info.type = kv->type->name;
     return api_info(__func__, &info, out, (uint32_t)sizeof info);
@@ -190,13 +184,18 @@ tn_status tn_kv_dead_nodes(tn_kv *kv, uint32_t groups, uint32_t timeout_ms, uint
         return api_null(__func__, "kv or count");
     if (groups & ~(TN_KV_SCHEDULER | TN_KV_SERVERS | TN_KV_WORKERS))
         return tni_error(TN_E_ARG, "%s: unknown groups 0x%x", __func__, groups);
-    *count = 0;
+    *count = tni_kv_dead(kv, groups);
     return TN_OK;
 }
 
 tn_status tn_kv_barrier(tn_kv *kv)
 {
-    return kv ? TN_OK : api_null(__func__, "kv");
+    return kv ? tni_kv_barrier(kv) : api_null(__func__, "kv");
+}
+
+tn_status tn_kv_end(tn_kv *kv)
+{
+    return kv ? tni_kv_end(kv) : api_null(__func__, "kv");
 }
 
 #define COMMAND_BYTES_MAX 65536u
@@ -208,17 +207,10 @@ tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body)
     if (head < 0 || strlen(body) > COMMAND_BYTES_MAX)
         return tni_error(TN_E_ARG, "%s: head %d with %zu bytes; 0 or more, with at most %u", __func__, head,
                          strlen(body), COMMAND_BYTES_MAX);
-    return TN_OK;
+    return tni_kv_program(kv, head, body);
 }
 
-tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg)
+tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int32_t *ran)
 {
-    const char *role;
-
-    (void)fn;
-    (void)arg;
-    if (!ctx)
-        return api_null(__func__, "ctx");
-    role = tni_option_text(ctx->options, "kvstore.role");
-    return strcmp(role, "worker") ? tni_kv_missing(role, "kv-zmq") : TN_OK;
+    return ctx && ran ? tni_kv_run_role(ctx, fn, arg, ran) : api_null(__func__, "ctx or ran");
 }

@@ -12,7 +12,7 @@ extern char **environ;
 
 /* Variables of ours that are no options. */
 static const char *const reserved[] = {"TENON_FAILPOINT", "TENON_TEST_", "TENON_SWITCH", "TENON_DEBUG_",
-                                       NULL};
+                                       "TENON_KV_JOB", NULL};
 
 static bool is_reserved(const char *name)
 {

@@ -30,7 +30,7 @@ void tni_kv_codec_decode(const tni_kv_codec *c, const uint8_t *in, uint64_t coun
 
 /* ---- optimizer.c: name and numbers --------------------------------------------------------------------- */
 
-#define TNI_KV_STATES 3 /* of one parameter, at most */
+#define TNI_KV_STATES 4 /* of one parameter, at most; with a float32 copy of it */
 
 typedef struct tni_kv_optimizer tni_kv_optimizer;
 /* As tn_kv_set_optimizer. TN_E_KEY, TN_E_ATTR */
@@ -39,20 +39,28 @@ tn_status tni_kv_optimizer_create(tni_context *c, const char *name, const char *
 void tni_kv_optimizer_destroy(tni_kv_optimizer *o); /* NULL is fine */
 const char *tni_kv_optimizer_name(const tni_kv_optimizer *o);
 uint32_t tni_kv_optimizer_states(const tni_kv_optimizer *o); /* of each parameter */
+/* A step writes states by operators of their own: what fails before must keep them, too. */
+bool tni_kv_optimizer_apart(const tni_kv_optimizer *o);
+bool tni_kv_optimizer_whole(const tni_kv_optimizer *o); /* it takes norms: an array is not cut */
 /* lr, wd, rescale_grad. TN_E_ATTR */
 tn_status tni_kv_optimizer_set(tni_kv_optimizer *o, const char *param, double value);
+double tni_kv_optimizer_get(const tni_kv_optimizer *o, const char *param); /* NaN: it has no such one */
+/* Sets one of the two by its name. TN_E_ATTR */
+tn_status tni_kv_factor_set(const char *param, double value, double *lr_mult, double *wd_mult);
 
 /* What it keeps of one parameter. Zeros are a valid new one, but for the factors, which are 1. */
 typedef struct tni_kv_param_slot {
     double lr_mult, wd_mult;
     uint64_t steps;
-    tni_array *states[TNI_KV_STATES]; /* made with the first step; of the weight's shape, type and device */
+    tni_array *states[TNI_KV_STATES]; /* made with the first step; of the weight's shape and device */
     tni_site *site;
     double rates[3]; /* that the site has: lr, wd, rescale_grad */
 } tni_kv_param_slot;
 void tni_kv_param_fini(tni_kv_param_slot *s);
 tn_status tni_kv_param_states(const tni_kv_optimizer *o, tni_kv_param_slot *s,
                               tni_array *weight); /* makes them */
+/* Its value was assigned: so is the copy of it. */
+tn_status tni_kv_param_assigned(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight);
 /* Makes all that a step needs. */
 tn_status tni_kv_param_ready(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight);
 /* Queues a step of `weight` (dense) by `grad` (dense, or row_sparse: only its rows) of a ready parameter. */
@@ -73,14 +81,18 @@ typedef struct tni_kv_key {
     tni_array *merged, *landing; /* the sum; before it goes to its device. NULL: not needed so far */
     tni_array **residuals;       /* per position in the list of values; on the host */
     uint32_t residual_count;
-    tni_kv_param_slot slot;
-    uint64_t mark; /* the call that named it last */
+    tni_array *coded;       /* of dist types with a codec: what travels */
+    tni_kv_param_slot slot; /* of dist types a copy of what servers keep */
+    uint64_t mark;          /* the call that named it last */
+    uint32_t wire;          /* of dist types: its number in the job */
+    atomic_uint rounds;     /* and pushes that servers have applied */
 } tni_kv_key;
 
 /* A type by name; `plugin` NULL: the core serves it. */
 typedef struct tni_kv_store_type {
     const char *name, *plugin;
     bool device; /* sums where the values lie */
+    bool dist;   /* values lie on servers: dist.h */
 } tni_kv_store_type;
 
 /* The public tn_kv is this very struct. */
@@ -94,6 +106,7 @@ typedef struct tn_kv {
     tni_kv_optimizer *optimizer; /* at most one of the two */
     tn_kv_updater_fn updater;
     void *updater_arg;
+    struct tni_kv_dist *dist; /* NULL: of this process alone */
 } tni_kv;
 #define TNI_KV_NUMBERS 1
 #define TNI_KV_TEXTS 2
@@ -108,18 +121,32 @@ tn_status tni_kv_init(tni_kv *kv, uint32_t count, const tn_kv_item *items);
 tn_status tni_kv_assign(tni_kv *kv, uint32_t count, const tn_kv_item *items);
 tn_status tni_kv_push(tni_kv *kv, uint32_t count, const tn_kv_item *items);
 tn_status tni_kv_pull(tni_kv *kv, bool sparse, uint32_t count, const tn_kv_item *items);
+tn_status tni_kv_pushpull(tni_kv *kv, uint32_t count, const tn_kv_item *items);
 tn_status tni_kv_broadcast(tni_kv *kv, uint32_t count, const tn_kv_item *items);
-/* What of a pull can be wrong. */
-tn_status tni_kv_pull_check(tni_kv *kv, uint32_t count, const tn_kv_item *items);
+/* Of dist types; at once where this process is alone. */
+tn_status tni_kv_barrier(tni_kv *kv);
+tn_status tni_kv_end(tni_kv *kv);
+tn_status tni_kv_program(tni_kv *kv, int32_t head, const char *body);
+void tni_kv_sizes(const tni_kv *kv, uint32_t *rank, uint32_t *workers, uint32_t *servers);
+uint32_t tni_kv_dead(const tni_kv *kv, uint32_t groups); /* TN_KV_… */
 tn_status tni_kv_optimizer_take(tni_kv *kv, const char *name, const char *const *params);
 tn_status tni_kv_param(tni_kv *kv, const tn_kv_item *item, const char *param, double value);
 tn_status tni_kv_rows(tni_kv *kv, uint32_t count, const tn_kv_item *items, tni_array **out);
-tn_status tni_kv_state_of(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array **out);
+tn_status tni_kv_compress(tni_kv *kv, const char *const *params);
 
 /* ---- states.c ------------------------------------------------------------------------------------------ */
 
+/* From servers, of a dist type. */
+tn_status tni_kv_state_get(tni_kv *kv, const tn_kv_item *item, uint32_t index, tni_array **out,
+                           uint64_t *steps);
+tn_status tni_kv_state_set(tni_kv *kv, const tn_kv_item *item, uint64_t steps);
 tn_status tni_kv_save(tni_kv *kv, const char *path);
 tn_status tni_kv_load(tni_kv *kv, const char *path);
+
+/* ---- role.c -------------------------------------------------------------------------------------------- */
+
+/* As tn_kv_run_role. */
+tn_status tni_kv_run_role(tni_context *c, tn_kv_command_fn fn, void *arg, int32_t *ran);
 
 /* ---- reduce.c: sums ------------------------------------------------------------------------------------ */
 
@@ -131,6 +158,9 @@ tn_status tni_kv_residuals_make(tni_kv_key *key, tni_array *like, uint32_t count
 /* The same of what comes out of the codec, each value with its residual; `into` and residuals on the host. */
 tn_status tni_kv_sum_coded(const tni_kv_codec *codec, tni_kv_key *key, tni_array *into, uint32_t count,
                            tni_array *const *values, int32_t priority);
+/* Queues what codes one dense value on the host: `coded`, bytes, and the key's first residual are written. */
+tn_status tni_kv_code(const tni_kv_codec *codec, tni_array *value, tni_array *residual, tni_array *coded,
+                      int32_t priority);
 /* Queues nothing but an order: if one of the first arrays has failed, all of the others are left as they are,
  * and fail. `read_count` 0: the others' failures are forgotten. */
 tn_status tni_kv_gate(tni_context *c, uint32_t read_count, uint32_t write_count, tni_array *const *arrays);

@@ -18,6 +18,7 @@ tn_status tni_kv_node_init(tni_kv_node *n, const tni_kv_settings *s, const tni_k
     if (st)
         return st;
     n->settings = s;
+    n->async = s->async;
     n->host = *host;
     n->id = id;
     n->peer_count = 1 + s->servers + s->workers;
@@ -215,6 +216,8 @@ void tni_kv_node_receive(tni_kv_node *n, const uint8_t *header, const void *payl
     }
     if ((p = tni_kv_node_peer(n, h.from)) != NULL)
         p->heard_ns = now;
+    if (n->host.heard)
+        n->host.heard(n->host.arg, &h, payload);
     if (h.type != TNI_KV_BATCH) {
         n->refused += !entry_handle(n, &h, payload);
     } else {
@@ -236,6 +239,7 @@ bool tni_kv_node_view(tni_kv_node *n, const tni_kv_header *h, const uint8_t *pay
     if (h->from != TNI_KV_SCHEDULER_NODE || r.bad || scheduler < n->view.scheduler ||
         number <= n->view.number || tni_kv_view_read(&n->view, payload, h->bytes))
         return false;
+    n->async = n->view.flags & TNI_KV_ASYNC;
     m = tni_kv_view_member(&n->view, n->id);
     if (m && n->incarnation && (m->incarnation != n->incarnation || m->state == TNI_KV_GONE))
         n->fenced = true;
@@ -258,7 +262,7 @@ void tni_kv_node_hello(tni_kv_node *n, uint32_t role, const tni_kv_start *start,
     tni_str text;
 
     tni_str_init(&text, TN_TEXT_MAX);
-    tni_kv_write(&text, role, 1);
+    tni_kv_write(&text, role | (n->settings->async ? TNI_KV_HELLO_ASYNC : 0), 1);
     tni_kv_write(&text, (uint32_t)start->rank, 4);
     tni_kv_write(&text, start->birth, 8);
     tni_kv_write(&text, token, 8);
@@ -287,6 +291,7 @@ bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *
         return false;
     n->id = id;
     n->incarnation = incarnation;
+    n->async = n->view.flags & TNI_KV_ASYNC;
     return true;
 }
 
@@ -309,11 +314,9 @@ bool tni_kv_node_refusal(tni_kv_node *n, const tni_kv_header *h, const uint8_t *
     return true;
 }
 
-tn_status tni_kv_node_failure(const tni_kv_node *n)
+tn_status tni_kv_view_failure(const tni_kv_view *v)
 {
-    const tni_kv_view *v = &n->view;
     char name[24];
-
     const tni_kv_member *m = tni_kv_view_member(v, v->failed);
 
     return tni_error(TN_E_PEER, "%s %s for %u.%u s in view %u", tni_kv_node_name(v->failed, name),

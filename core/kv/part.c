@@ -139,7 +139,7 @@ static bool needed(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t 
 
 static uint32_t worker_count(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t rank)
 {
-    return s->node.settings->async ? p->slots[rank].applied : p->version;
+    return s->node.async ? p->slots[rank].applied : p->version;
 }
 
 static void value_send(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_header *h)
@@ -152,7 +152,20 @@ static void value_send(tni_kv_server *s, const tni_kv_store_part *p, const tni_k
                             .key = p->key,
                             .flags = h->flags & TNI_KV_RETRY};
 
-    tni_kv_node_send(&s->node, h->from, &answer, p->value, p->bytes);
+    void *made;
+    tn_status st;
+
+    if (!h->what || h->type != TNI_KV_PULL || !s->update.read) {
+        tni_kv_node_send(&s->node, h->from, &answer, p->value, p->bytes);
+        return;
+    }
+    made = tni_alloc(p->bytes);
+    st = made ? s->update.read(s->update.arg, h, p->dtype, p->value, made, p->bytes) : TN_E_NOMEM;
+    if (st)
+        tni_kv_node_answer_failed(&s->node, h, st);
+    else
+        tni_kv_node_send(&s->node, h->from, &answer, made, p->bytes);
+    tni_free(made);
 }
 
 static void answer(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_header *h, uint8_t state,
@@ -190,7 +203,7 @@ static bool due(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t rou
 
     if (TNI_KV_BUG(PULL_LATEST))
         return true;
-    if (!s->node.settings->async)
+    if (!s->node.async)
         return p->version >= round;
     if (staleness == UINT32_MAX || round <= staleness)
         return true;
@@ -239,7 +252,7 @@ static void waiting_answer(tni_kv_server *s, tni_kv_store_part *p)
             continue;
         slot->sequence = 0;
         p->waiting--;
-        if (!s->node.settings->async && was_void(p, slot->round))
+        if (!s->node.async && was_void(p, slot->round))
             answer(s, p, &h, TNI_KV_VOID, p->breaker, 1);
         else if (slot->want)
             value_send(s, p, &h);
@@ -282,7 +295,7 @@ static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
 {
     tn_status st;
 
-    if (!s->node.settings->async)
+    if (!s->node.async)
         p->head.round = p->version + 1;
     p->head.key = p->key;
     p->head.dtype = p->dtype;
@@ -350,7 +363,7 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
 
     if (TNI_KV_BUG(OVERWRITE) && p->here == 0)
         memcpy(p->value, payload, p->bytes);
-    if (rank == p->folded || (TNI_KV_BUG(COUNT_MESSAGES) && slot->here)) {
+    if (rank == p->folded || s->node.settings->any_order || (TNI_KV_BUG(COUNT_MESSAGES) && slot->here)) {
         st = fold(s, p, h, payload);
     } else {
         if (s->landing_bytes + h->bytes <= s->node.settings->landing_bytes)
@@ -437,7 +450,7 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
             p->added = 0;
             st = fold(s, p, h, payload);
             if (!st)
-                st = apply(s, p, s->node.settings->workers);
+                st = apply(s, p, 1); /* it is alone */
             p->added = 0;
         }
         if (st)
@@ -474,7 +487,7 @@ tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
                          (unsigned long long)h->bytes, (unsigned long long)expected);
     if (s->node.view.members[rank_of(h)].state == TNI_KV_LEFT || h->round == 0)
         return tni_error(TN_E_STATE, "push of a worker that has left");
-    st = s->node.settings->async ? async_push(s, p, h, payload) : sync_push(s, p, h, payload);
+    st = s->node.async ? async_push(s, p, h, payload) : sync_push(s, p, h, payload);
     if (s->status) {
         wait_begin(p, h, false);
         round_failed(s, p);
@@ -489,19 +502,19 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     uint32_t count = 1;
 
     slot->unheard = false;
-    if (s->node.settings->async && !(h->flags & TNI_KV_ANY) && h->round > slot->applied) {
+    if (s->node.async && !(h->flags & TNI_KV_ANY) && h->round > slot->applied) {
         slot->applied = h->round; /* pushed before; a server that went back knows only now */
         waiting_answer(s, p);
     }
 
     if (h->flags & TNI_KV_ANY || due(s, p, h->round, &who)) {
-        if (!(h->flags & TNI_KV_ANY) && !s->node.settings->async && was_void(p, h->round))
+        if (!(h->flags & TNI_KV_ANY) && !s->node.async && was_void(p, h->round))
             answer(s, p, h, TNI_KV_VOID, p->breaker, 1);
         else
             value_send(s, p, h);
         return TN_OK;
     }
-    if (!s->node.settings->async)
+    if (!s->node.async)
         count = missing(s, p, &who);
     wait_begin(p, h, true);
     answer(s, p, h, TNI_KV_HELD, who, count);
@@ -523,9 +536,9 @@ void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p)
 {
     tn_status st = TN_OK;
 
-    if (!s->node.settings->async && p->version >= s->node.view.end_round)
+    if (!s->node.async && p->version >= s->node.view.end_round)
         rounds_over(s, p);
-    else if (!s->node.settings->async)
+    else if (!s->node.async)
         st = round_step(s, p);
     if (st)
         round_failed(s, p);

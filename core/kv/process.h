@@ -21,8 +21,8 @@ tn_status tni_kv_settings_read(const tni_context *c, bool async, tni_kv_settings
 /* ---- a worker ---- */
 
 /* Opens the transport, finds the scheduler and waits until everybody has come.
- * TN_E_UNSUPPORTED: no plugin for the transport · TN_E_TIMEOUT: the scheduler, or the text's nodes, did not come
- * within kvstore.control_timeout · TN_E_PEER, TN_E_STATE: refused, and why */
+ * TN_E_UNSUPPORTED: no plugin for the transport · TN_E_TIMEOUT: the scheduler, or the text's nodes, did not
+ * come within kvstore.control_timeout · TN_E_PEER, TN_E_STATE: refused, and why */
 tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out);
 /* Leaves the job (BYE), waits for what is under way, at most kvstore.control_timeout, and frees it. NULL is
  * fine. The status is that of leaving; the process is gone in any case. */
@@ -31,10 +31,12 @@ tn_status tni_kv_process_leave(tni_kv_process *p);
 uint32_t tni_kv_process_rank(const tni_kv_process *p);
 uint32_t tni_kv_process_workers(const tni_kv_process *p); /* of the job */
 uint32_t tni_kv_process_servers(const tni_kv_process *p);
-uint32_t tni_kv_process_dead(const tni_kv_process *p, uint32_t role); /* nodes of it that are silent or gone */
+uint32_t tni_kv_process_dead(const tni_kv_process *p,
+                             uint32_t role); /* nodes of it that are silent or gone */
 /* The step from which to go on after a server came back; counts epochs. */
 uint64_t tni_kv_process_cut(const tni_kv_process *p, uint32_t *epochs);
-tn_status tni_kv_process_status(const tni_kv_process *p); /* TN_E_…: out of the job, the thread's error says why */
+tn_status tni_kv_process_status(
+    const tni_kv_process *p); /* TN_E_…: out of the job, the thread's error says why */
 
 /* Called on the process's thread; `st` other than TN_OK: that thread's error says why. It may queue further
  * calls, never wait. */
@@ -46,14 +48,11 @@ tn_status tni_kv_process_request(tni_kv_process *p, const tni_kv_request *r, tni
 tn_status tni_kv_process_key(tni_kv_process *p, uint32_t key, uint8_t dtype, uint64_t elements,
                              uint64_t element_bytes); /* waits for the machine's answer */
 tn_status tni_kv_process_break(tni_kv_process *p, uint32_t round);
+/* The next round of `key` never comes from this worker: its step, by the key's rounds, is broken. Never
+ * waits. */
+tn_status tni_kv_process_fail(tni_kv_process *p, uint32_t key);
 tn_status tni_kv_process_resume(tni_kv_process *p);
 /* A request, and the wait for its end. */
 tn_status tni_kv_process_call(tni_kv_process *p, const tni_kv_request *r);
-
-/* ---- the others ---- */
-
-/* Until the job has ended, or its failure, which is returned. [main thread of a process of that role] */
-tn_status tni_kv_process_serve(tni_context *c);
-tn_status tni_kv_process_schedule(tni_context *c);
 
 #endif

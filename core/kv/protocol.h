@@ -71,12 +71,15 @@ typedef struct tni_kv_settings {
     uint64_t bound, part_bytes, credit_bytes, landing_bytes;
     uint64_t server_bytes; /* of values, sums and what parts take beside them; 0: no limit */
     uint32_t staleness;    /* async; UINT32_MAX: no bound */
-    bool async, checked;   /* checked: a checksum of each payload, else of those sent again */
+    bool async;            /* a worker's; servers and the scheduler follow it */
+    bool checked;          /* a checksum of each payload, else of those sent again */
+    bool any_order;        /* gradients are added as they come, not in order of ranks */
     tni_kv_uneven uneven;
     tni_kv_loss worker_loss, server_loss; /* servers: fail or wait */
     uint64_t worker_wait_ns, server_wait_ns;
-    uint32_t batch_bytes; /* longer messages go alone; 0: TNI_KV_SMALL_MAX, the most */
-    uint32_t workers_min; /* shrink: fewer fail the job */
+    uint32_t batch_bytes;    /* longer messages go alone; 0: TNI_KV_SMALL_MAX, the most */
+    uint32_t workers_min;    /* shrink: fewer fail the job */
+    uint64_t snapshot_steps; /* between two snapshots; 0: none are written */
 } tni_kv_settings;
 
 /* What a machine asks of its process. */
@@ -87,6 +90,8 @@ typedef struct tni_kv_host {
     void (*send)(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
                  uint64_t bytes, uint32_t priority);
     const tni_log *log; /* NULL: none */
+    /* A message that was let in: `payload` is its own. NULL: nobody asks. */
+    void (*heard)(void *arg, const tni_kv_header *h, const uint8_t *payload);
 } tni_kv_host;
 
 typedef enum tni_kv_member_state {
@@ -111,6 +116,9 @@ typedef struct tni_kv_member {
 #define TNI_KV_ALL_ENDED 4u
 #define TNI_KV_JOB_DONE 8u    /* all workers have left */
 #define TNI_KV_RECOVERING 16u /* a server came back; its epoch begins when all servers said what they hold */
+
+#define TNI_KV_MODE_KNOWN 64u /* a worker has come: ASYNC, or not, is what they are */
+#define TNI_KV_ASYNC 128u
 
 #define TNI_KV_CLOSED 32u /* a server was lost after a worker had left: there are no values any more */
 
@@ -163,6 +171,7 @@ typedef struct tni_kv_node {
     uint16_t id;
     uint32_t incarnation;
     bool fenced;        /* another process has this one's rank */
+    bool async;         /* a worker's: of its settings; else of the view */
     tni_kv_peer *peers; /* scheduler, servers, workers */
     uint32_t peer_count, dirty_count;
     uint16_t *dirty;
@@ -190,7 +199,7 @@ bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *
                          const tni_kv_start *start, uint64_t *token);
 /* True: this process is out, and the thread's error says why. */
 bool tni_kv_node_refusal(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload, uint64_t birth);
-tn_status tni_kv_node_failure(const tni_kv_node *n); /* TN_E_PEER: why the job failed */
+tn_status tni_kv_view_failure(const tni_kv_view *v); /* TN_E_PEER: why the job failed */
 #define TNI_KV_HELLO_NS 500000000u                   /* between two questions for a rank */
 static inline uint64_t tni_kv_beat_ns(const tni_kv_settings *s)
 {
@@ -223,6 +232,9 @@ tn_status tni_kv_scheduler_create(const tni_kv_settings *s, const tni_kv_host *h
 void tni_kv_scheduler_destroy(tni_kv_scheduler *s);
 uint64_t tni_kv_scheduler_receive(tni_kv_scheduler *s, const uint8_t *header, const void *payload,
                                   uint64_t bytes, uint64_t now);
+/* The link of `node` is lost. If nothing comes on another one within `suspect_ns`, it is dead; a process that
+ * lives connects again. */
+void tni_kv_scheduler_lost(tni_kv_scheduler *s, uint16_t node);
 uint64_t tni_kv_scheduler_tick(tni_kv_scheduler *s, uint64_t now); /* when to call it again, at the latest */
 bool tni_kv_scheduler_finished(const tni_kv_scheduler *s);
 const tni_kv_view *tni_kv_scheduler_view(const tni_kv_scheduler *s);
@@ -245,13 +257,16 @@ typedef struct tni_kv_update {
     /* sum = payload if `first`, else sum + payload; `bytes`: of the part */
     tn_status (*add)(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
                      uint64_t bytes);
-    /* Moves `value` by the sum of `count` of `members` workers. */
+    /* Moves `value` by the sum of `count` of `members` workers; of one, that is 1 of 1. */
     tn_status (*apply)(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
                        uint32_t count, uint32_t members);
     tn_status (*command)(void *arg, const char *text, uint64_t bytes);
     /* States of the optimizer, all parts in one text; may be NULL. */
     tn_status (*save)(void *arg, tni_str *out);
     tn_status (*load)(void *arg, const void *text, uint64_t bytes); /* 0 bytes: the state at the start */
+    /* What a pull with the code `h->what`, not 0, wants of a part: as many bytes as it has. NULL: values. */
+    tn_status (*read)(void *arg, const tni_kv_header *h, uint8_t dtype, void *value, void *out,
+                      uint64_t bytes);
 } tni_kv_update;
 
 /* Where snapshots go. The newest two that are complete are kept. */
@@ -278,6 +293,7 @@ uint64_t tni_kv_server_bytes(const tni_kv_server *s); /* of values, sums and lan
 const void *tni_kv_server_value(const tni_kv_server *s, uint64_t key, uint32_t *version);
 uint32_t tni_kv_server_applied(const tni_kv_server *s, uint64_t key, uint32_t rank);
 uint16_t tni_kv_server_id(const tni_kv_server *s);
+const tni_kv_view *tni_kv_server_view(const tni_kv_server *s);
 
 /* ---- worker ---- */
 
@@ -297,6 +313,10 @@ tn_status tni_kv_worker_status(const tni_kv_worker *w); /* TN_E_…: it is out, 
 bool tni_kv_worker_ready(const tni_kv_worker *w);       /* has a rank, and everybody has come */
 uint32_t tni_kv_worker_rank(const tni_kv_worker *w);
 const tni_kv_view *tni_kv_worker_view(const tni_kv_worker *w);
+uint64_t tni_kv_worker_heard(tni_kv_worker *w, uint16_t node); /* when, last; 0: never */
+/* Within `send`: cookie of the request whose `in` the payload is; 0: it lives for the call. */
+uint64_t tni_kv_worker_sending(const tni_kv_worker *w);
+void tni_kv_worker_stop(tni_kv_worker *w, tn_status st); /* it is out, with the thread's error */
 
 typedef enum tni_kv_kind {
     TNI_KV_DO_INIT,     /* in: value */
@@ -318,7 +338,7 @@ typedef struct tni_kv_request {
     const void *in;
     void *out;
     uint64_t bytes, step, cookie;
-    uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2 */
+    uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2; of a pull: what is wanted */
     bool any;                  /* pull: what there is, also after a broken step */
 } tni_kv_request;
 

@@ -216,6 +216,65 @@ tn_status tni_kv_sum_coded(const tni_kv_codec *codec, tni_kv_key *key, tni_array
     return sum_on_host(codec, key->residuals, into, count, values, priority, false);
 }
 
+/* ---- codes --------------------------------------------------------------------------------------------- */
+
+typedef struct coding {
+    tni_kv_codec codec;
+    tni_array *value, *residual, *coded; /* retained, on hosts and row-major */
+} coding;
+
+static tn_status coding_run(void *payload, tni_run *run)
+{
+    const coding *c = payload;
+    tn_status st;
+
+    (void)run;
+    if ((st = tni_storage_allocate(c->coded->storage, NULL)) ||
+        (st = tni_storage_touch(c->value->storage, NULL)) ||
+        (st = tni_storage_touch(c->residual->storage, NULL)))
+        return st;
+    tni_kv_codec_encode(&c->codec, tni_array_data(c->value), tni_array_data(c->residual),
+                        tni_array_count(c->value), tni_array_data(c->coded));
+    return TN_OK;
+}
+
+static void coding_done(void *payload, tni_engine *engine, tn_status status)
+{
+    const coding *c = payload;
+
+    (void)engine;
+    (void)status;
+    tni_array_release(c->value);
+    tni_array_release(c->residual);
+    tni_array_release(c->coded);
+}
+
+tn_status tni_kv_code(const tni_kv_codec *codec, tni_array *value, tni_array *residual, tni_array *coded,
+                      int32_t priority)
+{
+    const coding c = {*codec, value, residual, coded};
+    tni_var *const vars[] = {tni_array_var(value), tni_array_var(residual), tni_array_var(coded)};
+    const tni_task task = {.run = coding_run,
+                           .done = coding_done,
+                           .payload = &c,
+                           .payload_bytes = sizeof c,
+                           .reads = vars,
+                           .read_count = 1,
+                           .writes = vars + 1,
+                           .write_count = 2,
+                           .name = "kvstore code",
+                           .lane = TNI_LANE_COMM,
+                           .priority = priority};
+    tn_status st;
+
+    tni_array_retain(value);
+    tni_array_retain(residual);
+    tni_array_retain(coded);
+    if ((st = tni_engine_push(value->storage->space->engine, &task)))
+        coding_done((void *)(uintptr_t)&c, NULL, st);
+    return st;
+}
+
 /* ---- all or none ------------------------------------------------------------------------------------- */
 
 typedef struct gate {

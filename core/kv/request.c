@@ -157,11 +157,13 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     if (has_payload(op) && !ask) {
         payload = (const char *)op->r.in + (part.offset >> code);
         bytes = (part.bytes + round_up) >> code;
+        w->sending = op->r.cookie;
     }
     p->tries++;
     p->sent_ns = w->node.now;
     retry_at(w, p, p->state == TNI_KV_WAITS ? ASK_NS : answer_time(lane_of(w, l, index)));
     tni_kv_node_send(&w->node, target(w, l, index), &h, payload, bytes);
+    w->sending = 0;
 }
 
 /* Sends the next piece of a lane if it has credit; true if so. One piece may always be under way. */
@@ -603,9 +605,9 @@ static tn_status request_check(const tni_kv_worker *w, const tni_kv_request *r, 
         return tni_error(TN_E_NOMEM, "%u requests wait already", w->op_count);
     if (k->fence) {
         *lot = (tni_kv_lot *)(k->scheduler ? &w->scheduler : &w->servers);
-        if (r->kind == TNI_KV_DO_COMMAND && r->bytes > TNI_KV_SMALL_MAX)
+        if (r->kind == TNI_KV_DO_COMMAND && r->bytes > TNI_KV_COMMAND_MAX)
             return tni_error(TN_E_ARG, "command of %llu bytes, at most %u", (unsigned long long)r->bytes,
-                             TNI_KV_SMALL_MAX);
+                             TNI_KV_COMMAND_MAX);
         if ((r->kind == TNI_KV_DO_SNAPSHOT && !r->step) ||
             (r->kind == TNI_KV_DO_END && r->step >= UINT32_MAX))
             return tni_error(TN_E_ARG, "%s at step %llu", k->name, (unsigned long long)r->step);

@@ -19,7 +19,7 @@ typedef struct seat { /* of members[i] */
     uint32_t barrier; /* generation at which it arrived */
     uint32_t view;    /* that its last beat named */
     uint8_t priority;
-    bool suspected, welcome; /* welcome: waits for its rank */
+    bool suspected, welcome, lost; /* welcome: waits for its rank; lost: its link */
 } seat;
 
 struct tni_kv_scheduler {
@@ -264,6 +264,7 @@ static void member_lost(tni_kv_scheduler *s, uint32_t index)
 
 typedef struct hello {
     uint32_t role, rank;
+    bool async;
     uint64_t birth, token, steps[2];
     const uint8_t *address;
     uint64_t address_bytes;
@@ -274,6 +275,8 @@ static bool hello_read(const uint8_t *payload, uint64_t bytes, hello *out)
     tni_kv_reader r = {payload, bytes, false};
 
     out->role = (uint32_t)tni_kv_read(&r, 1);
+    out->async = out->role & TNI_KV_HELLO_ASYNC;
+    out->role &= ~TNI_KV_HELLO_ASYNC;
     out->rank = (uint32_t)tni_kv_read(&r, 4);
     out->birth = tni_kv_read(&r, 8);
     out->token = tni_kv_read(&r, 8);
@@ -340,7 +343,7 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const hello *who
     if (index >= v->workers && v->flags & TNI_KV_STARTED && workers_in(v, IN(TNI_KV_LEFT))) {
         v->flags |= TNI_KV_CLOSED;
     } else if (index >= v->workers && v->flags & TNI_KV_STARTED &&
-               !(s->node.settings->async && who->steps[0])) {
+               !(s->node.async && who->steps[0])) {
         v->flags |= TNI_KV_RECOVERING;
         s->recovering_view = v->number + 1;
     }
@@ -351,6 +354,10 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const hello *who
     m->incarnation = ++v->incarnations;
     m->state = TNI_KV_ALIVE;
     m->last_round = UINT32_MAX;
+    if (index < v->workers) {
+        v->flags |= TNI_KV_MODE_KNOWN | (who->async ? TNI_KV_ASYNC : 0);
+        s->node.async = who->async;
+    }
     s->seats[index].steps[0] = who->steps[0];
     s->seats[index].steps[1] = who->steps[1];
     s->seats[index].view = 0;
@@ -367,6 +374,18 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const hello *who
     return TN_OK;
 }
 
+/* The first worker says how all of them push; NULL: so does this one. */
+static const char *mode_wrong(tni_kv_scheduler *s, const hello *who)
+{
+    const uint32_t flags = s->node.view.flags;
+
+    if (who->role != TNI_KV_WORKER || !(flags & TNI_KV_MODE_KNOWN) ||
+        who->async == ((flags & TNI_KV_ASYNC) != 0))
+        return NULL;
+    return who->async ? "its store is asynchronous, those of the others are dist_sync"
+                      : "its store is dist_sync, those of the others are asynchronous";
+}
+
 static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const uint8_t *payload)
 {
     tni_kv_header answer = {.type = TNI_KV_WELCOME};
@@ -376,6 +395,10 @@ static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const
 
     if (!hello_read(payload, h->bytes, &who) || h->from != TNI_KV_UNKNOWN)
         return tni_error(TN_E_FORMAT, "hello that says no role, birth or address");
+    if (mode_wrong(s, &who)) {
+        refuse(s, h, &who, mode_wrong(s, &who));
+        return TN_OK;
+    }
     index = seat_find(s, &who);
     if (index == UINT32_MAX || v->flags & (TNI_KV_JOB_DONE | TNI_KV_JOB_FAILED)) {
         refuse(s, h, &who,
@@ -397,6 +420,7 @@ static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const
             return TN_E_NOMEM;
     }
     s->seats[index].heard_ns = s->node.now;
+    s->seats[index].lost = false;
     s->seats[index].welcome = true;
     return TN_OK;
 }
@@ -535,7 +559,7 @@ static tn_status scheduler_handle(tni_kv_node *n, const tni_kv_header *h, const 
         return hello_handle(s, h, payload);
     index = TNI_KV_ROLE(h->from) == TNI_KV_WORKER ? rank : n->view.workers + rank;
     s->seats[index].heard_ns = n->now;
-    s->seats[index].suspected = false;
+    s->seats[index].suspected = s->seats[index].lost = false;
     if (h->type == TNI_KV_BYE) {
         bye_handle(s, h, index);
     } else if (h->type == TNI_KV_BEAT) {
@@ -566,6 +590,7 @@ static void silence_check(tni_kv_scheduler *s, uint32_t index)
     const tni_kv_member *m = &s->node.view.members[index];
     seat *w = &s->seats[index];
     const uint64_t silent = s->node.now - w->heard_ns;
+    const uint64_t most = w->lost && o->suspect_ns < o->dead_ns ? o->suspect_ns : o->dead_ns;
     char name[24];
 
     if (m->state == TNI_KV_DEAD && s->node.now >= w->wait_until_ns)
@@ -578,8 +603,17 @@ static void silence_check(tni_kv_scheduler *s, uint32_t index)
                  tni_kv_node_name(tni_kv_view_node(&s->node.view, index), name),
                  (unsigned long long)(silent / 1000000u));
     }
-    if (o->dead_ns && silent > o->dead_ns && !TNI_KV_BUG(NO_BEAT))
+    if (most && silent > most && !TNI_KV_BUG(NO_BEAT))
         member_lost(s, index);
+}
+
+void tni_kv_scheduler_lost(tni_kv_scheduler *s, uint16_t node)
+{
+    const uint32_t index = TNI_KV_ROLE(node) == TNI_KV_WORKER ? TNI_KV_RANK(node)
+                                                              : s->node.view.workers + TNI_KV_RANK(node);
+
+    if (tni_kv_view_member(&s->node.view, node))
+        s->seats[index].lost = true;
 }
 
 /* Who has not come by its time fails the job. */
@@ -644,6 +678,7 @@ static tn_status journal_load(tni_kv_scheduler *s, const void *text, uint64_t by
 {
     tni_kv_reader r = {text, bytes, false};
     tni_kv_reader last = {NULL, 0, false};
+    tn_status st;
 
     while (tni_kv_journal_next(&r, &last.at, &last.left))
         ;
@@ -651,7 +686,9 @@ static tn_status journal_load(tni_kv_scheduler *s, const void *text, uint64_t by
         return TN_OK;
     if (tni_kv_read(&last, JOB_BYTES) != s->node.settings->job)
         return tni_error(TN_E_FORMAT, "journal of another job");
-    return tni_kv_view_read(&s->node.view, last.at, last.left);
+    st = tni_kv_view_read(&s->node.view, last.at, last.left);
+    s->node.async = s->node.view.flags & TNI_KV_ASYNC;
+    return st;
 }
 
 tn_status tni_kv_scheduler_create(const tni_kv_settings *settings, const tni_kv_host *host,

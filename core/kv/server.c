@@ -84,7 +84,7 @@ static void view_changed(tni_kv_server *s)
     if (s->node.fenced)
         st = tni_error(TN_E_PEER, "another process has taken the place of this server");
     else if (v->flags & TNI_KV_JOB_FAILED)
-        st = tni_kv_node_failure(&s->node);
+        st = tni_kv_view_failure(&s->node.view);
     else if (v->epoch_view > s->loaded_epoch)
         st = load(s, v->cut);
     if (st) {
@@ -108,7 +108,7 @@ static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t
         return TN_OK;
     }
     s->loaded_epoch = s->node.view.epoch_view;
-    st = s->node.settings->async && s->start.steps[0] ? load(s, s->start.steps[0]) : TN_OK;
+    st = s->node.async && s->start.steps[0] ? load(s, s->start.steps[0]) : TN_OK;
     if (st)
         tni_kv_server_stop(s, st);
     beat_send(s);
@@ -411,10 +411,15 @@ uint32_t tni_kv_server_applied(const tni_kv_server *s, uint64_t key, uint32_t ra
 {
     const tni_kv_store_part *p = tni_kv_part_find(s, key);
 
-    return !p ? 0 : s->node.settings->async ? p->slots[rank].applied : p->version;
+    return !p ? 0 : s->node.async ? p->slots[rank].applied : p->version;
 }
 
 uint16_t tni_kv_server_id(const tni_kv_server *s)
 {
     return s->node.incarnation ? s->node.id : TNI_KV_UNKNOWN;
+}
+
+const tni_kv_view *tni_kv_server_view(const tni_kv_server *s)
+{
+    return &s->node.view;
 }

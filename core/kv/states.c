@@ -2,10 +2,11 @@
 #include "kv/kv.h"
 
 #include "io/io.h"
+#include "kv/dist.h"
 
 #include <inttypes.h>
 
-tn_status tni_kv_state_of(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array **out)
+static tn_status state_of(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array **out)
 {
     tn_status st;
 
@@ -17,6 +18,57 @@ tn_status tni_kv_state_of(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array
     if (!(st = tni_kv_param_states(kv->optimizer, &key->slot, key->value)))
         tni_array_retain(*out = key->slot.states[index]);
     return st;
+}
+
+/* What servers keep of a key comes into its slot. */
+static tn_status state_fetch(tni_kv *kv, tni_kv_key *key)
+{
+    return kv->dist && kv->optimizer ? tni_kv_dist_fetch(kv->dist, key) : TN_OK;
+}
+
+tn_status tni_kv_state_get(tni_kv *kv, const tn_kv_item *item, uint32_t index, tni_array **out,
+                           uint64_t *steps)
+{
+    tni_kv_key *key;
+    tn_status st;
+
+    if ((st = tni_kv_find(kv, item, &key)) || (st = state_fetch(kv, key)) ||
+        (st = state_of(kv, key, index, out)))
+        return st;
+    if (steps)
+        *steps = key->slot.steps;
+    return TN_OK;
+}
+
+tn_status tni_kv_state_set(tni_kv *kv, const tn_kv_item *item, uint64_t steps)
+{
+    const uint32_t wanted = kv->optimizer ? tni_kv_optimizer_states(kv->optimizer) : 0;
+    tni_kv_key *key;
+    tn_status st;
+
+    if (!kv->optimizer)
+        return tni_error(TN_E_STATE, "the store has no optimizer that would take states");
+    if ((st = tni_kv_find(kv, item, &key)))
+        return st;
+    if (item->value_count != wanted)
+        return tni_error(TN_E_ARG, "%u states for optimizer %s, which has %u", item->value_count,
+                         tni_kv_optimizer_name(kv->optimizer), wanted);
+    if ((st = tni_kv_param_states(kv->optimizer, &key->slot, key->value)))
+        return st;
+    for (uint32_t k = 0; k < wanted; k++) {
+        const tni_array *to = key->slot.states[k];
+
+        if ((st = tni_array_shape_wait(item->values[k])))
+            return st;
+        if (item->values[k]->storage_type != TN_STORAGE_DENSE ||
+            !tni_array_has_shape(to, item->values[k]->ndim, item->values[k]->shape))
+            return tni_error(TN_E_SHAPE, "state %u is of another shape than its key's value", k);
+    }
+    for (uint32_t k = 0; k < wanted && !st; k++)
+        if (item->values[k] != key->slot.states[k])
+            st = tni_array_copy(item->values[k], key->slot.states[k]);
+    key->slot.steps = st ? key->slot.steps : steps;
+    return st || !kv->dist ? st : tni_kv_dist_return(kv->dist, key);
 }
 
 /* "state:0:KEY", or with another word; -1: no number. */
@@ -66,11 +118,13 @@ tn_status tni_kv_save(tni_kv *kv, const char *path)
     if (!(st = tni_params_create(&p)))
         st = number_add(kv, p, "optimizer", tni_kv_optimizer_name(kv->optimizer), 1);
     while (!st && tni_map_next(kv->keys, &cursor, &name, &key)) {
+        if ((st = state_fetch(kv, key)))
+            break;
         st = number_add(kv, p, "steps", name, ((tni_kv_key *)key)->slot.steps);
         for (uint32_t k = 0; k < tni_kv_optimizer_states(kv->optimizer) && !st; k++) {
             tni_array *a = NULL;
 
-            if (!(st = tni_kv_state_of(kv, key, k, &a)))
+            if (!(st = state_of(kv, key, k, &a)))
                 st = entry_add(p, "state", k, name, a);
             tni_array_release(a);
         }
@@ -115,7 +169,7 @@ static tn_status key_load(tni_kv *kv, const tni_params *p, const char *name, tni
     for (uint32_t k = 0; k < tni_kv_optimizer_states(kv->optimizer) && !st; k++) {
         tni_array *from, *to = NULL;
 
-        if ((st = entry_get(p, "state", k, name, &from)) || (st = tni_kv_state_of(kv, key, k, &to)))
+        if ((st = entry_get(p, "state", k, name, &from)) || (st = state_of(kv, key, k, &to)))
             break;
         if (from->storage_type != TN_STORAGE_DENSE || !tni_array_has_shape(to, from->ndim, from->shape))
             st = tni_error(TN_E_FORMAT, "state:%u:%.200s is of another shape than the key's value", k, name);
@@ -123,9 +177,10 @@ static tn_status key_load(tni_kv *kv, const tni_params *p, const char *name, tni
             st = tni_array_copy(from, to);
         tni_array_release(to);
     }
-    if (!st && take)
-        key->slot.steps = (uint64_t)steps;
-    return st;
+    if (st || !take)
+        return st;
+    key->slot.steps = (uint64_t)steps;
+    return kv->dist ? tni_kv_dist_return(kv->dist, key) : TN_OK;
 }
 
 tn_status tni_kv_load(tni_kv *kv, const char *path)

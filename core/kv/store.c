@@ -1,12 +1,11 @@
 /*
  * The store within a process: keys, and what calls do with them. A call looks at its whole list before it
  * queues anything, so a wrong item leaves all as it was.
- *
- * A push of several keys moves all of their values or none: its operations are queued as a group, so that
- * no memory for a later key is missing once an earlier one has moved, and a gate stands between the gradients
- * and the values (tni_kv_gate): what fails before it leaves the values unmoved, and marked as failed.
+ * Of dist types a key's value here is what this worker saw last of the servers' value.
  */
-#include "kv/kv.h"
+#include "kv/store.h"
+
+#include "kv/dist.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,13 +13,10 @@
 #include <string.h>
 
 static const tni_kv_store_type types[] = {
-    {"local", NULL, false},
-    {"device", NULL, true},
-    {"nccl", "nccl", true},
-    {"dist_sync", "kv-zmq", false},
-    {"dist_async", "kv-zmq", false},
-    {"dist_sync_device", "kv-zmq", true},
-    {"dist_async_device", "kv-zmq", true},
+    {"local", NULL, false, false},           {"device", NULL, true, false},
+    {"nccl", "nccl", true, false},           {"dist_sync", NULL, false, true},
+    {"dist_async", NULL, false, true},       {"dist_sync_device", NULL, true, true},
+    {"dist_async_device", NULL, true, true},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -68,7 +64,9 @@ tn_status tni_kv_create(tni_context *c, const char *type, tni_kv **out)
         return TN_E_NOMEM;
     kv->ctx = c;
     kv->type = t;
-    if ((st = tni_map_create(TNI_KV_KEYS_MAX, &kv->keys)))
+    if (!(st = tni_map_create(TNI_KV_KEYS_MAX, &kv->keys)) && t->dist && (st = tni_kv_dist_open(kv)))
+        tni_map_destroy(kv->keys);
+    if (st)
         tni_free(kv);
     else
         *out = kv;
@@ -91,6 +89,7 @@ static void key_destroy(tni_kv_key *key)
     tni_array_release(key->value);
     tni_array_release(key->merged);
     tni_array_release(key->landing);
+    tni_array_release(key->coded);
     tni_kv_param_fini(&key->slot);
     tni_free(key->name);
     tni_free(key);
@@ -101,10 +100,11 @@ void tni_kv_destroy(tni_kv *kv)
     size_t cursor = 0;
     void *key;
 
-    while (kv && tni_map_next(kv->keys, &cursor, NULL, &key))
-        key_destroy(key);
     if (!kv)
         return;
+    tni_kv_dist_close(kv->dist);
+    while (tni_map_next(kv->keys, &cursor, NULL, &key))
+        key_destroy(key);
     tni_map_destroy(kv->keys);
     tni_kv_optimizer_destroy(kv->optimizer);
     tni_free(kv);
@@ -138,11 +138,6 @@ tn_status tni_kv_find(const tni_kv *kv, const tn_kv_item *item, tni_kv_key **out
     return TN_OK;
 }
 
-/* What a call may hold of a key. */
-#define HAS_SAME_TYPE 1u
-#define HAS_ONE 2u
-#define MAY_BE_SPARSE 4u
-
 static tn_status array_check(const tni_kv_key *key, const tn_kv_item *item, tni_array *a, uint32_t flags)
 {
     key_text t;
@@ -152,20 +147,20 @@ static tn_status array_check(const tni_kv_key *key, const tn_kv_item *item, tni_
     if ((st = tni_array_shape_wait(a)))
         return st;
     if (a->storage_type != TN_STORAGE_DENSE &&
-        !(flags & MAY_BE_SPARSE && key->sparse && a->storage_type == TN_STORAGE_ROW_SPARSE))
+        !(flags & TNI_KV_MAY_BE_SPARSE && key->sparse && a->storage_type == TN_STORAGE_ROW_SPARSE))
         return tni_error(TN_E_UNSUPPORTED, "key %.200s: a %s array, where %s is wanted", t.text,
                          tni_storage_type_name(a->storage_type),
                          key->sparse ? "row_sparse or dense" : "dense");
     if (!tni_array_has_shape(key->value, a->ndim, a->shape))
         return tni_error(TN_E_SHAPE, "key %.200s: an array of another shape than its value", t.text);
-    if (flags & HAS_SAME_TYPE && a->dtype != key->value->dtype)
+    if (flags & TNI_KV_SAME_TYPE && a->dtype != key->value->dtype)
         return tni_error(TN_E_DTYPE, "key %.200s is %s, not %s", t.text, tni_dtype_name(key->value->dtype),
                          tni_dtype_name(a->dtype));
     return TN_OK;
 }
 
 /* Finds the key of each item, which must fit. `keys`: room for `count`. */
-static tn_status keys_take(tni_kv *kv, uint32_t count, const tn_kv_item *items, bool outs, uint32_t flags,
+tn_status tni_kv_keys_take(tni_kv *kv, uint32_t count, const tn_kv_item *items, bool outs, uint32_t flags,
                            tni_kv_key **keys)
 {
     const uint64_t call = ++kv->calls;
@@ -181,36 +176,31 @@ static tn_status keys_take(tni_kv *kv, uint32_t count, const tn_kv_item *items, 
         if (keys[i]->mark == call)
             return tni_error(TN_E_KEY, "key %.200s is listed twice", t.text);
         keys[i]->mark = call;
-        if (!arrays || (flags & HAS_ONE && arrays > 1))
+        if (!arrays || (flags & TNI_KV_ONE && arrays > 1))
             return tni_error(TN_E_ARG, "key %.200s: %u arrays, %s is wanted", t.text, arrays,
-                             flags & HAS_ONE ? "one" : "one or more");
+                             flags & TNI_KV_ONE ? "one" : "one or more");
         for (uint32_t k = 0; k < arrays && !st; k++)
             st = array_check(keys[i], &items[i], outs ? items[i].outs[k] : items[i].values[k], flags);
     }
     return st;
 }
 
-/* What is queued here is never recorded. */
-typedef struct quiet {
-    bool recording;
-} quiet;
-
-static quiet quiet_begin(void)
+tni_kv_quiet tni_kv_quiet_begin(void)
 {
-    const quiet q = {tni_scope_get()->recording};
+    const tni_kv_quiet q = {tni_scope_get()->recording};
 
     tni_scope_get()->recording = false;
     return q;
 }
 
-static tn_status quiet_end(quiet q, tn_status st)
+tn_status tni_kv_quiet_end(tni_kv_quiet q, tn_status st)
 {
     tni_scope_get()->recording = q.recording;
     return st;
 }
 
 /* value = a, whatever its storage type; a failure of the value is forgotten, unless it is `held`. */
-static tn_status value_write(tni_kv *kv, tni_kv_key *key, tni_array *a, int32_t priority, bool held)
+tn_status tni_kv_value_write(tni_kv *kv, tni_kv_key *key, tni_array *a, int32_t priority, bool held)
 {
     tni_array *dense = NULL;
     tn_status st;
@@ -240,11 +230,11 @@ static tn_status key_make(tni_kv *kv, const tn_kv_item *item, tni_kv_key **out)
     key->sparse = a->storage_type == TN_STORAGE_ROW_SPARSE;
     if (item->name && !(key->name = tni_strdup(item->name)))
         st = TN_E_NOMEM;
-    if (!st && !(kv->type->device && !device->host))
+    if (!st && (kv->dist || !kv->type->device || device->host))
         st = tni_device_get(kv->ctx->devices, "cpu", 0, &device);
     if (!st &&
         !(st = tni_array_create(kv->ctx->space, device, a->dtype, a->ndim, a->shape, "kvstore", &key->value)))
-        st = value_write(kv, key, a, item->priority, false);
+        st = tni_kv_value_write(kv, key, a, item->priority, false);
     if (st)
         key_destroy(key);
     else
@@ -286,10 +276,33 @@ static void keys_remove(tni_kv *kv, uint32_t count, const tn_kv_item *items)
     }
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const tni_kv_key *x = *(tni_kv_key *const *)a, *y = *(tni_kv_key *const *)b;
+
+    return x->name && y->name ? strcmp(x->name, y->name) : (x->number > y->number) - (x->number < y->number);
+}
+
+/* All workers give the keys of a call the same numbers, whatever their order in the list. */
+static tn_status init_everywhere(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+{
+    tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
+    tn_status st = keys ? TN_OK : TN_E_NOMEM;
+
+    for (uint32_t i = 0; i < count && !st; i++)
+        st = tni_kv_find(kv, &items[i], &keys[i]);
+    if (!st) {
+        qsort((void *)keys, count, sizeof(*keys), by_name);
+        st = tni_kv_dist_init(kv->dist, count, keys);
+    }
+    tni_free((void *)keys);
+    return st;
+}
+
 tn_status tni_kv_init(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 {
     const int32_t naming = count && items[0].name ? TNI_KV_TEXTS : TNI_KV_NUMBERS;
-    const quiet q = quiet_begin();
+    const tni_kv_quiet q = tni_kv_quiet_begin();
     tn_status st = TN_OK;
     uint32_t made = 0;
 
@@ -303,14 +316,16 @@ tn_status tni_kv_init(tni_kv *kv, uint32_t count, const tn_kv_item *items)
         if ((st = tni_map_set(kv->keys, t.text, key)))
             key_destroy(key);
     }
+    if (!st && kv->dist)
+        st = init_everywhere(kv, count, items);
     if (st)
         keys_remove(kv, made, items);
     else if (count)
         kv->naming = naming;
-    return quiet_end(q, st);
+    return tni_kv_quiet_end(q, st);
 }
 
-static uint32_t states_count(const tni_kv_key *key)
+uint32_t tni_kv_states_count(const tni_kv_key *key)
 {
     uint32_t count = 0;
 
@@ -319,238 +334,43 @@ static uint32_t states_count(const tni_kv_key *key)
     return count;
 }
 
-/* States that a failed step has left as they were are good again. */
-tn_status tni_kv_assign(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+/* States that a failed step has left as they were are good again. Of dist types worker 0's values count. */
+static tn_status assign_one(tni_kv *kv, tni_kv_key *key, const tn_kv_item *item)
 {
-    tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
-    const quiet q = quiet_begin();
-    tn_status st =
-        keys ? keys_take(kv, count, items, false, HAS_SAME_TYPE | HAS_ONE | MAY_BE_SPARSE, keys) : TN_E_NOMEM;
-
-    for (uint32_t i = 0; i < count && !st; i++) {
-        residuals_drop(keys[i]);
-        if ((st = tni_kv_gate(kv->ctx, 0, states_count(keys[i]), keys[i]->slot.states)))
-            break;
-        st = value_write(kv, keys[i], items[i].values[0], items[i].priority, false);
-    }
-    tni_free((void *)keys);
-    return quiet_end(q, st);
-}
-
-/* ---- push -------------------------------------------------------------------------------------------- */
-
-typedef struct step { /* of one push */
-    tni_kv *kv;
-    uint32_t count, gated; /* gated: in the first part of `gate` */
-    const tn_kv_item *items;
-    tni_kv_key **keys;
-    tni_array **sums; /* one reference each; NULL: the values go into the stored one at once */
-    tni_array **gate; /* what must not have failed, then the stored values */
-} step;
-
-static tn_status codable(const step *s)
-{
-    for (uint32_t i = 0; i < s->count && s->kv->codec.bits; i++)
-        if (s->keys[i]->value->dtype != TN_F32 || s->keys[i]->sparse)
-            return tni_error(TN_E_UNSUPPORTED, "compression is for dense float32, not for %s %s",
-                             s->keys[i]->sparse ? "row_sparse" : "dense",
-                             tni_dtype_name(s->keys[i]->value->dtype));
-    return TN_OK;
-}
-
-static tn_status merged_make(tni_array **merged, tni_array *like, tni_device *device)
-{
-    return *merged ? TN_OK
-                   : tni_array_create(like->storage->space, device, like->dtype, like->ndim, like->shape,
-                                      "kvstore", merged);
-}
-
-static tni_array **merged_on_host(tni_kv_key *key)
-{
-    return key->value->storage->device->host ? &key->merged : &key->landing;
-}
-
-/* What stays with a key from its first push on is made before anything of the push is queued. */
-static tn_status key_ready(const step *s, uint32_t i)
-{
-    tni_kv *kv = s->kv;
-    tni_kv_key *key = s->keys[i];
-    tni_array **host = merged_on_host(key);
-    tni_device *cpu;
-    tn_status st = TN_OK;
-
-    if (kv->codec.bits && ((st = tni_device_get(kv->ctx->devices, "cpu", 0, &cpu)) ||
-                           (st = merged_make(host, key->value, cpu)) ||
-                           (st = merged_make(&key->merged, key->value, key->value->storage->device)) ||
-                           (st = tni_kv_residuals_make(key, *host, s->items[i].value_count))))
-        return st;
-    return kv->optimizer ? tni_kv_param_ready(kv->optimizer, &key->slot, key->value) : TN_OK;
-}
-
-/* In fewer bits, each by itself: even one value is rounded. */
-static tn_status sum_coded(const step *s, uint32_t i)
-{
-    tni_kv_key *key = s->keys[i];
-    const tn_kv_item *item = &s->items[i];
-    tni_array **host = merged_on_host(key);
-    tn_status st =
-        tni_kv_sum_coded(&s->kv->codec, key, *host, item->value_count, item->values, item->priority);
-
-    if (st)
-        return st;
-    if (host == &key->landing)
-        st = tni_array_copy(*host, key->merged);
-    tni_array_retain(s->sums[i] = key->merged);
-    return st;
-}
-
-static tn_status sum_sparse(const step *s, uint32_t i)
-{
-    const tn_kv_item *item = &s->items[i];
-
-    if (item->value_count > 1)
-        return tni_invoke_text(s->kv->ctx, "add_n", item->value_count, item->values, 0, NULL, NULL, 1,
-                               &s->sums[i], NULL);
-    tni_array_retain(s->sums[i] = item->values[0]);
-    return TN_OK;
-}
-
-/* What an updater sees of one value is that array, as it is, where it lies with what is stored. */
-static tn_status sum_queue(const step *s, uint32_t i, bool updates)
-{
-    tni_kv_key *key = s->keys[i];
-    const tn_kv_item *item = &s->items[i];
-    const tni_array *first = item->values[0];
     tn_status st;
 
-    if (s->kv->codec.bits)
-        return sum_coded(s, i);
-    if (first->storage_type != TN_STORAGE_DENSE)
-        return sum_sparse(s, i);
-    if (!updates)
-        return TN_OK;
-    if (item->value_count == 1 && first->storage->device == key->value->storage->device) {
-        tni_array_retain(s->sums[i] = item->values[0]);
-        return TN_OK;
-    }
-    if ((st = merged_make(&key->merged, key->value, key->value->storage->device)))
+    residuals_drop(key);
+    if ((st = tni_kv_gate(kv->ctx, 0, tni_kv_states_count(key), key->slot.states)))
         return st;
-    tni_array_retain(s->sums[i] = key->merged);
-    return tni_kv_sum(key->merged, item->value_count, item->values, item->priority, false);
-}
-
-static tn_status step_gate(step *s)
-{
-    uint64_t room = s->count;
-
-    for (uint32_t i = 0; i < s->count; i++)
-        room += (s->sums[i] ? 1 : s->items[i].value_count) + states_count(s->keys[i]);
-    if (room > UINT32_MAX)
-        return tni_error(TN_E_ARG, "a push of too many arrays");
-    if (!(s->gate = tni_calloc(room, sizeof(*s->gate))))
-        return TN_E_NOMEM;
-    for (uint32_t i = 0; i < s->count; i++) {
-        for (uint32_t k = 0; k < states_count(s->keys[i]); k++)
-            s->gate[s->gated++] = s->keys[i]->slot.states[k];
-        for (uint32_t k = 0; k < s->items[i].value_count && !s->sums[i]; k++)
-            s->gate[s->gated++] = s->items[i].values[k];
-        if (s->sums[i])
-            s->gate[s->gated++] = s->sums[i];
-    }
-    for (uint32_t i = 0; i < s->count; i++)
-        s->gate[s->gated + i] = s->keys[i]->value;
-    return tni_kv_gate(s->kv->ctx, s->gated, s->count, s->gate);
-}
-
-static tn_status step_apply(const step *s, uint32_t i)
-{
-    const tn_kv_item *item = &s->items[i];
-    tni_kv_key *key = s->keys[i];
-    tni_kv *kv = s->kv;
-
-    if (kv->optimizer)
-        return tni_kv_optimizer_step(kv->optimizer, &key->slot, key->value, s->sums[i]);
-    if (kv->updater) {
-        const tn_kv_item id = {.name = key->name, .number = key->number};
-
-        return kv->updater(kv->updater_arg, &id, s->sums[i], key->value);
-    }
-    if (s->sums[i])
-        return value_write(kv, key, s->sums[i], item->priority, true);
-    return tni_kv_sum(key->value, item->value_count, item->values, item->priority, true);
-}
-
-/* Sums that are sparse are queued before: their shapes are looked at, so they have to be under way. */
-static tn_status sums_queue(const step *s, bool sparse)
-{
-    tn_status st = TN_OK;
-
-    for (uint32_t i = 0; i < s->count && !st; i++)
-        if ((s->items[i].values[0]->storage_type != TN_STORAGE_DENSE) == sparse)
-            st = sum_queue(s, i, s->kv->optimizer || s->kv->updater);
-    return st;
-}
-
-/* All of it is queued or nothing. An updater is called behind: it may wait for what it is given. */
-static tn_status step_queue(step *s)
-{
-    const bool updater = s->kv->updater != NULL;
-    uint32_t applied = 0;
-    tni_gathering g;
-    tn_status st = TN_OK;
-
-    for (uint32_t i = 0; i < s->count && !st; i++)
-        st = key_ready(s, i);
-    if (st || (st = sums_queue(s, true)))
+    if (!kv->dist && (st = tni_kv_value_write(kv, key, item->values[0], item->priority, false)))
         return st;
-    tni_engine_gather_begin(s->kv->ctx->engine, &g);
-    if (!(st = sums_queue(s, false)) && s->count)
-        st = step_gate(s);
-    for (; applied < s->count && !st && !updater; applied += !st)
-        st = step_apply(s, applied);
-    st = tni_engine_gather_end(&g, st);
-    for (uint32_t i = 0; i < applied && st && s->kv->optimizer; i++)
-        s->keys[i]->slot.steps--;
-    for (uint32_t i = 0; i < s->count && !st && updater; i++)
-        st = step_apply(s, i);
-    return st;
+    if (!kv->dist)
+        return tni_kv_param_assigned(kv->optimizer, &key->slot, key->value);
+    st = kv->dist->rank == 0 ? tni_kv_value_write(kv, key, item->values[0], item->priority, false)
+                             : tni_kv_gate(kv->ctx, 0, 1, &key->value);
+    return st ? st : tni_kv_dist_assign(kv->dist, key, item->priority);
 }
 
-/* Values of one key are of one storage type. */
-static tn_status alike(const step *s)
+tn_status tni_kv_assign(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 {
-    for (uint32_t i = 0; i < s->count; i++)
-        for (uint32_t k = 1; k < s->items[i].value_count; k++)
-            if (s->items[i].values[k]->storage_type != s->items[i].values[0]->storage_type)
-                return tni_error(TN_E_UNSUPPORTED, "a key's values are dense and sparse");
-    return TN_OK;
-}
+    const uint32_t flags = TNI_KV_SAME_TYPE | TNI_KV_ONE | TNI_KV_MAY_BE_SPARSE;
+    tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
+    const tni_kv_quiet q = tni_kv_quiet_begin();
+    tn_status st = keys ? tni_kv_keys_take(kv, count, items, false, flags, keys) : TN_E_NOMEM;
 
-tn_status tni_kv_push(tni_kv *kv, uint32_t count, const tn_kv_item *items)
-{
-    step s = {.kv = kv, .count = count, .items = items};
-    const quiet q = quiet_begin();
-    tn_status st = TN_OK;
-
-    s.keys = tni_calloc((uint64_t)count + 1, sizeof(*s.keys));
-    s.sums = tni_calloc((uint64_t)count + 1, sizeof(*s.sums));
-    if (!s.keys || !s.sums)
-        st = TN_E_NOMEM;
-    if (!st)
-        st = keys_take(kv, count, items, false, HAS_SAME_TYPE | MAY_BE_SPARSE, s.keys);
-    if (!st && !(st = alike(&s)) && !(st = codable(&s)))
-        st = step_queue(&s);
-    for (uint32_t i = 0; s.sums && i < count; i++)
-        tni_array_release(s.sums[i]);
-    tni_free((void *)s.keys);
-    tni_free((void *)s.sums);
-    tni_free((void *)s.gate);
-    return quiet_end(q, st);
+    if (!st && kv->dist && !(st = tni_kv_dist_flush(kv->dist)))
+        st = tni_kv_dist_resume(kv->dist);
+    for (uint32_t i = 0; i < count && !st; i++)
+        st = assign_one(kv, keys[i], &items[i]);
+    if (!st && kv->dist)
+        st = tni_kv_dist_assigned(kv->dist, count, keys);
+    tni_free((void *)keys);
+    return tni_kv_quiet_end(q, st);
 }
 
 /* ---- pull -------------------------------------------------------------------------------------------- */
 
-static tn_status outs_write(const tni_kv_key *key, const tn_kv_item *item)
+tn_status tni_kv_outs_write(const tni_kv_key *key, const tn_kv_item *item)
 {
     tn_status st = TN_OK;
 
@@ -573,19 +393,43 @@ static tn_status outs_write(const tni_kv_key *key, const tn_kv_item *item)
 tn_status tni_kv_pull(tni_kv *kv, bool sparse, uint32_t count, const tn_kv_item *items)
 {
     tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
-    tn_status st = keys ? keys_take(kv, count, items, true, 0, keys) : TN_E_NOMEM;
+    tn_status st = keys ? tni_kv_keys_take(kv, count, items, true, 0, keys) : TN_E_NOMEM;
 
     for (uint32_t i = 0; i < count && !st; i++)
-        if (sparse || !keys[i]->sparse)
-            st = outs_write(keys[i], &items[i]);
+        if ((sparse || !keys[i]->sparse) &&
+            (!kv->dist || !(st = tni_kv_dist_pull(kv->dist, keys[i], items[i].priority))))
+            st = tni_kv_outs_write(keys[i], &items[i]);
     tni_free((void *)keys);
     return st;
+}
+
+/* What came with the answers to a push, or to first values. */
+static tn_status outs_all(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+{
+    tni_kv_key *key = NULL;
+    tn_status st = TN_OK;
+
+    if (!kv->dist)
+        return tni_kv_pull(kv, true, count, items);
+    for (uint32_t i = 0; i < count && !st; i++)
+        if (!(st = tni_kv_find(kv, &items[i], &key)))
+            st = tni_kv_outs_write(key, &items[i]);
+    return st;
+}
+
+tn_status tni_kv_pushpull(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+{
+    tn_status st;
+
+    if ((st = tni_kv_pull_check(kv, count, items)) || (st = tni_kv_push_all(kv, count, items, true)))
+        return st;
+    return outs_all(kv, count, items);
 }
 
 tn_status tni_kv_pull_check(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 {
     tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
-    const tn_status st = keys ? keys_take(kv, count, items, true, 0, keys) : TN_E_NOMEM;
+    const tn_status st = keys ? tni_kv_keys_take(kv, count, items, true, 0, keys) : TN_E_NOMEM;
 
     tni_free((void *)keys);
     return st;
@@ -599,7 +443,7 @@ tn_status tni_kv_broadcast(tni_kv *kv, uint32_t count, const tn_kv_item *items)
     if (st)
         return st;
     if (!(st = tni_kv_pull_check(kv, count, items)))
-        return tni_kv_pull(kv, true, count, items);
+        return outs_all(kv, count, items);
     keys_remove(kv, count, items);
     kv->naming = naming;
     return st;
@@ -695,6 +539,8 @@ tn_status tni_kv_rows(tni_kv *kv, uint32_t count, const tn_kv_item *items, tni_a
 
         if (!(st = tni_kv_find(kv, &items[i], &key)) && !key->sparse)
             st = tni_error(TN_E_UNSUPPORTED, "rows of a key whose value is dense");
+        if (!st && kv->dist)
+            st = tni_kv_dist_pull(kv->dist, key, items[i].priority);
         for (uint32_t k = 0; k < items[i].value_count && !st; k++)
             st = rows_take(key, items[i].values[k], &made[at++]);
     }
@@ -720,6 +566,11 @@ tn_status tni_kv_optimizer_take(tni_kv *kv, const char *name, const char *const 
         return tni_error(TN_E_STATE, "the store has an updater");
     if (name && (st = tni_kv_optimizer_create(kv->ctx, name, params, &made)))
         return st;
+    if (kv->dist && ((st = tni_kv_dist_whole(kv->dist, made, NULL)) ||
+                     (st = tni_kv_dist_agree(kv->dist, "optimizer", name ? name : "", params)))) {
+        tni_kv_optimizer_destroy(made);
+        return st;
+    }
     tni_kv_optimizer_destroy(kv->optimizer);
     kv->optimizer = made;
     while (tni_map_next(kv->keys, &cursor, NULL, &key))
@@ -727,27 +578,90 @@ tn_status tni_kv_optimizer_take(tni_kv *kv, const char *name, const char *const 
     return TN_OK;
 }
 
+/* A parameter of all keys; servers hear of one that changes. */
+static tn_status param_all(tni_kv *kv, const char *param, double value)
+{
+    const double before = tni_kv_optimizer_get(kv->optimizer, param);
+    const tn_status st = tni_kv_optimizer_set(kv->optimizer, param, value);
+
+    return st || !kv->dist || value == before ? st : tni_kv_dist_change(kv->dist, NULL, param, value);
+}
+
 tn_status tni_kv_param(tni_kv *kv, const tn_kv_item *item, const char *param, double value)
 {
+    const bool steps = !strcmp(param, "steps");
     tni_kv_key *key = NULL;
+    double lr, wd;
     tn_status st;
 
     if (!kv->optimizer)
         return tni_error(TN_E_STATE, "the store has no optimizer");
     if (!item)
-        return tni_kv_optimizer_set(kv->optimizer, param, value);
+        return param_all(kv, param, value);
     if ((st = tni_kv_find(kv, item, &key)))
         return st;
-    if (!strcmp(param, "steps")) {
-        if (!(value >= 0 && value <= 9007199254740992.0))
-            return tni_error(TN_E_ATTR, "steps is %g, a number from 0 to 2^53 is needed", value);
+    lr = key->slot.lr_mult;
+    wd = key->slot.wd_mult;
+    if (!steps && (st = tni_kv_factor_set(param, value, &key->slot.lr_mult, &key->slot.wd_mult)))
+        return st;
+    if (steps && !(value >= 0 && value <= 9007199254740992.0))
+        return tni_error(TN_E_ATTR, "steps is %g, a number from 0 to 2^53 is needed", value);
+    if (steps)
         key->slot.steps = (uint64_t)value;
-        return TN_OK;
-    }
-    if (strcmp(param, "lr_mult") != 0 && strcmp(param, "wd_mult") != 0)
-        return tni_error(TN_E_ATTR, "a key has lr_mult, wd_mult and steps, no %.80s", param);
-    if (!(value >= 0 && value <= 1e30))
-        return tni_error(TN_E_ATTR, "%s is %g, a number from 0 on is needed", param, value);
-    *(*param == 'l' ? &key->slot.lr_mult : &key->slot.wd_mult) = value;
+    return kv->dist && (steps || lr != key->slot.lr_mult || wd != key->slot.wd_mult)
+               ? tni_kv_dist_change(kv->dist, key, param, value)
+               : TN_OK;
+}
+
+tn_status tni_kv_compress(tni_kv *kv, const char *const *params)
+{
+    tni_kv_codec codec;
+    tn_status st;
+
+    if (!kv->type->device && !kv->dist)
+        return tni_error(TN_E_UNSUPPORTED, "a store of type %s does not compress; type device does",
+                         kv->type->name);
+    if (kv->codec.bits)
+        return tni_error(TN_E_STATE, "compression is set already");
+    if ((st = tni_kv_codec_parse(params, &codec)) ||
+        (kv->dist && (st = tni_kv_dist_agree(kv->dist, "compress", NULL, params))))
+        return st;
+    kv->codec = codec;
     return TN_OK;
+}
+
+/* ---- the others -------------------------------------------------------------------------------------- */
+
+tn_status tni_kv_barrier(tni_kv *kv)
+{
+    return kv->dist ? tni_kv_dist_barrier(kv->dist) : TN_OK;
+}
+
+tn_status tni_kv_end(tni_kv *kv)
+{
+    return kv->dist ? tni_kv_dist_end(kv->dist) : TN_OK;
+}
+
+tn_status tni_kv_program(tni_kv *kv, int32_t head, const char *body)
+{
+    return kv->dist ? tni_kv_dist_program(kv->dist, head, body) : TN_OK;
+}
+
+void tni_kv_sizes(const tni_kv *kv, uint32_t *rank, uint32_t *workers, uint32_t *servers)
+{
+    if (!kv->dist)
+        return;
+    *rank = kv->dist->rank;
+    *workers = tni_kv_process_workers(kv->dist->process);
+    *servers = tni_kv_process_servers(kv->dist->process);
+}
+
+uint32_t tni_kv_dead(const tni_kv *kv, uint32_t groups)
+{
+    uint32_t count = 0;
+
+    for (uint32_t role = TNI_KV_SCHEDULER; kv->dist && role <= TNI_KV_WORKER; role++)
+        if (groups & 1u << role)
+            count += tni_kv_process_dead(kv->dist->process, role);
+    return count;
 }

@@ -22,11 +22,12 @@
 #define TNI_KV_MESSAGE_MAX ((uint64_t)1 << 40) /* bytes of a payload: a part of the longest array */
 #define TNI_KV_BATCH_MAX 65536u                /* bytes of a batch */
 #define TNI_KV_SMALL_MAX 1024u                 /* bytes of a message that waits for others */
+#define TNI_KV_COMMAND_MAX 131072u             /* bytes of a command */
 
 #define TNI_KV_UNKNOWN 0xffffu /* a node that has no number yet */
 
 typedef enum tni_kv_type {
-    TNI_KV_HELLO = 1, /* node → scheduler: role, wanted rank, birth, snapshots, address */
+    TNI_KV_HELLO = 1, /* node → scheduler: role (and HELLO_ASYNC), rank, birth, snapshots, address */
     TNI_KV_WELCOME,   /* scheduler → node: number and incarnation of `sequence` (its birth), and a view */
     TNI_KV_VIEW,      /* scheduler → node */
     TNI_KV_BEAT,      /* node → scheduler: snapshots; and back, empty */
@@ -44,6 +45,8 @@ typedef enum tni_kv_type {
     TNI_KV_BATCH,     /* entries */
     TNI_KV_TYPE_END
 } tni_kv_type;
+
+#define TNI_KV_HELLO_ASYNC 128u
 
 #define TNI_KV_RETRY 1u   /* sent before */
 #define TNI_KV_PROBE 2u   /* PUSH without payload: has it arrived? */

@@ -13,8 +13,7 @@ bool tni_kv_worker_ready(const tni_kv_worker *w)
     return tni_kv_ready(w);
 }
 
-/* The job is over for this process, with the thread's error. */
-static void stop(tni_kv_worker *w, tn_status st)
+void tni_kv_worker_stop(tni_kv_worker *w, tn_status st)
 {
     if (w->over)
         return;
@@ -36,7 +35,7 @@ static void hello_tick(tni_kv_worker *w)
     if (!w->begun_ns)
         w->begun_ns = w->node.now + 1;
     if (w->node.now >= w->begun_ns + w->node.settings->control_timeout_ns && !TNI_KV_BUG(NO_DEADLINE))
-        stop(w, tni_error(TN_E_TIMEOUT, "no answer from the scheduler for %.1f s",
+        tni_kv_worker_stop(w, tni_error(TN_E_TIMEOUT, "no answer from the scheduler for %.1f s",
                           (double)(w->node.now - w->begun_ns) / 1e9));
     else if (w->node.now >= w->hello_ns)
         hello_send(w);
@@ -68,9 +67,9 @@ static void view_changed(tni_kv_worker *w)
     const tni_kv_view *v = &w->node.view;
 
     if (w->node.fenced) {
-        stop(w, tni_error(TN_E_PEER, "another process has taken the place of this worker"));
+        tni_kv_worker_stop(w, tni_error(TN_E_PEER, "another process has taken the place of this worker"));
     } else if (v->flags & TNI_KV_JOB_FAILED) {
-        stop(w, tni_kv_node_failure(&w->node));
+        tni_kv_worker_stop(w, tni_kv_view_failure(&w->node.view));
     } else {
         if (v->epoch_view > w->epoch)
             roll_back(w);
@@ -103,7 +102,7 @@ static tn_status worker_handle(tni_kv_node *n, const tni_kv_header *h, const uin
         return TN_OK;
     case TNI_KV_REFUSED:
         if (tni_kv_node_refusal(n, h, payload, w->start.birth))
-            stop(w, TN_E_PEER);
+            tni_kv_worker_stop(w, TN_E_PEER);
         return TN_OK;
     case TNI_KV_ACK:
     case TNI_KV_VALUE:
@@ -258,6 +257,18 @@ uint32_t tni_kv_worker_rank(const tni_kv_worker *w)
 const tni_kv_view *tni_kv_worker_view(const tni_kv_worker *w)
 {
     return &w->node.view;
+}
+
+uint64_t tni_kv_worker_heard(tni_kv_worker *w, uint16_t node)
+{
+    const tni_kv_peer *p = tni_kv_node_peer(&w->node, node);
+
+    return p ? p->heard_ns : 0;
+}
+
+uint64_t tni_kv_worker_sending(const tni_kv_worker *w)
+{
+    return w->sending;
 }
 
 uint32_t tni_kv_worker_round(const tni_kv_worker *w, uint32_t key)

@@ -34,6 +34,7 @@ tn_status tni_refuse_descriptor(const tn_plugin *d, const tni_note *note,
 tn_status tni_refuse_kernels(const tn_capability *head, const tn_note_body *b);
 tn_status tni_refuse_ops(const tn_capability *head, const tn_note_body *b);
 tn_status tni_refuse_archive(const tn_capability *head, const tn_note_body *b);
+tn_status tni_refuse_transport(const tn_capability *head, const tn_note_body *b);
 /* Copies this thread's error with the advice of its row, as a candidate's reason. */
 void tni_refusal_reason(char *out, size_t size);
 tn_status tni_note_check_texts(const tn_note_body *body);

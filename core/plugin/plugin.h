@@ -8,7 +8,7 @@
 #define TN_PLUGIN_H
 
 #include "base/base.h"
-#include "tenon/plugin/plugin.h"
+#include "tenon/plugin/transport.h"
 
 /* ---- note.c: the ELF reader. Every offset is checked against the size; `provides` alone is allocated --- */
 
@@ -82,6 +82,10 @@ tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const c
 /* Capabilities of loaded plugins: index from 0, false at the end; order: plugin name, then table order. */
 bool tni_registry_capability(const tni_registry *r, uint32_t kind, size_t index, const tn_capability **table,
                              tni_plugin **plugin);
+/* The transport `id` ("zmq") of a plugin, which is loaded for it. TN_E_UNSUPPORTED with TN-1401: none here
+ * has it; the text says why not and which there are. */
+tn_status tni_registry_transport(tni_registry *r, const char *id, const tn_transport_ops **ops,
+                                 tni_plugin **plugin);
 /* A plugin that lives inside the program (tests): runs the same checks of the descriptor, no file. */
 tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, tni_plugin **out);
 /* fork(): calls the plugins' fork functions. */

@@ -153,7 +153,7 @@ static tn_status capability_check(const tn_capability *c, const tni_note *note)
         return tni_refuse(13, TN_E_FORMAT, "a capability table of %s has no kind", b->name);
     if (!kind)
         return TN_OK;
-    if (c->kind >= TN_KIND_TRANSPORT && c->kind <= TN_KIND_PASS)
+    if (c->kind >= TN_KIND_COLLECTIVE && c->kind <= TN_KIND_PASS)
         return tni_refuse(
             13, TN_E_UNSUPPORTED,
             "%s has a table of kind %s, which is reserved: this core uses none from plugins yet", b->name,
@@ -170,6 +170,8 @@ static tn_status capability_check(const tn_capability *c, const tni_note *note)
         return tni_refuse_kernels(c, b);
     if (c->kind == TN_KIND_ARCHIVE)
         return tni_refuse_archive(c, b);
+    if (c->kind == TN_KIND_TRANSPORT)
+        return tni_refuse_transport(c, b);
     return c->kind == TN_KIND_OPS ? tni_refuse_ops(c, b) : TN_OK;
 }
 

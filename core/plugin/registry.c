@@ -207,6 +207,44 @@ tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const c
     return TN_OK;
 }
 
+#define E_TRANSPORT 1401u /* TN number: a store's plugin is not here */
+
+static tn_status transport_lacks(tni_registry *r, const char *id)
+{
+    char list[256] = "", name[80], why[TNI_PLUGIN_WHY_BYTES] = "";
+    const tn_capability *table;
+    size_t used = 0;
+
+    (void)tni_registry_load_providers(r, "transport", NULL); /* to name what there is */
+    for (size_t i = 0; tni_registry_capability(r, TN_KIND_TRANSPORT, i, &table, NULL); i++)
+        if (used + strlen(table->id) + 3 < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", table->id);
+    (void)snprintf(name, sizeof name, "kv-%.70s", id);
+    (void)tni_registry_lacks(r, name, why);
+    return tni_error_number(E_TRANSPORT, TN_E_UNSUPPORTED,
+                            "no plugin here has the transport %.70s (plugin %s: %.150s); transports: %s", id,
+                            name, why, used ? list : "none");
+}
+
+tn_status tni_registry_transport(tni_registry *r, const char *id, const tn_transport_ops **ops,
+                                 tni_plugin **plugin)
+{
+    const tn_capability *table;
+    tni_plugin *owner;
+    tn_status st = tni_registry_load_providers(r, "transport", id);
+
+    if (st)
+        return st;
+    for (size_t i = 0; tni_registry_capability(r, TN_KIND_TRANSPORT, i, &table, &owner); i++) {
+        if (strcmp(table->id, id) != 0)
+            continue;
+        *ops = (const tn_transport_ops *)(const void *)table; /* whole: tni_refuse_transport */
+        *plugin = owner;
+        return TN_OK;
+    }
+    return transport_lacks(r, id);
+}
+
 /* ---- the registry ---------------------------------------------------------------------------- */
 
 static tn_status registry_init(tni_registry *r)

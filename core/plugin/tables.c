@@ -8,6 +8,7 @@
 #include "plugin/internal.h"
 #include "tenon/plugin/archive.h"
 #include "tenon/plugin/op.h"
+#include "tenon/plugin/transport.h"
 
 /* "data:f32,f64": a name, a colon, at least one type. */
 static bool types_read(const char *const *types)
@@ -72,5 +73,25 @@ tn_status tni_refuse_archive(const tn_capability *head, const tn_note_body *b)
         o->read && o->close && o->write)
         return TN_OK;
     return tni_refuse(13, TN_E_FORMAT, "%s has a table archive:%.60s that lacks a function", b->name,
+                      head->id);
+}
+
+/* Of members that go together: all of them, or none. */
+static bool transport_whole(const tn_transport_ops *o)
+{
+    const bool put = TN_OFFERS(o, tn_transport_ops, put), landing = TN_OFFERS(o, tn_transport_ops, landing);
+
+    return o->open && o->info && o->listen && o->connect && o->send && o->poll && o->wake && o->release &&
+           o->disconnect && o->close && put == landing &&
+           put == TN_OFFERS(o, tn_transport_ops, landing_remove) &&
+           TN_OFFERS(o, tn_transport_ops, region_add) == TN_OFFERS(o, tn_transport_ops, region_remove);
+}
+
+tn_status tni_refuse_transport(const tn_capability *head, const tn_note_body *b)
+{
+    if (head->struct_size >= TN_END(tn_transport_ops, close) &&
+        transport_whole((const tn_transport_ops *)(const void *)head))
+        return TN_OK;
+    return tni_refuse(13, TN_E_FORMAT, "%s has a table transport:%.60s that lacks a function", b->name,
                       head->id);
 }

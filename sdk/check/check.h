@@ -21,6 +21,7 @@
 #include "tenon/plugin/archive.h"
 #include "tenon/plugin/op.h"
 #include "tenon/plugin/pool.h"
+#include "tenon/plugin/transport.h"
 #include "tenon/tenon.h"
 
 #if defined(__GNUC__)

@@ -173,6 +173,7 @@ static const struct {
              [TN_KIND_KERNELS] = {"kernels", "@"},
              [TN_KIND_DEVICE] = {"device", ":"},
              [TN_KIND_POOL] = {"pool", ":"},
+             [TN_KIND_TRANSPORT] = {"transport", ":"},
              [TN_KIND_OPTIONS] = {"options", ""},
              [TN_KIND_ARCHIVE] = {"archive", ":"}};
 #define KINDS (sizeof kinds / sizeof *kinds)

@@ -23,6 +23,7 @@ static const table_rule table_rules[] = {
     {TN_KIND_POOL, TN_END(tn_pool_ops, destroy), "pool"},
     {TN_KIND_OPTIONS, TN_END(tn_option_table, rows), "options"},
     {TN_KIND_ARCHIVE, TN_END(tn_archive_ops, write), "archive"},
+    {TN_KIND_TRANSPORT, TN_END(tn_transport_ops, close), "transport"},
 };
 
 static void table_check(chk_env *env, const tn_capability *at, const tn_capability *const *before)

@@ -29,7 +29,9 @@ static void creation(void **state)
 {
     static const char *const absent[] = {"nccl", "dist_sync", "dist_async", "dist_sync_device",
                                          "dist_async_device"};
+    tn_ctx *ctx = test_open(LIST("kvstore.transport=absent"));
     tn_kv *kv = NULL;
+    int32_t ran;
 
     (void)state;
     assert_fails(tn_kv_create(NULL, "local", &kv), TN_E_ARG);
@@ -38,13 +40,14 @@ static void creation(void **state)
     assert_fails(tn_kv_create(f.ctx, "locl", &kv), TN_E_KEY);
     assert_non_null(strstr(tn_error_text(), "local"));
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
-        assert_fails(tn_kv_create(f.ctx, absent[i], &kv), TN_E_UNSUPPORTED);
-        assert_non_null(strstr(tn_error_text(), i ? "kv-zmq" : "nccl"));
+        assert_fails(tn_kv_create(ctx, absent[i], &kv), TN_E_UNSUPPORTED);
+        assert_non_null(strstr(tn_error_text(), i ? "kv-absent" : "nccl"));
         assert_int_equal(tn_error_number(), 1401);
     }
     assert_null(kv);
+    assert_ok(tn_close(ctx));
     tn_kv_destroy(NULL);
-    assert_fails(tn_kv_run_role(NULL, NULL, NULL), TN_E_ARG);
+    assert_fails(tn_kv_run_role(NULL, NULL, NULL, &ran), TN_E_ARG);
 }
 
 typedef tn_status (*items_fn)(tn_kv *kv, uint32_t count, const tn_kv_item *items);
@@ -211,8 +214,10 @@ static void updates(void **state)
 {
     const tn_kv_item key = {.name = "w"}, other = {.name = "v"}, number = {.number = 4};
     const char *path = scratch_path("absent.states");
+    static const int64_t nine[] = {9};
+    tn_array *out = NULL, *longer = NULL, *two[] = {f.a, f.a};
+    tn_kv_item given = in_item("w", 2, two);
     tn_kv *kv = store("local");
-    tn_array *out = NULL;
     uint64_t steps = 9;
 
     (void)state;
@@ -226,6 +231,7 @@ static void updates(void **state)
     assert_fails(tn_kv_set_optimizer(kv, "sgd", LIST("lr")), TN_E_ATTR);
     assert_fails(tn_kv_set_param(kv, NULL, "lr", 1), TN_E_STATE);
     assert_fails(tn_kv_state(kv, &key, 0, &out, &steps), TN_E_STATE);
+    assert_fails(tn_kv_set_state(kv, &key, 1), TN_E_STATE);
     assert_ok(tn_kv_set_optimizer(kv, "sgd", LIST("momentum", "0.9")));
     assert_fails(tn_kv_set_param(NULL, NULL, "lr", 1), TN_E_ARG);
     assert_fails(tn_kv_set_param(kv, NULL, NULL, 1), TN_E_ARG);
@@ -244,6 +250,20 @@ static void updates(void **state)
     assert_fails(tn_kv_state(kv, &key, 0, NULL, &steps), TN_E_ARG);
     assert_fails(tn_kv_state(kv, &key, 1, &out, &steps), TN_E_ARG);
     assert_fails(tn_kv_state(kv, &other, 0, &out, &steps), TN_E_KEY);
+    assert_ok(tn_array_zeros(f.ctx, TN_F32, 1, nine, NULL, &longer));
+    assert_fails(tn_kv_set_state(NULL, &given, 1), TN_E_ARG);
+    assert_fails(tn_kv_set_state(kv, NULL, 1), TN_E_ARG);
+    assert_fails(tn_kv_set_state(kv, &given, 1), TN_E_ARG); /* two, and it has one */
+    given.value_count = 1;
+    assert_fails(tn_kv_set_state(kv, &other, 1), TN_E_KEY);
+    two[0] = NULL;
+    assert_fails(tn_kv_set_state(kv, &given, 1), TN_E_ARG);
+    two[0] = longer;
+    assert_fails(tn_kv_set_state(kv, &given, 1), TN_E_SHAPE);
+    given.out_count = 1;
+    given.outs = two;
+    assert_fails(tn_kv_set_state(kv, &given, 1), TN_E_ARG);
+    tn_array_release(longer);
     assert_fails(tn_kv_save_states(NULL, path), TN_E_ARG);
     assert_fails(tn_kv_save_states(kv, NULL), TN_E_ARG);
     assert_fails(tn_kv_save_states(kv, scratch_path("no/folder/x")), TN_E_IO);
@@ -326,6 +346,8 @@ static void the_others(void **state)
     assert_fails(tn_kv_dead_nodes(kv, 1, 0, NULL), TN_E_ARG);
     assert_fails(tn_kv_dead_nodes(kv, 8, 0, &count), TN_E_ARG);
     assert_fails(tn_kv_barrier(NULL), TN_E_ARG);
+    assert_fails(tn_kv_end(NULL), TN_E_ARG);
+    assert_ok(tn_kv_end(kv));
     assert_fails(tn_kv_command(NULL, 0, "x"), TN_E_ARG);
     assert_fails(tn_kv_command(kv, 0, NULL), TN_E_ARG);
     assert_fails(tn_kv_command(kv, -1, "x"), TN_E_ARG);
@@ -342,12 +364,16 @@ static void roles(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
+        int32_t ran = 7;
         tn_ctx *ctx;
 
         (void)snprintf(setting, sizeof setting, "kvstore.role=%s", names[i]);
-        ctx = test_open(LIST(setting));
-        assert_fails(tn_kv_run_role(ctx, NULL, NULL), TN_E_UNSUPPORTED);
-        assert_non_null(strstr(tn_error_text(), "kv-zmq"));
+        ctx = test_open(LIST(setting, "kvstore.transport=absent"));
+        assert_fails(tn_kv_run_role(ctx, NULL, NULL, NULL), TN_E_ARG);
+        assert_int_equal(ran, 7);
+        assert_fails(tn_kv_run_role(ctx, NULL, NULL, &ran), TN_E_UNSUPPORTED);
+        assert_int_equal(ran, 1);
+        assert_non_null(strstr(tn_error_text(), "kv-absent"));
         assert_ok(tn_close(ctx));
     }
 }

@@ -494,11 +494,11 @@ static tn_status broken(void *arg)
 /* Of two keys one gradient fails: neither value moves, both say why, until one version is assigned. */
 static void half_a_step(void **state)
 {
-    static const char *const optimizers[] = {NULL, "sgd", "adam"};
+    static const char *const optimizers[] = {NULL, "sgd", "adam", "adagrad"};
 
     (void)state;
     for (size_t t = 0; t < 2; t++)
-        for (size_t o = 0; o < 3; o++)
+        for (size_t o = 0; o < 4; o++)
             for (uint32_t count = 1; count <= 2; count++) {
                 tn_kv_item both[2], one;
                 float got[COUNT];
@@ -509,7 +509,8 @@ static void half_a_step(void **state)
                 init(&b, 0, 8);
                 init(&b, 1, 8);
                 if (optimizers[o])
-                    assert_ok(tn_kv_set_optimizer(b.kv, optimizers[o], NULL));
+                    assert_ok(tn_kv_set_optimizer(b.kv, optimizers[o],
+                                                  o == 2 ? LIST("multi_precision", "1") : NULL));
                 both[0] = item(0, count, b.values, 0, NULL);
                 both[1] = item(1, count, b.values + 2, 0, NULL);
                 var = tn_array_var(b.values[2]);
@@ -745,6 +746,7 @@ static void alone(void **state)
 {
     tn_kv_info info = {.struct_size = TN_SIZE(tn_kv_info)};
     uint32_t dead = 7;
+    int32_t ran = 7;
     bench b;
 
     (void)state;
@@ -760,7 +762,8 @@ static void alone(void **state)
     assert_int_equal(dead, 0);
     assert_ok(tn_kv_barrier(b.kv));
     assert_ok(tn_kv_command(b.kv, 3, "body"));
-    assert_ok(tn_kv_run_role(b.ctx, NULL, NULL));
+    assert_ok(tn_kv_run_role(b.ctx, NULL, NULL, &ran));
+    assert_int_equal(ran, 0);
     bench_close(&b);
 }
 

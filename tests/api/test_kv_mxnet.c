@@ -129,6 +129,15 @@ static const struct {
     {"rmsprop", "rmsprop", {"gamma1", "0.8"}, 0.05, 1},
     {"rmsprop-centered", "rmsprop", {"gamma1", "0.8", "gamma2", "0.7", "centered", "1"}, 0.05, 3},
     {"ftrl", "ftrl", {"lamda1", "0.02", "beta", "0.5", "wd", "0.01"}, 0.1, 2},
+    {"adagrad", "adagrad", {"eps", "1e-5", "wd", "0.01"}, 0.1, 1},
+    {"adadelta", "adadelta", {"rho", "0.8", "epsilon", "1e-4", "wd", "0.01"}, 0.01, 2},
+    {"adamax", "adamax", {"beta1", "0.8", "wd", "0.01", "clip_gradient", "0.75"}, 0.05, 2},
+    {"nadam", "nadam", {"schedule_decay", "0.01", "wd", "0.01"}, 0.05, 2},
+    {"ftml", "ftml", {"beta1", "0.7", "beta2", "0.9", "wd", "0.01"}, 0.05, 3},
+    {"dcasgd", "dcasgd", {"lamda", "0.2", "wd", "0.01", "rescale_grad", "0.5"}, 0.1, 0},
+    {"lamb", "lamb", {"beta1", "0.8", "wd", "0.01"}, 0.05, 2},
+    {"lars", "lars", {"eta", "0.05", "wd", "0.01"}, 0.1, 0},
+    {"lars-momentum", "lars", {"momentum", "0.9", "eta", "0.05", "wd", "0.01"}, 0.1, 1},
 };
 
 static void optimizers(void **state)
@@ -152,6 +161,38 @@ static void optimizers(void **state)
             near(s, get(rows[r].name, "S", (int)k, -1), rows[r].name, TOLERANCE);
             tn_array_release(s);
         }
+        tn_kv_destroy(kv);
+    }
+}
+
+/* float16 weights, of which a float32 copy is updated. */
+static void mixed(void **state)
+{
+    static const struct {
+        const char *name, *optimizer, *params[8];
+        double lr;
+    } both[] = {
+        {"mixed-sgd", "sgd", {"momentum", "0.9", "wd", "0.01", "multi_precision", "1"}, 0.1},
+        {"mixed-adam", "adam", {"multi_precision", "1"}, 0.05},
+    };
+
+    (void)state;
+    for (size_t r = 0; r < sizeof both / sizeof *both; r++) {
+        tn_kv *kv = store("local", get(both[r].name, "W", -1, -1));
+        tn_array *theirs = NULL;
+        const int64_t *shape;
+        int32_t ndim;
+
+        assert_ok(tn_kv_set_optimizer(kv, both[r].optimizer, both[r].params));
+        for (int step = 0; step < STEPS; step++) {
+            assert_ok(tn_kv_set_param(kv, NULL, "lr", step < 2 ? both[r].lr : both[r].lr / 2));
+            push_two(kv, get(both[r].name, "G", step, 0), NULL);
+        }
+        assert_ok(tn_array_shape(get(both[r].name, "W4", -1, -1), &ndim, &shape));
+        assert_ok(tn_array_zeros(ctx, TN_F32, ndim, shape, NULL, &theirs));
+        assert_ok(tn_array_copy(get(both[r].name, "W4", -1, -1), theirs));
+        pulled(kv, theirs, both[r].name, 1e-3f); /* a rounding of float16 */
+        tn_array_release(theirs);
         tn_kv_destroy(kv);
     }
 }
@@ -199,10 +240,8 @@ static void compressed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums),
-        cmocka_unit_test(optimizers),
-        cmocka_unit_test(sparse_rows),
-        cmocka_unit_test(compressed),
+        cmocka_unit_test(sums),        cmocka_unit_test(optimizers), cmocka_unit_test(mixed),
+        cmocka_unit_test(sparse_rows), cmocka_unit_test(compressed),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

@@ -26,6 +26,8 @@ static void kinds(void **state)
         {"kernel", "fast-relu", "fast-relu/fast_relu.c", "relu.fast_relu"},
         {"kernel", "relu", "relu/relu.c", "\"relu\""}, /* it brings no operator of its name */
         {"device-async", "npu10", "npu10/npu10.c", "\"device:npu10\""},
+        {"transport", "my-wire", "my-wire/my_wire_link.c", "my_wire.h"},
+        {"transport", "wire", "wire/wire.c", "\"transport:wire options:wire\""},
     };
 
     (void)state;
@@ -78,8 +80,8 @@ static void refusals(void **state)
         {"\"$T\" plugins new one", "--kind", 2},
         {"\"$T\" plugins new one --kind ''", "--kind", 2},
         {"\"$T\" plugins new one --kind opertor", "did you mean \"operator\"", 2},
-        {"\"$T\" plugins new one --kind transport", "kinds are operator, kernel, device, device-async, pool",
-         2},
+        {"\"$T\" plugins new one --kind collective",
+         "kinds are operator, kernel, device, device-async, pool, transport", 2},
         {"\"$T\" plugins new one two --kind pool", "one too many", 2},
         {"\"$T\" plugins new One --kind pool", "begins with a letter", 2},
         {"\"$T\" plugins new 1one --kind pool", "begins with a letter", 2},

@@ -350,6 +350,10 @@ static void needs(void **state)
     assert_says(s->out, "\"name\":\"mempool\",\"why\":\"memory.cpu.pool");
     assert_says(s->out, "\"name\":\"fake\",\"why\":\"device.default\"");
     assert_says(s->out, "kernel.Pooling@cpu");
+    s = tool("printf '[plugins]\\npath = %s/templates\\n[kvstore]\\ntransport = acme_tcp\\n' "
+             "\"$TENON_TEST_BUILD\" >t.ini && \"$T\" plugins needs t.ini --json");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "\"name\":\"acme-transport\",\"why\":\"kvstore.transport");
     s = tool("grep -v nobody c.ini >d.ini && \"$T\" plugins needs d.ini");
     assert_int_equal(s->code, 0);
     assert_says(s->out, "together ");

@@ -72,7 +72,7 @@ static void refused(void **state)
     static const struct {
         const char *setting, *says;
         int code;
-    } rows[] = {{"kvstore.type=dist_sync", "kv-zmq", 3},
+    } rows[] = {{"kvstore.type=dist_sync --set kvstore.transport=absent", "kv-absent", 3},
                 {"kvstore.type=nccl", "plugin nccl", 3},
                 {"kvstore.type=locl", "kvstore.type", 2},
                 {"kvstore.compress=2bit", "type device", 1},

@@ -8,6 +8,7 @@ among them), lets the compiler print offsets and sizes, and
 compares: nothing listed may move, change its type or vanish. A member at the end of a struct that starts with its
 struct_size, a new struct, a new constant: --update adds them with the ABI minor of today as `since`. Everything
 else needs a new draft number (TN_ABI_DRAFT) while ABI 1 is a draft, and cannot be once it is frozen.
+A header whose first comment begins with "Sketch:" is of a kind that hosts refuse: no plugin has it, and it is not listed.
 Also: R1, only fixed-width types and pointers cross the border; no bit-fields.
 """
 import glob
@@ -21,6 +22,7 @@ import common
 
 LAYOUT = "sdk/abi/1.layout"
 NOT_LISTED = {"TN_ABI_MINOR", "TN_ABI_MIN", "TN_ABI_TARGET", "TN_ABI_DRAFT", "TN_MAGIC", "TN_ABI_TAG", "TN_PLUGIN_EXPORT"}
+SKETCH = re.compile(r"/\*\*\n \* Sketch: ")
 FORBIDDEN = re.compile(r"\b(?:enum|union|bool|_Bool|long|short|int|unsigned|signed|size_t|ssize_t|float|FILE|va_list|wchar_t)\b")
 
 
@@ -98,10 +100,11 @@ def enumerators(root):
 
 
 def read_headers(root):
-    """Structs in order {name: [(member, type)]}, constants {name: text}, ABI minor, draft number."""
-    structs, constants = {}, {}
+    """Structs in order {name: [(member, type)]}, constants {name: text}, ABI minor, draft number, what sketches name."""
+    structs, constants, sketched = {}, {}, set()
     for path in header_paths(root):
         text = common.read("", path)
+        known = {*structs, *constants} if SKETCH.match(text) else None
         text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S).replace("\\\n", " ")
         for name, value in re.findall(r"^#define[ \t]+(TN_\w+)[ \t]+(\S.*)$", text, re.M):
             constants[name] = squeeze(value)
@@ -113,12 +116,14 @@ def read_headers(root):
                 end += 1
             name = match.group(1) or re.match(r"\s*(\w+)", text[end:]).group(1)
             structs[name] = list(members_of(text[match.end():end - 1]))
+        if known is not None:
+            sketched |= {*structs, *constants} - known
     number = {key: int(re.match(r"\d+", constants[key]).group()) for key in ("TN_ABI_MAJOR", "TN_ABI_MINOR")}
     draft = re.match(r"\d+", constants.get("TN_ABI_DRAFT", "0")).group()
     kept = {name: value for name, value in ((name, value_of(constants, name)) for name in constants)
             if name not in NOT_LISTED and not name.endswith(("_H", "_KNOWN")) and re.match(r'[-(\d"]|INT64', value)}
     kept.update(enumerators(root))
-    return structs, kept, number["TN_ABI_MINOR"], int(draft)
+    return structs, kept, number["TN_ABI_MINOR"], int(draft), sketched
 
 
 def measure(root, structs):
@@ -222,8 +227,9 @@ def write_layout(root, lines, rows, minor, draft):
 
 def main():
     root = common.root_of(sys.argv)
-    structs, constants, minor, draft = read_headers(root)
-    lines = lines_of(structs, constants, measure(root, structs))
+    structs, constants, minor, draft, sketched = read_headers(root)
+    lines = {key: line for key, line in lines_of(structs, constants, measure(root, structs)).items()
+             if key.lstrip("#").split(".")[0] not in sketched}
     fresh = not os.path.isfile(os.path.join(root, LAYOUT))
     was_draft, rows = (draft, {}) if fresh else read_layout(root)
     broken, added = compare(structs, lines, rows)

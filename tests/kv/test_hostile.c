@@ -124,7 +124,7 @@ static void nothing_sent(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEA
 static void changed_snapshots(void **unused)
 {
     const tni_kv_settings settings = {.job = 5, .workers = 2, .servers = 1};
-    const tni_kv_host host = {NULL, nothing_sent, NULL};
+    const tni_kv_host host = {.send = nothing_sent};
     const tni_kv_start start = {.birth = 1};
     const tni_kv_update update = {0};
     tni_kv_store_part *p;
@@ -283,7 +283,7 @@ static void view_of(tni_str *text, uint32_t number, uint32_t end_round)
 static void talk_begin(talk *t)
 {
     static const uint8_t value[40];
-    const tni_kv_host host = {t, talk_send, NULL};
+    const tni_kv_host host = {.arg = t, .send = talk_send};
     const tni_kv_start start = {.birth = 77};
     const tni_kv_update update = {
         .arg = t, .payload_bytes = talk_bytes, .add = talk_add, .apply = talk_apply, .command = talk_command};
@@ -529,7 +529,7 @@ static void worker_hears(tni_kv_worker *w, tni_kv_header h, const void *payload,
 
 static void worker_begin(uint32_t end_round, tni_kv_worker **out)
 {
-    const tni_kv_host host = {NULL, worker_sends, NULL};
+    const tni_kv_host host = {.send = worker_sends};
     const tni_kv_start start = {.birth = 77};
     tni_str text;
 
@@ -623,7 +623,7 @@ static tn_status journal_keep(void *arg, const void *record, uint64_t bytes)
 
 static void journal_of_another_job(void **unused)
 {
-    const tni_kv_host host = {NULL, nothing_sent, NULL};
+    const tni_kv_host host = {.send = nothing_sent};
     tni_kv_settings settings = talk_settings;
     tni_kv_scheduler *s = NULL;
     tni_str text;
@@ -672,7 +672,7 @@ static tn_status disk_replace(void *arg, const void *record, uint64_t bytes)
 /* Incarnation of the scheduler that starts on this journal, which it does not write. */
 static uint32_t start_on(const char *text, uint64_t bytes)
 {
-    const tni_kv_host host = {NULL, nothing_sent, NULL};
+    const tni_kv_host host = {.send = nothing_sent};
     tni_kv_scheduler *s = NULL;
     uint32_t incarnation;
 
@@ -685,7 +685,7 @@ static uint32_t start_on(const char *text, uint64_t bytes)
 /* Each start writes a record. Torn at any byte of that, what is read is what was before it or it. */
 static void journal_is_compacted(void **unused)
 {
-    const tni_kv_host host = {NULL, nothing_sent, NULL};
+    const tni_kv_host host = {.send = nothing_sent};
     disk d = {.half = 0};
     const tni_kv_journal journal = {&d, disk_append, disk_replace};
     tni_kv_scheduler *s = NULL;

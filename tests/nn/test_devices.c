@@ -465,13 +465,13 @@ static void wrong(void **state)
         {NULL, "4bit", "4bit", 0, 0, 2},
         {NULL, NULL, "update_on_kvstore", 2, 0, 2},
         {"nccl", NULL, "nccl", 0, 0, 3},
-        {"dist_sync", NULL, "kv-zmq", 0, 0, 3},
+        {"dist_sync", NULL, "kv-absent", 0, 0, 3},
         {NULL, NULL, "clip_norm", 1, 1, 2},
     };
 
     (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        bench b = open_on("device.default=cpu:0,cpu:1", NULL);
+        bench b = open_on("device.default=cpu:0,cpu:1", "kvstore.transport=absent");
         tn_trainer *t =
             tn_trainer_new(b.net, .lr = 0.1, .kvstore = rows[r].store, .compression = rows[r].compression,
                            .update_on_kvstore = rows[r].where, .clip_norm = rows[r].norm);

@@ -6,6 +6,7 @@ MXNet 1.9.1's parameter store into recorded/kv/store.params, for the test api.kv
 sum:V0 …, sum:OUT           values of devices, and the pull behind a push of them; `pushpull:`, the same by pushpull and a pull
 NAME:W, NAME:G<step><place> an optimizer on a `local` store: first weight, gradients of two devices in 4 steps, the learning rate
 NAME:W4, NAME:S<k>          halved before the third; the last weight, and the states
+mixed-NAME:…                the same of a float16 weight with a float32 copy, one gradient in a step
 rows:W, rows:G<place>, rows:IDS, rows:OUT   a row_sparse key, sgd with momentum, and row_sparse_pull
 2bit:G<step>, 2bit:OUT<step>  gradients through compression 2bit of `dist_sync`: type `device` ends with a segmentation fault in
                             the wheel, and `local` refuses; one worker, one server and a scheduler on loopback
@@ -31,6 +32,20 @@ OPTIMIZERS = {
     "rmsprop": dict(learning_rate=0.05, gamma1=0.8),
     "rmsprop-centered": dict(learning_rate=0.05, gamma1=0.8, gamma2=0.7, centered=True),
     "ftrl": dict(learning_rate=0.1, lamda1=0.02, beta=0.5, wd=0.01),
+    "adagrad": dict(learning_rate=0.1, eps=1e-5, wd=0.01),
+    "adadelta": dict(rho=0.8, epsilon=1e-4, wd=0.01),
+    "adamax": dict(learning_rate=0.05, beta1=0.8, wd=0.01, clip_gradient=0.75),
+    "nadam": dict(learning_rate=0.05, schedule_decay=0.01, wd=0.01),
+    "ftml": dict(learning_rate=0.05, beta1=0.7, beta2=0.9, wd=0.01),  # 1 - 0.999^t loses four digits in its float32
+    "dcasgd": dict(learning_rate=0.1, lamda=0.2, wd=0.01, rescale_grad=0.5),
+    "lamb": dict(learning_rate=0.05, beta1=0.8, wd=0.01),
+    "lars": dict(learning_rate=0.1, eta=0.05, wd=0.01),
+    "lars-momentum": dict(learning_rate=0.1, momentum=0.9, eta=0.05, wd=0.01),
+}
+# On float16 weights, with a float32 copy.
+MIXED = {
+    "sgd": dict(learning_rate=0.1, momentum=0.9, wd=0.01, multi_precision=True),
+    "adam": dict(learning_rate=0.05, multi_precision=True),
 }
 
 
@@ -117,8 +132,20 @@ def main():
         store.pull(0, out)
         states = store._updater.states[0]
         states = () if states is None else states if isinstance(states, tuple) else (states,)
-        kept.update({"%s:S%d" % (name, k): s for k, s in enumerate(states)})
+        kept.update({"%s:S%d" % (name, k): s for k, s in enumerate(s for s in states if s is not None)})
         kept[name + ":W4"] = out
+    for name, options in MIXED.items():
+        optimizer = mx.optimizer.create(name, **options)
+        updater = mx.optimizer.get_updater(optimizer)
+        weight = numbers("mixed" + name).astype("float16")
+        kept["mixed-%s:W" % name] = weight.copy()
+        for step in range(STEPS):
+            if step == 2:
+                optimizer.lr /= 2
+            grad = numbers("mixed%s%d" % (name, step)).astype("float16")
+            kept["mixed-%s:G%d0" % (name, step)] = grad
+            updater(0, grad, weight)
+        kept["mixed-%s:W4" % name] = weight
     store = mx.kv.create("local")
     weight = numbers("rows", (6, 2))
     store.init(9, weight.tostype("row_sparse"))

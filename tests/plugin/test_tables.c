@@ -1,9 +1,10 @@
-/* Tables of kernels and operators that would crash their readers: the plugin is refused with L13. */
+/* Tables of kernels, operators, transports that would crash their readers: the plugin is refused (L13). */
 #include "kit.h"
 
 #include <string.h>
 
 #include "tenon/plugin/op.h"
+#include "tenon/plugin/transport.h"
 
 static tn_status run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
@@ -104,11 +105,165 @@ static void empty_tables(void **state)
     }
 }
 
+/* ---- transports ------------------------------------------------------------------------------------- */
+
+/* Any function: none of a refused table is called. */
+static tn_status t_open(void *p, const tn_transport_config *c, tn_transport **out, tn_err *err)
+{
+    (void)p;
+    (void)c;
+    (void)out;
+    return tn_fail(err, TN_E_UNSUPPORTED, "a table for tests");
+}
+
+static void t_info(tn_transport *t, tn_transport_info *out)
+{
+    (void)t;
+    (void)out;
+}
+
+static tn_status t_listen(tn_transport *t, const char *where, void *address, uint32_t *bytes, tn_err *err)
+{
+    (void)t;
+    (void)where;
+    (void)address;
+    (void)bytes;
+    return tn_fail(err, TN_E_IO, "a table for tests");
+}
+
+static tn_status t_connect(tn_transport *t, const void *address, uint32_t bytes, tn_link **out, tn_err *err)
+{
+    (void)t;
+    (void)address;
+    (void)bytes;
+    (void)out;
+    return tn_fail(err, TN_E_IO, "a table for tests");
+}
+
+static tn_status t_send(tn_link *link, const tn_send *message, tn_err *err)
+{
+    (void)link;
+    (void)message;
+    return tn_fail(err, TN_E_PEER, "a table for tests");
+}
+
+static tn_status t_poll(tn_transport *t, tn_transport_event *events, uint32_t *count, uint64_t timeout_ns,
+                        tn_err *err)
+{
+    (void)t;
+    (void)events;
+    (void)timeout_ns;
+    *count = 0;
+    return tn_fail(err, TN_E_IO, "a table for tests");
+}
+
+static void t_wake(tn_transport *t)
+{
+    (void)t;
+}
+
+static void t_release(tn_transport *t, void *held)
+{
+    (void)t;
+    (void)held;
+}
+
+static void t_link(tn_link *link)
+{
+    (void)link;
+}
+
+static void t_close(tn_transport *t, uint64_t timeout_ns)
+{
+    (void)t;
+    (void)timeout_ns;
+}
+
+static tn_status t_region_add(tn_transport *t, void *data, uint64_t bytes, tn_region **out, tn_err *err)
+{
+    (void)t;
+    (void)data;
+    (void)bytes;
+    (void)out;
+    return tn_fail(err, TN_E_UNSUPPORTED, "a table for tests");
+}
+
+static tn_status t_landing(tn_link *link, uint64_t slot, void *data, uint64_t bytes, tn_region *region,
+                           uint64_t *token, tn_err *err)
+{
+    (void)link;
+    (void)slot;
+    (void)data;
+    (void)bytes;
+    (void)region;
+    (void)token;
+    return tn_fail(err, TN_E_UNSUPPORTED, "a table for tests");
+}
+
+#define TRANSPORT(WHOLE, ...)                                                                                \
+    {                                                                                                        \
+        WHOLE,                                                                                               \
+        {                                                                                                    \
+            .head = TN_CAPABILITY(tn_transport_ops, put, TN_KIND_TRANSPORT, "wire"), .open = t_open,         \
+            .info = t_info, .listen = t_listen, .connect = t_connect, .send = t_send, .poll = t_poll,        \
+            .wake = t_wake, .release = t_release, .disconnect = t_link, .close = t_close, __VA_ARGS__        \
+        }                                                                                                    \
+    }
+static const struct {
+    bool whole;
+    tn_transport_ops ops;
+} transports[] = {
+    TRANSPORT(true, .statistics = NULL),
+    TRANSPORT(true, .head = TN_CAPABILITY(tn_transport_ops, close, TN_KIND_TRANSPORT, "wire")),
+    TRANSPORT(false, .head = TN_CAPABILITY(tn_transport_ops, disconnect, TN_KIND_TRANSPORT, "wire")),
+    TRANSPORT(false, .open = NULL),
+    TRANSPORT(false, .info = NULL),
+    TRANSPORT(false, .listen = NULL),
+    TRANSPORT(false, .connect = NULL),
+    TRANSPORT(false, .send = NULL),
+    TRANSPORT(false, .poll = NULL),
+    TRANSPORT(false, .wake = NULL),
+    TRANSPORT(false, .release = NULL),
+    TRANSPORT(false, .disconnect = NULL),
+    TRANSPORT(false, .close = NULL),
+    TRANSPORT(false, .put = t_send),
+    TRANSPORT(false, .landing = t_landing),
+    TRANSPORT(false, .landing = t_landing, .put = t_send),
+    TRANSPORT(false, .region_add = t_region_add),
+};
+
+static void transports_whole(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
+        fixture f = open_with(folder_new("empty"), NULL, NULL);
+        const tn_transport_ops *ops = NULL;
+        tni_plugin *owner = NULL;
+
+        if (add(&f, &transports[i].ops.head) != (transports[i].whole ? TN_OK : TN_E_FORMAT))
+            fail_msg("transport %zu: %s", i, tni_error_message());
+        if (transports[i].whole) {
+            assert_int_equal(tni_registry_transport(f.registry, "wire", &ops, &owner), TN_OK);
+            assert_ptr_equal(ops, &transports[i].ops);
+            assert_string_equal(owner->note.body.name, "tables");
+        } else {
+            assert_int_equal(tni_refusal_code(), 13);
+            assert_non_null(strstr(tni_error_message(), "lacks a function"));
+        }
+        assert_int_equal(tni_registry_transport(f.registry, "other", &ops, &owner), TN_E_UNSUPPORTED);
+        assert_non_null(strstr(tni_error_message(), "no plugin here has the transport other"));
+        assert_non_null(
+            strstr(tni_error_message(), transports[i].whole ? "transports: wire" : "transports: none"));
+        close_all(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels),
         cmocka_unit_test(empty_tables),
+        cmocka_unit_test(transports_whole),
     };
 
     return cmocka_run_group_tests(tests, plugins_build, NULL);

@@ -249,8 +249,9 @@ TN_API tn_status tn_plugin_at(const tn_ctx *ctx, size_t index, tn_plugin_info *o
 typedef struct tn_capability_info {
     uint32_t struct_size; /* set by the caller: TN_SIZE(tn_capability_info) */
     uint32_t count;       /* operators, kernels or options in it; else 1 */
-    const char *kind; /* op kernels device pool transport collective iter format pass options; "": newer */
-    const char *id;   /* "cpu", "round" */
+    const char *kind;     /* op kernels device pool transport collective iter format pass options archive;
+                             "": newer */
+    const char *id;       /* "cpu", "round" */
 } tn_capability_info;
 
 /** A table of the plugin at index `plugin`. TN_E_ARG: an index too large (a plugin that is not loaded has

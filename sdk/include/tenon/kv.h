@@ -9,6 +9,14 @@
  * Types: `local` sums on the host, `device` where the first array of a list lies. `nccl` and those whose
  * names begin with dist_ need plugins; `dist_sync`, `dist_async`, and with _device the sum within a process
  * on its devices. A process alone has rank 0 of one worker, and no servers.
+ *
+ * Dist types: values lie on servers, and several workers run the same program. `dist_sync` goes in rounds:
+ * the pushes of all workers are summed in the order of ranks, and update the value once; under `dist_async`
+ * each push does. Of a key all workers make the same calls in the same order, and so they do of init, assign,
+ * set_optimizer, set_compression, load_states, set_state and barrier, where worker 0's values and numbers
+ * count; in rounds its set_param does, too. A gradient leaves when it is there, and each key moves by whole
+ * rounds: when a gradient fails, its key and those not pushed yet keep their values on all workers, whose
+ * calls give TN_E_STATE with key and round until all assign. A gradient of rows travels as a whole array.
  */
 #ifndef TENON_KV_H
 #define TENON_KV_H
@@ -54,8 +62,9 @@ TN_API void tn_kv_destroy(tn_kv *kv);
  * Gives each key its first value: values[0], copied; of dist types, that of rank 0, and then all wait for
  * each other. Its shape, type and storage are those of the key from here on.
  *
- * @param items one value each, no outs
- * @return TN_E_KEY: a key that has a value already, or is listed twice; a number among texts, or a text among
+ * @param items one value each, no outs; of dist types the same keys for all workers, in any order
+ * @return TN_E_KEY, TN_E_SHAPE: another worker gives another key, shape or type; the text has both ·
+ *         TN_E_KEY: a key that has a value already, or is listed twice; a number among texts, or a text among
  *         numbers · TN_E_UNSUPPORTED: a csr array. None of the list has a value then.
  * @threads owner
  * @since 0.1
@@ -128,11 +137,14 @@ TN_API tn_status tn_kv_row_sparse_pull(tn_kv *kv, uint32_t count, const tn_kv_it
  * The store updates values by this optimizer from the next push on: its states and factors begin anew. Its
  * name and numbers, no code, go to servers; there the same operators run.
  *
- * @param name   sgd nag adam signum rmsprop ftrl; NULL: none, sums are stored
- * @param params pairs of name and number, NULL-ended: lr, wd, rescale_grad, clip_gradient, and those of the
- *               optimizer by MXNet's names: momentum, beta1, epsilon, gamma1, … NULL: MXNet's defaults
- * @return TN_E_KEY: no such optimizer; the text lists them · TN_E_ATTR: a parameter that it does not have, or
- *         out of range · TN_E_STATE: there is an updater
+ * @param name   sgd nag adam signum rmsprop ftrl adagrad adadelta adamax nadam ftml dcasgd lamb lars; NULL:
+ *               none, sums are stored
+ * @param params pairs of name and number, NULL-ended: lr, wd, rescale_grad, clip_gradient, multi_precision
+ *               (1: a float32 copy of each value is updated, and is its last state), and those of the optimizer
+ *               by MXNet's names: momentum, beta1, epsilon, gamma1, … NULL: MXNet's defaults
+ * @return TN_E_UNSUPPORTED: lamb or lars, and an array of a dist type that is cut over servers · TN_E_KEY:
+ *         no such optimizer; the text lists them · TN_E_ATTR: a parameter that it does not have, or out of
+ *         range · TN_E_STATE: there is an updater
  * @threads owner
  * @since 0.1
  */
@@ -178,13 +190,26 @@ TN_API tn_status tn_kv_load_states(tn_kv *kv, const char *path);
  *
  * @param index 0 to the optimizer's number of states less 1
  * @param steps how many pushes have updated the key; may be NULL
- * @return TN_E_STATE: no optimizer · TN_E_KEY: no such key · TN_E_ARG: index too large · TN_E_UNSUPPORTED: it
- *         lies on servers
+ * @return TN_E_STATE: no optimizer · TN_E_KEY: no such key · TN_E_ARG: index too large. Of dist types it is
+ *         what the servers have now; waits.
  * @threads owner
  * @since 0.1
  */
 TN_API tn_status tn_kv_state(tn_kv *kv, const tn_kv_item *key, uint32_t index, tn_array **out,
                              uint64_t *steps);
+
+/**
+ * Takes states of a key's optimizer back; of dist types all workers call it, and worker 0's count. Waits
+ * there.
+ *
+ * @param key   `values`: its states, as many as the optimizer has, of the key's shape; no outs
+ * @param steps how many pushes have updated it
+ * @return TN_E_STATE: no optimizer · TN_E_KEY: no such key · TN_E_ARG: another number of states ·
+ *         TN_E_SHAPE
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_kv_set_state(tn_kv *kv, const tn_kv_item *key, uint64_t steps);
 
 /**
  * Compresses gradients from the next push on, float32 and dense ones only. What is rounded away is kept, and
@@ -224,23 +249,40 @@ TN_API tn_status tn_kv_dead_nodes(tn_kv *kv, uint32_t groups, uint32_t timeout_m
  * is missing. @threads owner @since 0.1 */
 TN_API tn_status tn_kv_barrier(tn_kv *kv);
 
+/**
+ * Says that no push of this worker follows, and waits until all workers have said so: the values are those of
+ * all from then on. Under kvstore.uneven = join rounds of the others are complete without this worker; under
+ * drop there are none behind its last one. At once where there is one worker.
+ *
+ * @return TN_E_TIMEOUT, TN_E_PEER: the text names who has not
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_kv_end(tn_kv *kv);
+
 /** Hands a command of the program to all servers, and waits until they have it; nothing where there are none.
  * @param head 0 to 2147483647 @param body text, at most 65536 bytes. TN_E_ARG. @threads owner @since 0.1 */
 TN_API tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body);
 
-/** A server's function for commands: on a thread of the store. */
+/* Head of what is no command: `body` is "HOST:PORT" of the scheduler, once it listens. */
+#define TN_KV_LISTENS (-1)
+
+/** A server's function for commands, and a scheduler's for TN_KV_LISTENS: on a thread of the store. */
 typedef void (*tn_kv_command_fn)(void *arg, int32_t head, const char *body);
 
 /**
  * Is what the option kvstore.role (DMLC_ROLE) says, until the job ends: a server or the scheduler. A worker
  * returns at once.
  *
- * @param fn may be NULL
- * @return TN_E_UNSUPPORTED: the plugin is not installed; the text names it · TN_E_TIMEOUT, TN_E_PEER
+ * @param fn  may be NULL
+ * @param ran 1: it was a server or the scheduler, and the job has ended, so the program does; 0: a worker
+ * @return TN_E_UNSUPPORTED: the plugin is not installed; the text names it · TN_E_ATTR: options that
+ *         contradict each other · TN_E_TIMEOUT, TN_E_PEER: how the job failed · TN_E_IO: the port is
+ *         taken, a file cannot be written
  * @threads any
  * @since 0.1
  */
-TN_API tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg);
+TN_API tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int32_t *ran);
 
 #ifdef __cplusplus
 }

@@ -744,6 +744,8 @@ typedef struct tn_trainer_options {
     int64_t batch_scale;     /* lbsgd: steps whose gradients are one update; 0: 1 */
     int64_t warmup_epochs, epoch_updates; /* lbsgd: the rate rises to batch_scale times it; 0: 5, 32 */
     const char *strategy; /* lbsgd: how it rises: linear, power2, sqrt; lars: by norms; NULL: linear */
+    struct tn_kv *store;  /* instead of `kvstore`: an open one without keys; the caller destroys it, before
+                             the app and once nothing is trained any more */
 } tn_trainer_options;
 
 /** An optimizer for all parameters of `net`. @since 0.1 */
@@ -820,6 +822,9 @@ typedef struct tn_train_options {
     const char *labels[8]; /* fields of the data; none: "label", or else the second field */
     tn_metric metrics[7];  /* means of them are told, no gradient goes through them */
     FILE *log;             /* takes a line for each epoch; NULL: none */
+    /* As tn_trainer_options.store. NULL: one is opened, if kvstore.type is a dist type. Of several workers
+     * each trains on its part of `data`; train_data is that part already */
+    struct tn_kv *store;
 } tn_train_options;
 
 /* Kinds of events. */
@@ -859,6 +864,7 @@ typedef struct tn_train_info {
     const char *metric_names[7];         /* borrowed */
     double metrics[7], valid_metrics[7]; /* as loss and valid_loss */
     int64_t state_elements;              /* that the optimizer keeps */
+    int64_t rank, workers;               /* of this process in its job; 0 of 1: alone */
 } tn_train_info;
 
 /** Builds or takes the net, opens the data, makes the trainer, reads the checkpoint if asked. Owned by the

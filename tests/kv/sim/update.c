@@ -171,5 +171,8 @@ static tn_status update_load(void *arg, const void *text, uint64_t bytes)
     return r.bad || r.left ? tni_error(TN_E_FORMAT, "shadow of another job") : TN_OK;
 }
 
-const tni_kv_update sim_update = {NULL, update_bytes, update_add, update_apply,
-                                  NULL, update_save,  update_load};
+const tni_kv_update sim_update = {.payload_bytes = update_bytes,
+                                  .add = update_add,
+                                  .apply = update_apply,
+                                  .save = update_save,
+                                  .load = update_load};

@@ -430,7 +430,7 @@ static tn_status worker_start(sim *s, sim_proc *p, const tni_kv_host *host, cons
 tn_status sim_proc_start(sim *s, uint32_t role, uint32_t rank, sim_proc **out)
 {
     sim_proc *p = &s->procs[s->proc_count];
-    const tni_kv_host host = {p, sim_send, NULL};
+    const tni_kv_host host = {.arg = p, .send = sim_send};
     tni_kv_start start = {.rank = (int32_t)rank, .birth = sim_random(s) | 1u};
     tn_status st;
 

@@ -209,8 +209,8 @@ typedef struct tn_capability {
 #define TN_KIND_KERNELS 2 /* tn_kernel_table: kernels for one device type */
 #define TN_KIND_DEVICE 3  /* tn_device_ops */
 #define TN_KIND_POOL 4    /* tn_pool_ops */
-/* Kinds 5 to 9 are sketches: no host uses them yet, and each refuses a plugin that brings one (L13). */
-#define TN_KIND_TRANSPORT 5  /* tn_transport_ops, transport.h */
+#define TN_KIND_TRANSPORT 5 /* tn_transport_ops, transport.h */
+/* Kinds 6 to 9 are sketches: no host uses them yet, and each refuses a plugin that brings one (L13). */
 #define TN_KIND_COLLECTIVE 6 /* tn_collective_ops, collective.h */
 #define TN_KIND_ITER 7       /* tn_iter_ops, iter.h */
 #define TN_KIND_FORMAT 8     /* tn_format_ops, format.h */

@@ -1,19 +1,22 @@
 /**
  * A transport plugin: moves messages between the processes of a job. It knows nothing of keys, rounds or
- * roles: the parameter store repeats what is lost, drops what comes twice and checks what is damaged, so a
- * transport may do any of that, but it may not cut a message, join two, or make one up.
+ * roles: the parameter store repeats what is lost, drops what comes twice and checks what is damaged. So a
+ * transport may pass on what a bad network does to messages, but it may not cut one, join two, or make one
+ * up, and on a sound network a link that stays up delivers each message once.
  *
  * Threads. All functions of one transport are called by one thread at a time, `wake` by any. Nothing blocks
- * but `poll` and `close`. A transport may have threads of its own, made by the host's service "threads".
+ * but `poll`, `close` and, where a host has to be looked up by its name, `listen` and `connect`. A transport
+ * may have threads of its own, made by the host's service "threads".
  *
  * Links. `connect` makes one to a peer; a peer's connect makes one here, which appears with TN_EVENT_UP. Both
  * ends send on it. A link lives until its TN_EVENT_DOWN was handed out, which follows a failure, the peer's
  * end or `disconnect`, exactly once, as its last event. The host makes a new link then, if it still needs
- * one: a transport does not connect again by itself. Messages of one link and one direction that arrive
- * arrive in the order in which they were sent, but for those with TN_SEND_URGENT, which may overtake others.
+ * one: a transport does not connect again by itself. Messages of one link, direction and priority arrive in
+ * the order in which they were sent. Those of a higher priority, and those with TN_SEND_URGENT, may overtake.
  *
  * Memory. Nothing that a peer sends makes a transport take more than tn_transport_config.receive_bytes of
- * memory for messages that wait, or serve more than `links_max` links; it lets peers wait, or hangs up.
+ * memory for payloads that are not yet released, or serve more than `links_max` links; it lets peers wait, or
+ * hangs up.
  */
 #ifndef TENON_PLUGIN_TRANSPORT_H
 #define TENON_PLUGIN_TRANSPORT_H
@@ -38,14 +41,14 @@ typedef struct tn_transport_config {
     /** What all processes of the job know and nobody else; NULL: nothing. A transport that can, encrypts by
      * it and lets in only peers that know it. */
     const uint8_t *secret; /* TN_TRANSPORT_SECRET_BYTES */
-    uint64_t receive_bytes;
-    uint64_t message_max; /* bytes of a payload; a peer that sends longer ones is hung up on */
+    uint64_t receive_bytes; /* at least message_max */
+    uint64_t message_max;   /* bytes of a payload; a peer that sends longer ones is hung up on */
     uint32_t links_max;
     uint32_t lanes; /* connections of one link, or threads, that a transport may use side by side */
 } tn_transport_config;
 
-/** May listen on, and connect to, other addresses than those of this machine without a secret. Without this
- * flag `listen` and `connect` answer TN_E_STATE there. */
+/** May listen on, and connect to, other addresses than loopback without a secret. Without this flag `listen`
+ * and `connect` answer TN_E_STATE there. */
 #define TN_OPEN_INSECURE 1u
 #define TN_OPEN_KNOWN TN_OPEN_INSECURE
 
@@ -63,14 +66,14 @@ typedef struct tn_transport_info {
 #define TN_TRANSPORT_SECRET 16u     /* uses a secret; without this flag `open` refuses one */
 #define TN_TRANSPORT_KNOWN 31u
 
-/** A part of what is sent. */
+/** A part of what is sent. Never grows. */
 typedef struct tn_piece {
     const void *data;
     uint64_t bytes;
     tn_region *region; /* NULL where TN_TRANSPORT_REGIONS does not ask for one */
 } tn_piece;
 
-/** A message, or a put. */
+/** A message, or a put. It, its header and its list of pieces live for the call. */
 typedef struct tn_send {
     uint32_t struct_size, flags; /* TN_SEND_… */
     const void *header;          /* TN_HEADER_BYTES; copied */
@@ -91,7 +94,7 @@ typedef struct tn_send {
 #define TN_EVENT_DOWN 2u   /* it is gone, and not used again; `status` and `text` say why */
 #define TN_EVENT_RECV 3u   /* a message, all of whose bytes are here */
 #define TN_EVENT_SENT 4u   /* the bytes of `cookie` may be used again; not that they arrived */
-#define TN_EVENT_CREDIT 5u /* `send` on this link may be tried again */
+#define TN_EVENT_CREDIT 5u /* `send` on this link, which had no room, may be tried again */
 
 typedef struct tn_transport_event {
     uint32_t struct_size, kind; /* TN_EVENT_… */
@@ -101,12 +104,18 @@ typedef struct tn_transport_event {
                                         TN_E_PEER: it is lost or refused, TN_E_CANCELLED: `disconnect` */
     uint32_t reserved;               /* 0 */
     uint8_t header[TN_HEADER_BYTES]; /* RECV */
-    const void *data;                /* RECV: the payload, until `release`; aligned to 16 bytes */
+    const void *data;                /* RECV: the payload, until `release`; aligned to 8 bytes */
     uint64_t bytes;
     void *held;    /* RECV: for `release` */
     uint64_t slot; /* RECV behind a put: the landing's; else UINT64_MAX */
     const char *text; /* DOWN: for people; until the next poll. NULL: nothing to say */
 } tn_transport_event;
+
+/** The event `index` of those that `poll` fills in: each has as many bytes as the host's struct. */
+static inline tn_transport_event *tn_transport_event_at(tn_transport_event *events, uint32_t index)
+{
+    return (tn_transport_event *)(void *)((unsigned char *)events + (uint64_t)index * events->struct_size);
+}
 
 typedef struct tn_transport_ops {
     tn_capability head; /* kind TN_KIND_TRANSPORT, id: "zmq" */
@@ -117,9 +126,10 @@ typedef struct tn_transport_ops {
      * Lets peers connect, once for a transport.
      *
      * @param where   "HOST:PORT", PORT 0: one that is free; HOST: an address or name of one interface
-     * @param address room for TN_TRANSPORT_ADDRESS_MAX bytes: with which others connect
+     * @param address room for TN_TRANSPORT_ADDRESS_MAX bytes: with which others connect; `*address_bytes` of
+     *                them are used then
      * @return TN_E_IO: the system refuses it, such as a port that is taken · TN_E_ARG: no such place ·
-     *         TN_E_STATE: not of this machine and no secret
+     *         TN_E_STATE: not loopback and no secret, or it listens already
      */
     tn_status (*listen)(tn_transport *t, const char *where, void *address, uint32_t *address_bytes,
                         tn_err *err);
@@ -127,17 +137,20 @@ typedef struct tn_transport_ops {
      * TN_EVENT_UP or TN_EVENT_DOWN follows; `send` may be used before.
      *
      * @param address what the peer's `listen` gave, or the text "HOST:PORT" of one that listens there
+     * @return TN_E_ARG: no such place · TN_E_STATE: not loopback and no secret, or links_max are there
      */
     tn_status (*connect)(tn_transport *t, const void *address, uint32_t address_bytes, tn_link **out,
                          tn_err *err);
-    /** TN_PENDING: no room, try again after TN_EVENT_CREDIT, which follows then. TN_E_PEER: the link is gone;
-     * its TN_EVENT_DOWN is to come. TN_OK without TN_SEND_COPY: TN_EVENT_SENT follows, exactly once, and
-     * before TN_EVENT_DOWN. TN_E_ARG: longer than message_max. */
+    /** TN_PENDING: no room, try again after TN_EVENT_CREDIT, which follows then, or TN_EVENT_DOWN. TN_E_PEER:
+     * the link is gone; its TN_EVENT_DOWN is to come. TN_OK without TN_SEND_COPY: TN_EVENT_SENT follows,
+     * exactly once, and before TN_EVENT_DOWN. TN_E_ARG: longer than message_max, or more pieces than
+     * pieces_max. */
     tn_status (*send)(tn_link *link, const tn_send *message, tn_err *err);
     /**
      * Events, in their order; waits for the first one.
      *
-     * @param events     `*count` of them, whose struct_size the host has set; how many came is `*count` then
+     * @param events     `*count` of them, at least 1, whose struct_size the host has set, all the same
+     *                   (tn_transport_event_at); how many came is `*count` then
      * @param timeout_ns 0: only what is there; UINT64_MAX: for ever
      * @return TN_OK, with no event: the time is over, or `wake` was called · TN_E_IO: the transport is of no
      *         use any more

@@ -1,0 +1,283 @@
+/*
+ * Snapshots and the journal as files. A snapshot is written beside its name, synced and renamed, and older
+ * ones than the newest two are removed then; a journal is appended to and synced. So a crash at any point
+ * leaves the newest state that was reported as written, or a later one.
+ */
+#include "kv/disk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SNAPSHOT_MAX ((uint64_t)1 << 46)
+#define JOURNAL_MAX ((uint64_t)1 << 34)
+#define NAME_BYTES 96u
+
+struct tni_kv_disk {
+    char *folder, *text; /* text: of the snapshot or journal that was read */
+    uint64_t job, steps[2];
+    uint32_t rank;
+    char *path; /* of the journal */
+    int fd;
+};
+
+static void name_of(const tni_kv_disk *d, uint64_t step, char out[NAME_BYTES])
+{
+    (void)snprintf(out, NAME_BYTES, "%016" PRIx64 "-server-%u-%" PRIu64 ".snapshot", d->job, d->rank, step);
+}
+
+static tn_status path_of(const tni_kv_disk *d, uint64_t step, char **out)
+{
+    char name[NAME_BYTES];
+
+    name_of(d, step, name);
+    return tni_path_join(d->folder, name, out);
+}
+
+/* The step that a file of this server is of; 0: it is none. */
+static uint64_t step_of(const tni_kv_disk *d, const char *file)
+{
+    char name[NAME_BYTES];
+    const char *dash = strrchr(file, '-');
+    uint64_t step = 0;
+    char digits[24];
+
+    if (!dash)
+        return 0;
+    (void)snprintf(digits, sizeof digits, "%.*s", (int)strcspn(dash + 1, "."), dash + 1);
+    if (!tni_parse_u64(digits, &step))
+        return 0;
+    name_of(d, step, name);
+    return strcmp(name, file) == 0 ? step : 0;
+}
+
+static tn_status disk_make(const char *folder, uint64_t job, tni_kv_disk **out)
+{
+    tni_kv_disk *d = tni_zalloc(sizeof *d);
+    tn_status st;
+
+    if (!d)
+        return TN_E_NOMEM;
+    d->job = job;
+    d->fd = -1;
+    d->folder = tni_strdup(folder);
+    st = d->folder ? tni_folder_create(folder) : TN_E_NOMEM;
+    if (st)
+        tni_kv_disk_close(d);
+    else
+        *out = d;
+    return st;
+}
+
+void tni_kv_disk_close(tni_kv_disk *d)
+{
+    if (!d)
+        return;
+    if (d->fd >= 0)
+        (void)close(d->fd);
+    tni_free(d->folder);
+    tni_free(d->text);
+    tni_free(d->path);
+    tni_free(d);
+}
+
+/* ---- snapshots ---- */
+
+static tn_status snapshot_read(void *arg, uint64_t step, const void **text, uint64_t *bytes)
+{
+    tni_kv_disk *d = arg;
+    char *path = NULL;
+    tn_status st = path_of(d, step, &path);
+
+    tni_free(d->text);
+    d->text = NULL;
+    if (!st)
+        st = tni_file_read_all(path, SNAPSHOT_MAX, &d->text, bytes);
+    if (!st)
+        *text = d->text;
+    tni_free(path);
+    return st;
+}
+
+/* Calls fn for each snapshot of this server. */
+static tn_status each(tni_kv_disk *d, void (*fn)(tni_kv_disk *d, uint64_t step, void *arg), void *arg)
+{
+    DIR *dir = opendir(d->folder);
+    const struct dirent *e;
+
+    if (!dir)
+        return tni_error(TN_E_IO, "%s: %s", d->folder, strerror(errno));
+    while ((e = readdir(dir)) != NULL) {
+        const uint64_t step = step_of(d, e->d_name);
+
+        if (step)
+            fn(d, step, arg);
+    }
+    (void)closedir(dir);
+    return TN_OK;
+}
+
+static void old_remove(tni_kv_disk *d, uint64_t step, void *arg)
+{
+    char *path = NULL;
+
+    (void)arg;
+    if (step != d->steps[0] && step != d->steps[1] && !path_of(d, step, &path))
+        (void)unlink(path);
+    tni_free(path);
+}
+
+static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint64_t bytes)
+{
+    tni_kv_disk *d = arg;
+    char *path = NULL;
+    tn_status st = path_of(d, step, &path);
+
+    if (!st)
+        st = tni_failpoint("kv.snapshot");
+    if (!st)
+        st = tni_file_write_all(path, text, bytes);
+    tni_free(path);
+    if (st)
+        return st;
+    if (step != d->steps[0]) {
+        d->steps[1] = d->steps[0];
+        d->steps[0] = step;
+    }
+    return each(d, old_remove, NULL);
+}
+
+/* Its checksum, which ends it, is right. */
+static bool whole(tni_kv_disk *d, uint64_t step)
+{
+    const void *text;
+    uint64_t bytes;
+
+    return !snapshot_read(d, step, &text, &bytes) && bytes >= 4 &&
+           tni_crc32(0, text, bytes - 4) == tni_kv_get((const uint8_t *)text + bytes - 4, 4);
+}
+
+static void newest_take(tni_kv_disk *d, uint64_t step, void *arg)
+{
+    const uint64_t *below = arg; /* the one before */
+
+    if (step > d->steps[0] && step < *below)
+        d->steps[0] = step;
+}
+
+tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank, const tni_log *log,
+                                uint64_t steps[2], tni_kv_disk **out)
+{
+    uint64_t below = UINT64_MAX, found[2] = {0};
+    uint32_t count = 0;
+    tni_kv_disk *d;
+    tn_status st = disk_make(folder, job, &d);
+
+    if (st)
+        return st;
+    d->rank = rank;
+    while (!st && count < 2) {
+        d->steps[0] = 0;
+        st = each(d, newest_take, &below);
+        if (st || !d->steps[0])
+            break;
+        below = d->steps[0];
+        if (whole(d, below))
+            found[count++] = below;
+        else
+            tni_logf(log, TN_LOG_WARNING, "kvstore: the snapshot of step %" PRIu64 " in %s is damaged: %s",
+                     below, folder, "the one before it is taken");
+    }
+    tni_free(d->text);
+    d->text = NULL;
+    memcpy(d->steps, found, sizeof found);
+    memcpy(steps, found, sizeof found);
+    if (st)
+        tni_kv_disk_close(d);
+    else
+        *out = d;
+    return st;
+}
+
+tni_kv_snapshots tni_kv_disk_table(tni_kv_disk *d)
+{
+    return (tni_kv_snapshots){d, snapshot_write, snapshot_read};
+}
+
+/* ---- journal ---- */
+
+static tn_status io_error(const tni_kv_disk *d, const char *what)
+{
+    return tni_error(TN_E_IO, "%s: cannot %s: %s", d->path, what, strerror(errno));
+}
+
+static tn_status journal_append(void *arg, const void *record, uint64_t bytes)
+{
+    tni_kv_disk *d = arg;
+    const char *at = record;
+    tn_status st = tni_failpoint("kv.journal");
+
+    while (!st && bytes) {
+        const ssize_t done = write(d->fd, at, bytes);
+
+        if (done < 0 && errno != EINTR)
+            return io_error(d, "write");
+        at += done > 0 ? done : 0;
+        bytes -= done > 0 ? (uint64_t)done : 0;
+    }
+    return st ? st : fdatasync(d->fd) ? io_error(d, "sync") : TN_OK;
+}
+
+static tn_status journal_open(tni_kv_disk *d)
+{
+    const int fd = open(d->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+
+    if (fd < 0)
+        return io_error(d, "open");
+    if (d->fd >= 0)
+        (void)close(d->fd);
+    d->fd = fd;
+    return TN_OK;
+}
+
+static tn_status journal_replace(void *arg, const void *record, uint64_t bytes)
+{
+    tni_kv_disk *d = arg;
+    const tn_status st = tni_file_write_all(d->path, record, bytes);
+
+    return st ? st : journal_open(d);
+}
+
+tn_status tni_kv_disk_journal(const char *folder, uint64_t job, tni_kv_journal *out, const void **text,
+                              uint64_t *bytes, tni_kv_disk **disk)
+{
+    char name[NAME_BYTES];
+    uint64_t good = 0;
+    tni_kv_disk *d;
+    tn_status st = disk_make(folder, job, &d);
+
+    if (st)
+        return st;
+    *bytes = 0;
+    (void)snprintf(name, sizeof name, "%016" PRIx64 "-scheduler.journal", job);
+    if (!(st = tni_path_join(folder, name, &d->path)) && tni_file_exists(d->path))
+        st = tni_file_read_all(d->path, JOURNAL_MAX, &d->text, bytes);
+    if (!st && !(st = journal_open(d))) {
+        good = tni_kv_journal_whole(d->text, *bytes);
+        if (good < *bytes && ftruncate(d->fd, (off_t)good))
+            st = io_error(d, "cut");
+    }
+    if (st) {
+        tni_kv_disk_close(d);
+        return st;
+    }
+    *bytes = good;
+    *text = d->text;
+    *out = (tni_kv_journal){d, journal_append, journal_replace};
+    *disk = d;
+    return TN_OK;
+}

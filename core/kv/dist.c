@@ -1,0 +1,669 @@
+/*
+ * A store whose values lie on servers. What a call does is queued on the engine as an asynchronous operation,
+ * a trip: it begins when its gradient is there, and ends when the servers have answered.
+ *
+ * Order. Trips of a key write its value's variable, so they go one behind the other. Each push also reads
+ * `turn`, which what comes between two steps (a changed learning rate) writes: it waits for the pushes before
+ * it, and those behind it wait for it.
+ *
+ * A trip that cannot begin, since its gradient failed, breaks the step: no server moves the key by this
+ * round, and all workers hear of it. Values that failed stay so until all workers assign.
+ */
+#include "kv/dist.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kv/update.h"
+
+#define KEYS_BYTES 60000u /* of one command; well below TNI_KV_COMMAND_MAX with a last long name */
+
+static const uint8_t nothing[4096]; /* what abstains: enough for an array of 8 TiB */
+
+/* ---- trips --------------------------------------------------------------------------------------------- */
+
+typedef struct trip {
+    tni_kv_dist *d;
+    tni_kv_key *key;     /* NULL: a command */
+    tni_array *in, *out; /* retained; NULL: none */
+    tni_array *order;    /* of the key: it is written, if `out` is not */
+    tni_operation *op;
+    tni_kv_request r;
+    bool asked;
+    char text[];
+} trip;
+
+static bool pushes(const trip *t)
+{
+    return t->r.kind == TNI_KV_DO_PUSH || t->r.kind == TNI_KV_DO_PUSHPULL;
+}
+
+static void trip_called(void *arg, tn_status st)
+{
+    trip *t = arg;
+    tn_err err = {.code = st};
+
+    if (st)
+        tni_error_get(&err);
+    else if (pushes(t))
+        atomic_fetch_add(&t->key->rounds, 1);
+    tni_engine_complete(t->op, st, st ? &err : NULL);
+}
+
+/* Something that it needs has failed: so has it. One worker breaks a step once. */
+static tn_status trip_fail(trip *t)
+{
+    tn_err err = {0};
+
+    if (!(t->in && tni_var_failure(tni_array_var(t->in), &err)) &&
+        !(t->order && tni_var_failure(tni_array_var(t->order), &err)))
+        (void)tni_var_failure(&t->d->turn, &err);
+    if (pushes(t) && !atomic_exchange(&t->d->broken, true))
+        (void)tni_kv_process_fail(t->d->process, t->r.key);
+    tni_error_set(&err);
+    return err.code;
+}
+
+/* Behind the request the trip may be over at any time. */
+static tn_status trip_run(void *payload, tni_run *run)
+{
+    trip *t = *(trip **)payload;
+    tn_status st = TN_OK;
+
+    if (run->skipped)
+        return trip_fail(t);
+    if ((t->in && (st = tni_storage_touch(t->in->storage, NULL))) ||
+        (t->out && (st = tni_storage_allocate(t->out->storage, NULL))))
+        return st;
+    if (t->in)
+        t->r.in = tni_array_data(t->in);
+    if (t->out)
+        t->r.out = tni_array_data(t->out);
+    t->op = run->op;
+    t->asked = true;
+    st = tni_kv_process_request(t->d->process, &t->r, trip_called, t);
+    return st ? st : TN_PENDING;
+}
+
+static void trip_done(void *payload, tni_engine *engine, tn_status status)
+{
+    trip *t = *(trip **)payload;
+
+    (void)engine;
+    if (status && t->asked && pushes(t))
+        atomic_store(&t->d->broken, true);
+    tni_array_release(t->in);
+    tni_array_release(t->out);
+    tni_array_release(t->order);
+    tni_free(t);
+}
+
+static trip *trip_make(tni_kv_dist *d, tni_kv_kind kind, uint64_t text_bytes)
+{
+    trip *t = tni_zalloc(sizeof *t + text_bytes);
+
+    if (t) {
+        t->d = d;
+        t->r.kind = kind;
+    }
+    return t;
+}
+
+static void retain(tni_array **to, tni_array *a)
+{
+    tni_array_retain(*to = a);
+}
+
+/* [takes] t. `turns`: it stands between pushes. */
+static tn_status trip_push(trip *t, int32_t priority, bool turns)
+{
+    tni_engine *engine = t->d->kv->ctx->engine;
+    tni_var *vars[3];
+    uint32_t reads = 0, writes = 0;
+    tni_task task = {.run = trip_run,
+                     .done = trip_done,
+                     .payload = &t,
+                     .payload_bytes = sizeof t,
+                     .reads = vars,
+                     .flags = TNI_TASK_ASYNC | TNI_TASK_ALWAYS,
+                     .name = "kvstore trip",
+                     .lane = TNI_LANE_COMM,
+                     .priority = priority};
+    tn_status st;
+
+    if (t->in && t->in != t->order)
+        vars[reads++] = tni_array_var(t->in);
+    if (!turns)
+        vars[reads++] = &t->d->turn;
+    vars[reads + writes++] = turns ? &t->d->turn : tni_array_var(t->order);
+    task.read_count = reads;
+    task.writes = vars + reads;
+    task.write_count = writes;
+    if ((st = tni_engine_push(engine, &task))) {
+        tni_array_release(t->in);
+        tni_array_release(t->out);
+        tni_array_release(t->order);
+        tni_free(t);
+    }
+    return st;
+}
+
+/* MXNet's priorities are minus the layer's number. */
+static uint32_t priority_of(const tni_kv_dist *d, int32_t priority)
+{
+    return !d->ranked || priority <= -255 ? 0 : priority >= 0 ? 255 : (uint32_t)(255 + priority);
+}
+
+static trip *trip_of(tni_kv_dist *d, tni_kv_kind kind, tni_kv_key *key, int32_t priority)
+{
+    trip *t = trip_make(d, kind, 0);
+
+    if (t) {
+        t->key = key;
+        retain(&t->order, key->value);
+        t->r.key = key->wire;
+        t->r.priority = priority_of(d, priority);
+    }
+    return t;
+}
+
+tn_status tni_kv_dist_push(tni_kv_dist *d, tni_kv_key *key, tni_array *grad, uint8_t what, int32_t priority,
+                           bool pull)
+{
+    trip *t = trip_of(d, pull ? TNI_KV_DO_PUSHPULL : TNI_KV_DO_PUSH, key, priority);
+
+    if (!t)
+        return TN_E_NOMEM;
+    retain(&t->in, grad);
+    if (pull)
+        retain(&t->out, key->value);
+    t->r.what = what;
+    t->r.shrink_log2 = what == TNI_KV_2BIT ? 4 : what == TNI_KV_1BIT ? 5 : 0;
+    return trip_push(t, priority, false);
+}
+
+tn_status tni_kv_dist_pull(tni_kv_dist *d, tni_kv_key *key, int32_t priority)
+{
+    trip *t = trip_of(d, TNI_KV_DO_PULL, key, priority);
+
+    if (!t)
+        return TN_E_NOMEM;
+    retain(&t->out, key->value);
+    return trip_push(t, priority, false);
+}
+
+/* The bytes that go out are those that come back, so they may be the same memory. */
+tn_status tni_kv_dist_assign(tni_kv_dist *d, tni_kv_key *key, int32_t priority)
+{
+    trip *t = trip_of(d, TNI_KV_DO_PUSHPULL, key, priority);
+
+    if (!t)
+        return TN_E_NOMEM;
+    retain(&t->out, key->value);
+    if (d->rank == 0) {
+        retain(&t->in, key->value);
+        t->r.what = TNI_KV_ASSIGN;
+    } else {
+        t->r.in = nothing;
+        t->r.what = TNI_KV_ABSTAIN;
+        t->r.shrink_log2 = TNI_KV_ABSTAIN_LOG2;
+    }
+    return trip_push(t, priority, false);
+}
+
+tn_status tni_kv_dist_resume(tni_kv_dist *d)
+{
+    const tn_status st = tni_kv_dist_wait(d);
+
+    return st || !atomic_exchange(&d->broken, false) ? st : tni_kv_process_resume(d->process);
+}
+
+/* ---- what waits ---------------------------------------------------------------------------------------- */
+
+tn_status tni_kv_dist_wait(tni_kv_dist *d)
+{
+    return tni_engine_wait_write(d->kv->ctx->engine, &d->turn, 0);
+}
+
+tn_status tni_kv_dist_barrier(tni_kv_dist *d)
+{
+    const tni_kv_request r = {.kind = TNI_KV_DO_BARRIER};
+    tn_status st;
+
+    if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
+        return st;
+    return tni_kv_process_call(d->process, &r);
+}
+
+/* Keys that were pushed more seldom wait for nobody either. */
+tn_status tni_kv_dist_end(tni_kv_dist *d)
+{
+    tni_kv_request r = {.kind = TNI_KV_DO_END};
+    size_t cursor = 0;
+    void *key;
+    tn_status st;
+
+    if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
+        return st;
+    while (tni_map_next(d->kv->keys, &cursor, NULL, &key)) {
+        const uint32_t rounds = atomic_load(&((tni_kv_key *)key)->rounds);
+
+        r.step = rounds > r.step ? rounds : r.step;
+    }
+    return tni_kv_process_call(d->process, &r);
+}
+
+static tn_status call(tni_kv_dist *d, const char *text, uint64_t bytes)
+{
+    const tni_kv_request r = {.kind = TNI_KV_DO_COMMAND, .in = text, .bytes = bytes, .priority = 255};
+
+    return tni_kv_process_call(d->process, &r);
+}
+
+tn_status tni_kv_dist_command(tni_kv_dist *d, const tni_str *words)
+{
+    tn_status st = words->status;
+
+    if (st || (st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
+        return st;
+    return call(d, words->text, words->length);
+}
+
+static void word_add(tni_str *s, const char *text)
+{
+    (void)tni_str_add_bytes(s, text, strlen(text) + 1);
+}
+
+tn_status tni_kv_dist_program(tni_kv_dist *d, int32_t head, const char *body)
+{
+    char number[24];
+    tni_str words;
+    tn_status st;
+
+    (void)snprintf(number, sizeof number, "%d", head);
+    tni_str_init(&words, TNI_KV_COMMAND_MAX);
+    word_add(&words, "program");
+    word_add(&words, number);
+    word_add(&words, body);
+    st = tni_kv_dist_command(d, &words);
+    tni_str_fini(&words);
+    return st;
+}
+
+tn_status tni_kv_dist_agree(tni_kv_dist *d, const char *which, const char *name, const char *const *params)
+{
+    tni_str words;
+    tn_status st = TN_OK;
+
+    tni_str_init(&words, TNI_KV_COMMAND_MAX);
+    word_add(&words, which);
+    if (name)
+        word_add(&words, name);
+    for (; params && *params; params++)
+        word_add(&words, *params);
+    if (d->rank == 0)
+        st = tni_kv_dist_command(d, &words);
+    tni_str_fini(&words);
+    return st ? st : tni_kv_dist_barrier(d);
+}
+
+tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *param, double value)
+{
+    char text[40], number[24] = "";
+
+    if (d->rank &&
+        !d->settings.async) /* a round waits for worker 0, so it knows; without rounds each tells */
+        return TN_OK;
+    if (d->changes.length > KEYS_BYTES) {
+        const tn_status st = tni_kv_dist_flush(d);
+
+        if (st)
+            return st;
+    }
+    (void)tni_format_f64(text, sizeof text, value);
+    if (key)
+        (void)snprintf(number, sizeof number, "%u", key->wire);
+    if (!d->changes.length)
+        word_add(&d->changes, "set");
+    word_add(&d->changes, param);
+    word_add(&d->changes, text);
+    word_add(&d->changes, number);
+    return d->changes.status;
+}
+
+tn_status tni_kv_dist_flush(tni_kv_dist *d)
+{
+    trip *t;
+
+    if (!d->changes.length)
+        return TN_OK;
+    if (!(t = trip_make(d, TNI_KV_DO_COMMAND, d->changes.length)))
+        return TN_E_NOMEM;
+    memcpy(t->text, d->changes.text, d->changes.length);
+    t->r.in = t->text;
+    t->r.bytes = d->changes.length;
+    t->r.priority = 255;
+    d->changes.length = 0;
+    return trip_push(t, INT32_MAX, true);
+}
+
+/* ---- first values -------------------------------------------------------------------------------------- */
+
+static uint64_t element_bytes(const tni_array *a)
+{
+    return tn_dtype_bytes(a->dtype);
+}
+
+static tn_status plan_of(const tni_kv_dist *d, const tni_kv_key *key, tni_kv_plan *out)
+{
+    const tni_kv_plan_options o = {d->settings.servers, d->settings.bound, d->settings.part_bytes};
+
+    return tni_kv_plan_make(&o, key->wire, tni_array_count(key->value), element_bytes(key->value), out);
+}
+
+tn_status tni_kv_dist_whole(const tni_kv_dist *d, const tni_kv_optimizer *o, const tni_kv_key *key)
+{
+    size_t cursor = 0;
+    const char *text = "";
+    tni_kv_plan plan;
+    void *found;
+    tn_status st;
+
+    if (!o || !tni_kv_optimizer_whole(o))
+        return TN_OK;
+    while (tni_map_next(d->kv->keys, &cursor, &text, &found)) {
+        if (key && found != key)
+            continue;
+        if ((st = plan_of(d, found, &plan)))
+            return st;
+        if (plan.parts > 1)
+            return tni_error(TN_E_UNSUPPORTED,
+                             "optimizer %s takes whole arrays, but key %.100s is cut into %u parts: "
+                             "kvstore.part_bytes above %" PRIu64
+                             " and kvstore.bigarray_bound = 0 keep it whole",
+                             tni_kv_optimizer_name(o), text, plan.parts, plan.bytes);
+    }
+    return TN_OK;
+}
+
+/* NUMBER NAME TYPE of a key; "float32 (2,3) row_sparse". */
+static void key_words(const tni_kv_key *key, tni_str *out)
+{
+    char number[24];
+
+    (void)snprintf(number, sizeof number, "%u", key->wire);
+    word_add(out, number);
+    (void)snprintf(number, sizeof number, "%" PRId64, key->number);
+    word_add(out, key->name ? key->name : number);
+    (void)tni_str_addf(out, "%s (", tni_dtype_name(key->value->dtype));
+    for (int32_t i = 0; i < key->value->ndim; i++)
+        (void)tni_str_addf(out, i ? ",%" PRId64 : "%" PRId64, key->value->shape[i]);
+    word_add(out, key->sparse ? ") row_sparse" : ")");
+}
+
+/* All servers compare what the workers call their keys. */
+static tn_status keys_tell(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)
+{
+    tn_status st = TN_OK;
+    char rank[24];
+    tni_str words;
+
+    tni_str_init(&words, TNI_KV_COMMAND_MAX);
+    (void)snprintf(rank, sizeof rank, "%u", d->rank);
+    for (uint32_t i = 0; i < count && !st; i++) {
+        if (!words.length) {
+            word_add(&words, "keys");
+            word_add(&words, rank);
+        }
+        key_words(keys[i], &words);
+        if (words.length <= KEYS_BYTES && i + 1 < count)
+            continue;
+        st = tni_kv_dist_command(d, &words);
+        words.length = 0;
+    }
+    tni_str_fini(&words);
+    return st;
+}
+
+/* Requests of which a call waits. */
+typedef struct crowd {
+    tni_mutex lock;
+    tni_cond all;
+    uint32_t left TN_GUARDED_BY(lock);
+    tn_status status TN_GUARDED_BY(lock);
+    tn_err err TN_GUARDED_BY(lock);
+} crowd;
+
+static void crowd_called(void *arg, tn_status st)
+{
+    crowd *c = arg;
+
+    tni_mutex_lock(&c->lock);
+    if (st && !c->status) {
+        c->status = st;
+        tni_error_get(&c->err);
+    }
+    if (--c->left == 0)
+        tni_cond_signal(&c->all);
+    tni_mutex_unlock(&c->lock);
+}
+
+/* Sends a request for each key, `r` with the key's number and memory, and waits for all. */
+static tn_status each_key(tni_kv_dist *d, tni_kv_request r, uint32_t count, tni_kv_key *const *keys)
+{
+    crowd c = {.lock = TNI_MUTEX_INIT, .left = 1};
+    tn_status st;
+
+    if ((st = tni_cond_init(&c.all)))
+        return st;
+    for (uint32_t i = 0; i < count && !st; i++) {
+        r.key = keys[i]->wire;
+        r.in = r.out = tni_array_data(keys[i]->value);
+        r.priority = 255;
+        tni_mutex_lock(&c.lock);
+        c.left++;
+        tni_mutex_unlock(&c.lock);
+        if ((st = tni_kv_process_request(d->process, &r, crowd_called, &c)))
+            crowd_called(&c, st);
+    }
+    tni_mutex_lock(&c.lock);
+    c.left--;
+    while (c.left)
+        tni_cond_wait(&c.all, &c.lock);
+    st = c.status;
+    tni_mutex_unlock(&c.lock);
+    if (st)
+        tni_error_set(&c.err);
+    tni_cond_fini(&c.all);
+    tni_mutex_fini(&c.lock);
+    return st;
+}
+
+tn_status tni_kv_dist_init(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)
+{
+    const tni_kv_request send = {.kind = TNI_KV_DO_INIT}, take = {.kind = TNI_KV_DO_PULL, .any = true};
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < count && !st; i++) {
+        tni_array *value = keys[i]->value;
+
+        keys[i]->wire = d->next++;
+        if (!(st = tni_array_wait(value)) && !(st = tni_kv_dist_whole(d, d->kv->optimizer, keys[i])) &&
+            !(st = tni_storage_touch(value->storage, NULL)))
+            st = tni_kv_process_key(d->process, keys[i]->wire, (uint8_t)value->dtype, tni_array_count(value),
+                                    element_bytes(value));
+    }
+    if (st || (st = keys_tell(d, count, keys)))
+        return st;
+    if ((d->rank == 0 && (st = each_key(d, send, count, keys))) || (st = tni_kv_dist_barrier(d)))
+        return st;
+    return each_key(d, take, count, keys);
+}
+
+/* Without rounds the others wait until worker 0's values are there. */
+tn_status tni_kv_dist_assigned(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)
+{
+    tn_status st;
+
+    if (!d->settings.async)
+        return TN_OK;
+    if ((st = tni_kv_dist_barrier(d)))
+        return st;
+    for (uint32_t i = 0; i < count && !st; i++)
+        st = tni_kv_dist_pull(d, keys[i], 0);
+    return st;
+}
+
+/* ---- states -------------------------------------------------------------------------------------------- */
+
+/* Pieces that cover what is kept of each part, and one of them, of the whole key. */
+typedef struct pieces {
+    tni_kv_plan plan;
+    uint32_t count, states;
+    uint8_t *data;
+    tni_kv_param_slot slot; /* of a part: views of the key's states */
+} pieces;
+
+static tn_status pieces_begin(tni_kv_dist *d, tni_kv_key *key, pieces *p)
+{
+    uint64_t kept = sizeof(uint64_t), last, count;
+    tn_status st;
+
+    memset(p, 0, sizeof *p);
+    if ((st = plan_of(d, key, &p->plan)) ||
+        (st = tni_kv_param_states(d->kv->optimizer, &key->slot, key->value)))
+        return st;
+    p->states = tni_kv_optimizer_states(d->kv->optimizer);
+    for (uint32_t k = 0; k < p->states; k++) {
+        if ((st = tni_array_wait(key->slot.states[k])))
+            return st;
+        kept += p->plan.bytes / element_bytes(key->value) * element_bytes(key->slot.states[k]);
+    }
+    last = tni_kv_plan_part(&p->plan, p->plan.parts - 1).bytes; /* the shortest */
+    count = last ? kept / p->plan.bytes + sizeof(uint64_t) / last + 2 : 0;
+    if (count > TNI_KV_STATES_END - TNI_KV_STATE)
+        return tni_error(TN_E_UNSUPPORTED, "states of an array of %" PRIu64 " bytes", p->plan.bytes);
+    p->count = (uint32_t)count;
+    return (p->data = tni_alloc(p->plan.bytes)) ? TN_OK : TN_E_NOMEM;
+}
+
+/* Copies piece `index` of each part out of the states, or with `put` into them. */
+static tn_status piece_copy(tni_kv_key *key, pieces *p, uint32_t index, uint64_t *steps, bool put)
+{
+    const uint64_t each = element_bytes(key->value);
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < p->plan.parts && !st; i++) {
+        const tni_kv_part part = tni_kv_plan_part(&p->plan, i);
+        const int64_t length = (int64_t)(part.bytes / each);
+        tni_kv_param_slot s = {.steps = *steps};
+
+        for (uint32_t k = 0; k < p->states && !st; k++) {
+            tni_array *whole = key->slot.states[k];
+
+            st = tni_array_wrap(whole->storage->space, whole->storage->device,
+                                (char *)tni_array_data(whole) + part.offset / each * element_bytes(whole),
+                                (uint64_t)length * element_bytes(whole), whole->dtype, 1, &length, NULL, NULL,
+                                NULL, &s.states[k]);
+        }
+        if (!st)
+            tni_kv_states_copy(&s, p->states, (uint64_t)index * part.bytes, p->data + part.offset, part.bytes,
+                               put);
+        *steps = i == 0 ? s.steps : *steps;
+        tni_kv_param_fini(&s);
+    }
+    return st;
+}
+
+tn_status tni_kv_dist_fetch(tni_kv_dist *d, tni_kv_key *key)
+{
+    uint64_t steps = 0;
+    pieces p;
+    tn_status st;
+
+    if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
+        return st;
+    st = pieces_begin(d, key, &p);
+    for (uint32_t i = 0; i < p.count && !st; i++) {
+        const tni_kv_request r = {.kind = TNI_KV_DO_PULL,
+                                  .key = key->wire,
+                                  .out = p.data,
+                                  .what = (uint8_t)(TNI_KV_STATE + i),
+                                  .any = true};
+
+        if (!(st = tni_kv_process_call(d->process, &r)))
+            st = piece_copy(key, &p, i, &steps, true);
+    }
+    if (!st)
+        key->slot.steps = steps;
+    tni_free(p.data);
+    return st;
+}
+
+tn_status tni_kv_dist_return(tni_kv_dist *d, tni_kv_key *key)
+{
+    uint64_t steps = key->slot.steps;
+    pieces p;
+    tn_status st;
+
+    if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
+        return st;
+    st = pieces_begin(d, key, &p);
+    for (uint32_t i = 0; i < p.count && !st; i++) {
+        const bool first = d->rank == 0;
+        const tni_kv_request r = {.kind = TNI_KV_DO_PUSH,
+                                  .key = key->wire,
+                                  .in = first ? p.data : nothing,
+                                  .what = (uint8_t)(first ? TNI_KV_STATE + i : TNI_KV_ABSTAIN),
+                                  .shrink_log2 = first ? 0 : TNI_KV_ABSTAIN_LOG2};
+
+        if (!first || !(st = piece_copy(key, &p, i, &steps, false)))
+            st = tni_kv_process_call(d->process, &r);
+        if (!st)
+            atomic_fetch_add(&key->rounds, 1);
+    }
+    tni_free(p.data);
+    return st;
+}
+
+/* ---- the job ------------------------------------------------------------------------------------------- */
+
+tn_status tni_kv_dist_open(tni_kv *kv)
+{
+    tni_kv_dist *d = tni_zalloc(sizeof *d);
+    const char *async = strstr(kv->type->name, "async");
+    tn_status st;
+
+    if (!d)
+        return TN_E_NOMEM;
+    d->kv = kv;
+    tni_var_init(&d->turn);
+    tni_str_init(&d->changes, TNI_KV_COMMAND_MAX);
+    d->ranked = tni_option_bool(kv->ctx->options, "kvstore.priority");
+    if (!(st = tni_kv_settings_read(kv->ctx, async != NULL, &d->settings)) &&
+        !(st = tni_kv_process_join(kv->ctx, async != NULL, &d->process))) {
+        d->rank = tni_kv_process_rank(d->process);
+        kv->dist = d;
+        return TN_OK;
+    }
+    tni_var_fini(&d->turn);
+    tni_free(d);
+    return st;
+}
+
+void tni_kv_dist_close(tni_kv_dist *d)
+{
+    tn_err err;
+
+    if (!d)
+        return;
+    tni_error_get(&err); /* of whoever closes for it */
+    (void)tni_kv_dist_flush(d);
+    (void)tni_kv_dist_wait(d);
+    (void)tni_kv_process_leave(d->process);
+    tni_error_set(&err);
+    tni_var_fini(&d->turn);
+    tni_str_fini(&d->changes);
+    tni_free(d);
+}

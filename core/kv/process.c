@@ -1,0 +1,680 @@
+/*
+ * A worker's process: calls of any thread go through a queue to the thread that owns machine and transport.
+ *
+ * A call is one block, made by its caller, so nothing is lost in the middle for want of memory. Its `called`
+ * comes when the machine has ended it and the transport has given back each of its payloads; a link that
+ * keeps one for longer than SENT_NS, or beyond the end of a call that failed, is closed.
+ */
+#include "kv/process.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "kv/post.h"
+
+#define SENT_NS 2000000000u
+#define FLUSH_NS 1000000000u
+#define GRACE_BEATS 5u /* that the scheduler's word may come late */
+
+typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_FAIL, CALL_RESUME } call_kind;
+
+typedef struct call {
+    tni_kv_hold hold;   /* first */
+    struct call *next;  /* in the queue; then of those under way */
+    struct call **link; /* what points to it, while it is under way; NULL: it is not */
+    call_kind kind;
+    tni_kv_request r;
+    uint64_t elements, element_bytes; /* key */
+    uint8_t dtype;
+    tni_kv_called called;
+    void *arg;
+    tni_kv_process *process;
+    uint64_t ended_ns; /* by the machine; 0: not yet */
+    tn_status status;
+    tn_err *error; /* NULL: only the status is known */
+} call;
+
+struct tni_kv_process {
+    tni_kv_setup setup;
+    tni_kv_post *post;
+    tni_kv_worker *worker;
+    tni_thread *thread;
+    call *running; /* the machine has them, or the transport */
+    uint64_t begun_ns;
+    bool over; /* nothing more is asked */
+    tni_mutex lock;
+    tni_cond changed;
+    call *first, **last;                  /* guarded: what is queued */
+    bool stop, ready, dead;               /* guarded; dead: the transport is of no use */
+    tn_status status;                     /* guarded: of the machine */
+    tn_err error;                         /* guarded */
+    uint64_t cut, heard_ns;               /* guarded */
+    uint32_t rank, epochs, view, gone[3]; /* guarded; gone: nodes by role */
+    uint64_t owner;                       /* guarded: number of the thread */
+};
+
+/* ---- calls ---- */
+
+/* Tells, and frees; with the call's error. */
+static void call_finish(tni_kv_hold *hold)
+{
+    call *c = (call *)hold;
+
+    if (c->link) {
+        *c->link = c->next;
+        if (c->next)
+            c->next->link = c->link;
+    }
+    if (c->error)
+        tni_error_set(c->error);
+    tni_free(c->error);
+    if (c->called)
+        c->called(c->arg, c->status);
+    tni_free(c);
+}
+
+/* Of a scheduler that never answered, also what its link said. */
+static void error_take(tni_kv_process *p, tn_status st)
+{
+    const char *why = tni_kv_post_why(p->post);
+    tn_err error;
+
+    tni_error_get(&error);
+    if (!p->ready && st == TN_E_TIMEOUT)
+        (void)tni_error(st, "scheduler %.100s: %.250s%s%.100s", p->setup.scheduler, error.message,
+                        *why ? "; " : "", why);
+    tni_error_get(&p->error);
+}
+
+/* What other threads read. */
+static void news_publish(tni_kv_process *p)
+{
+    const tni_kv_view *v = tni_kv_worker_view(p->worker);
+    const tn_status st = tni_kv_worker_status(p->worker);
+    const bool ready = tni_kv_worker_ready(p->worker);
+    uint32_t epochs;
+    const uint64_t cut = tni_kv_worker_cut(p->worker, &epochs);
+
+    tni_mutex_lock(&p->lock);
+    p->heard_ns = tni_kv_worker_heard(p->worker, TNI_KV_SCHEDULER_NODE);
+    if (st != p->status || ready != p->ready || v->number != p->view || epochs != p->epochs) {
+        if (st && !p->status)
+            error_take(p, st);
+        p->status = st;
+        p->ready = ready;
+        p->view = v->number;
+        p->rank = tni_kv_worker_rank(p->worker);
+        p->cut = cut;
+        p->epochs = epochs;
+        memset(p->gone, 0, sizeof p->gone);
+        for (uint32_t i = 0; i < v->workers + v->servers; i++)
+            p->gone[TNI_KV_ROLE(tni_kv_view_node(v, i))] +=
+                v->members[i].state == TNI_KV_DEAD || v->members[i].state == TNI_KV_GONE;
+        tni_cond_broadcast(&p->changed);
+    }
+    tni_mutex_unlock(&p->lock);
+}
+
+/* The machine has ended it, with the thread's error. Whoever hears of a failure finds what it came from. */
+static void call_end(tni_kv_process *p, call *c, tn_status st)
+{
+    c->ended_ns = p->setup.clock();
+    c->status = st;
+    if (st && (c->error = tni_alloc(sizeof *c->error)))
+        tni_error_get(c->error);
+    if (st)
+        news_publish(p);
+    c->hold.ended = true;
+    if (!c->hold.count)
+        call_finish(&c->hold);
+    else if (st)
+        tni_kv_post_drop(p->post, &c->hold);
+}
+
+static void request_done(void *arg, uint64_t cookie, tn_status st)
+{
+    call *c = (call *)(uintptr_t)cookie;
+
+    (void)arg;
+    call_end(c->process, c, st);
+}
+
+static void request_run(tni_kv_process *p, call *c, uint64_t now)
+{
+    tn_status st;
+
+    c->r.cookie = (uint64_t)(uintptr_t)c;
+    if (!p->setup.priority)
+        c->r.priority = 0;
+    c->next = p->running;
+    if (c->next)
+        c->next->link = &c->next;
+    c->link = &p->running;
+    p->running = c;
+    st = tni_kv_worker_request(p->worker, &c->r, now);
+    if (st)
+        call_end(p, c, st);
+}
+
+static void call_run(tni_kv_process *p, call *c, uint64_t now)
+{
+    tn_status st = TN_OK;
+
+    switch (c->kind) {
+    case CALL_REQUEST:
+        request_run(p, c, now);
+        return;
+    case CALL_KEY:
+        st = tni_kv_worker_key(p->worker, c->r.key, c->dtype, c->elements, c->element_bytes);
+        break;
+    case CALL_BREAK:
+        st = tni_kv_worker_break(p->worker, (uint32_t)c->r.step, now);
+        break;
+    case CALL_FAIL:
+        st = tni_kv_worker_break(p->worker, tni_kv_worker_round(p->worker, c->r.key) + 1, now);
+        break;
+    case CALL_RESUME:
+        tni_kv_worker_resume(p->worker);
+        break;
+    }
+    call_end(p, c, st);
+}
+
+/* ---- the thread ---- */
+
+/* The scheduler fails a job whose nodes do not come; this is for one that is gone itself. */
+static void join_check(tni_kv_process *p, uint64_t now)
+{
+    const tni_kv_settings *s = &p->setup.settings;
+    const tni_kv_view *v = tni_kv_worker_view(p->worker);
+    const uint64_t most = s->control_timeout_ns + GRACE_BEATS * tni_kv_beat_ns(s);
+    uint32_t missing = 0, first = 0;
+    char name[24];
+
+    if (now < p->begun_ns + most || p->ready || tni_kv_worker_status(p->worker))
+        return;
+    for (uint32_t i = v->workers + v->servers; i-- > 0;)
+        if (v->members[i].state == TNI_KV_MISSING) {
+            first = i;
+            missing++;
+        }
+    tni_kv_worker_stop(
+        p->worker, tni_error(TN_E_TIMEOUT, "the job has not begun after %.1f s: %s is missing, and %u more",
+                             (double)most / 1e9, tni_kv_node_name(tni_kv_view_node(v, first), name),
+                             missing ? missing - 1 : 0));
+}
+
+/* When to look again at calls whose payloads the transport keeps. */
+static uint64_t sent_check(tni_kv_process *p, uint64_t now)
+{
+    uint64_t next = TNI_KV_NEVER;
+
+    for (call *c = p->running, *after; c; c = after) {
+        const uint64_t due = c->ended_ns + SENT_NS;
+
+        after = c->next;
+        if (!c->ended_ns)
+            continue;
+        if (now >= due) {
+            c->ended_ns = now;
+            tni_kv_post_drop(p->post, &c->hold);
+            return now; /* the list may have changed */
+        }
+        next = due < next ? due : next;
+    }
+    return next;
+}
+
+static call *queue_take(tni_kv_process *p)
+{
+    call *first;
+
+    tni_mutex_lock(&p->lock);
+    first = p->first;
+    p->first = NULL;
+    p->last = &p->first;
+    p->over = p->stop;
+    tni_mutex_unlock(&p->lock);
+    return first;
+}
+
+static uint64_t worker_step(void *arg, uint64_t now)
+{
+    tni_kv_process *p = arg;
+    uint64_t next, sent;
+
+    for (call *c = queue_take(p), *after; c; c = after) {
+        after = c->next;
+        call_run(p, c, now);
+    }
+    next = tni_kv_worker_tick(p->worker, now);
+    join_check(p, now);
+    news_publish(p);
+    sent = sent_check(p, now);
+    return sent < next ? sent : next;
+}
+
+static uint64_t worker_receive(void *arg, const uint8_t *header, const void *payload, uint64_t bytes,
+                               uint64_t now)
+{
+    return tni_kv_worker_receive(((tni_kv_process *)arg)->worker, header, payload, bytes, now);
+}
+
+static const tni_kv_view *worker_view(void *arg)
+{
+    return tni_kv_worker_view(((tni_kv_process *)arg)->worker);
+}
+
+static bool worker_over(void *arg)
+{
+    return ((tni_kv_process *)arg)->over;
+}
+
+static tni_kv_hold *worker_hold(void *arg)
+{
+    return (tni_kv_hold *)(uintptr_t)tni_kv_worker_sending(((tni_kv_process *)arg)->worker);
+}
+
+/* Without a transport calls are still answered, with its error. */
+static void serve_dead(tni_kv_process *p)
+{
+    tni_mutex_lock(&p->lock);
+    p->dead = true;
+    tni_mutex_unlock(&p->lock);
+    while (!p->over) {
+        (void)worker_step(p, p->setup.clock());
+        tni_mutex_lock(&p->lock);
+        while (!p->first && !p->stop)
+            tni_cond_wait(&p->changed, &p->lock);
+        tni_mutex_unlock(&p->lock);
+    }
+}
+
+static void calls_cancel(call *list)
+{
+    while (list) {
+        call *c = list;
+
+        list = c->next;
+        c->link = NULL;
+        if (!c->hold.ended) {
+            c->status = tni_error(TN_E_CANCELLED, "the process has left the job");
+            if ((c->error = tni_alloc(sizeof *c->error)))
+                tni_error_get(c->error);
+        }
+        call_finish(&c->hold);
+    }
+}
+
+static void worker_thread(void *arg)
+{
+    tni_kv_process *p = arg;
+    const tni_kv_role role = {.arg = p,
+                              .receive = worker_receive,
+                              .step = worker_step,
+                              .view = worker_view,
+                              .over = worker_over,
+                              .hold = worker_hold};
+    call *left;
+    tn_status st;
+
+    tni_mutex_lock(&p->lock);
+    p->owner = tni_thread_id();
+    tni_mutex_unlock(&p->lock);
+    st = tni_kv_post_run(p->post, &role);
+    if (st) {
+        tni_kv_worker_stop(p->worker, st);
+        serve_dead(p);
+    }
+    tni_kv_worker_destroy(p->worker);
+    p->worker = NULL;
+    for (call *c = p->running; c; c = c->next)
+        c->hold.count++; /* closing frees none of them */
+    tni_kv_post_close(p->post, FLUSH_NS);
+    p->post = NULL;
+    left = p->running;
+    p->running = NULL;
+    calls_cancel(left);
+    calls_cancel(queue_take(p));
+}
+
+/* ---- joining ---- */
+
+uint64_t tni_kv_birth(void)
+{
+    uint64_t birth = 0;
+
+    if (getrandom(&birth, sizeof birth, GRND_NONBLOCK) != (ssize_t)sizeof birth)
+        birth = tni_clock_wall_ns();
+    return birth | 1u;
+}
+
+static void process_free(tni_kv_process *p)
+{
+    if (p->thread) {
+        tni_thread_join(p->thread);
+    } else {
+        tni_kv_worker_destroy(p->worker);
+        tni_kv_post_close(p->post, 0);
+    }
+    tni_cond_fini(&p->changed);
+    tni_mutex_fini(&p->lock);
+    memset(p->setup.secret, 0, sizeof p->setup.secret);
+    tni_free(p);
+}
+
+void tni_kv_process_end(tni_kv_process *p)
+{
+    if (!p)
+        return;
+    tni_mutex_lock(&p->lock);
+    p->stop = true;
+    tni_cond_broadcast(&p->changed);
+    if (!p->dead)
+        tni_kv_post_wake(p->post);
+    tni_mutex_unlock(&p->lock);
+    process_free(p);
+}
+
+bool tni_kv_process_ready(tni_kv_process *p)
+{
+    bool ready;
+
+    tni_mutex_lock(&p->lock);
+    ready = p->ready || p->status;
+    tni_mutex_unlock(&p->lock);
+    return ready;
+}
+
+tn_status tni_kv_process_joined(tni_kv_process *p)
+{
+    tn_status st;
+
+    tni_mutex_lock(&p->lock);
+    while (!p->ready && !p->status)
+        tni_cond_wait(&p->changed, &p->lock);
+    st = p->status;
+    if (st)
+        tni_error_set(&p->error);
+    tni_mutex_unlock(&p->lock);
+    return st;
+}
+
+tn_status tni_kv_process_start(const tni_kv_setup *setup, tni_kv_process **out)
+{
+    tni_kv_process *p = tni_zalloc(sizeof *p);
+    tni_kv_start start = {.rank = setup->rank};
+    tni_kv_host host;
+    tn_status st;
+
+    if (!p)
+        return TN_E_NOMEM;
+    p->setup = *setup;
+    p->last = &p->first;
+    p->begun_ns = setup->clock();
+    if ((st = tni_mutex_init(&p->lock))) {
+        tni_free(p);
+        return st;
+    }
+    (void)tni_cond_init(&p->changed);
+    start.birth = tni_kv_birth();
+    if (!(st = tni_kv_post_open(&p->setup, TNI_KV_WORKER, &p->post))) {
+        tni_kv_post_host(p->post, &host);
+        st = tni_kv_worker_create(&p->setup.settings, &host, &start, request_done, &p->worker);
+    }
+    if (!st)
+        st = tni_thread_create("tenon-kv", worker_thread, p, &p->thread);
+    if (st)
+        process_free(p);
+    else
+        *out = p;
+    return st;
+}
+
+tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out)
+{
+    tni_kv_process *p = NULL;
+    tni_kv_setup setup;
+    tn_status st;
+
+    if ((st = tni_kv_setup_read(c, TNI_KV_WORKER, async, &setup)) || (st = tni_kv_process_start(&setup, &p)))
+        return st;
+    if ((st = tni_kv_process_joined(p))) {
+        tni_kv_process_end(p);
+        return st;
+    }
+    *out = p;
+    return TN_OK;
+}
+
+tn_status tni_kv_process_leave(tni_kv_process *p)
+{
+    const tni_kv_request bye = {.kind = TNI_KV_DO_BYE};
+    tn_status st;
+
+    if (!p)
+        return TN_OK;
+    st = tni_kv_process_status(p);
+    if (!st)
+        st = tni_kv_process_call(p, &bye);
+    tni_kv_process_end(p);
+    return st;
+}
+
+/* ---- what it knows ---- */
+
+uint32_t tni_kv_process_rank(const tni_kv_process *process)
+{
+    tni_kv_process *p = (tni_kv_process *)(uintptr_t)process; /* the lock is no part of what it says */
+    uint32_t rank;
+
+    tni_mutex_lock(&p->lock);
+    rank = p->rank;
+    tni_mutex_unlock(&p->lock);
+    return rank;
+}
+
+uint32_t tni_kv_process_workers(const tni_kv_process *p)
+{
+    return p->setup.settings.workers;
+}
+
+uint32_t tni_kv_process_servers(const tni_kv_process *p)
+{
+    return p->setup.settings.servers;
+}
+
+uint32_t tni_kv_process_dead(const tni_kv_process *process, uint32_t role)
+{
+    tni_kv_process *p = (tni_kv_process *)(uintptr_t)process;
+    const uint64_t dead_ns = p->setup.settings.dead_ns, now = p->setup.clock();
+    uint32_t count;
+
+    tni_mutex_lock(&p->lock);
+    if (role == TNI_KV_SCHEDULER)
+        count = dead_ns && p->heard_ns && now > p->heard_ns && now - p->heard_ns > dead_ns;
+    else
+        count = role <= TNI_KV_WORKER ? p->gone[role] : 0;
+    tni_mutex_unlock(&p->lock);
+    return count;
+}
+
+uint64_t tni_kv_process_cut(const tni_kv_process *process, uint32_t *epochs)
+{
+    tni_kv_process *p = (tni_kv_process *)(uintptr_t)process;
+    uint64_t cut;
+
+    tni_mutex_lock(&p->lock);
+    cut = p->cut;
+    if (epochs)
+        *epochs = p->epochs;
+    tni_mutex_unlock(&p->lock);
+    return cut;
+}
+
+tn_status tni_kv_process_status(const tni_kv_process *process)
+{
+    tni_kv_process *p = (tni_kv_process *)(uintptr_t)process;
+    tn_status st;
+
+    tni_mutex_lock(&p->lock);
+    st = p->status;
+    if (st)
+        tni_error_set(&p->error);
+    tni_mutex_unlock(&p->lock);
+    return st;
+}
+
+/* ---- queueing ---- */
+
+/* [takes] c on success. */
+static tn_status call_queue(tni_kv_process *p, call *c)
+{
+    bool first, stop;
+
+    c->process = p;
+    c->hold.free = call_finish;
+    tni_mutex_lock(&p->lock);
+    first = !p->first;
+    stop = p->stop;
+    if (!stop) {
+        *p->last = c;
+        p->last = &c->next;
+        if (first) {
+            tni_cond_broadcast(&p->changed);
+            if (!p->dead)
+                tni_kv_post_wake(p->post);
+        }
+    }
+    tni_mutex_unlock(&p->lock);
+    if (stop)
+        tni_free(c);
+    return stop ? tni_error(TN_E_CANCELLED, "the process leaves the job") : TN_OK;
+}
+
+static tn_status call_make(call_kind kind, tni_kv_called called, void *arg, call **out)
+{
+    call *c = tni_zalloc(sizeof *c);
+
+    if (!c)
+        return TN_E_NOMEM;
+    c->kind = kind;
+    c->called = called;
+    c->arg = arg;
+    *out = c;
+    return TN_OK;
+}
+
+tn_status tni_kv_process_request(tni_kv_process *p, const tni_kv_request *r, tni_kv_called called, void *arg)
+{
+    call *c;
+    tn_status st = call_make(CALL_REQUEST, called, arg, &c);
+
+    if (st)
+        return st;
+    c->r = *r;
+    return call_queue(p, c);
+}
+
+typedef struct waiter {
+    tni_kv_process *process;
+    bool done;
+    tn_status status;
+    tn_err error;
+} waiter;
+
+static void waiter_called(void *arg, tn_status st)
+{
+    waiter *w = arg;
+    tni_kv_process *p = w->process;
+
+    tni_mutex_lock(&p->lock);
+    w->status = st;
+    if (st)
+        tni_error_get(&w->error);
+    w->done = true;
+    tni_cond_broadcast(&p->changed);
+    tni_mutex_unlock(&p->lock);
+}
+
+/* [takes] c. Waits for its end; not on the process's own thread. */
+static tn_status call_wait(tni_kv_process *p, call *c)
+{
+    waiter w = {.process = p};
+    tn_status st;
+
+    tni_mutex_lock(&p->lock);
+    st = p->owner == tni_thread_id() ? TN_E_STATE : TN_OK;
+    tni_mutex_unlock(&p->lock);
+    if (st) {
+        tni_free(c);
+        return tni_error(st, "the thread of the parameter store waits for itself");
+    }
+    c->called = waiter_called;
+    c->arg = &w;
+    if ((st = call_queue(p, c)))
+        return st;
+    tni_mutex_lock(&p->lock);
+    while (!w.done)
+        tni_cond_wait(&p->changed, &p->lock);
+    tni_mutex_unlock(&p->lock);
+    if (w.status)
+        tni_error_set(&w.error);
+    return w.status;
+}
+
+tn_status tni_kv_process_call(tni_kv_process *p, const tni_kv_request *r)
+{
+    call *c;
+    tn_status st = call_make(CALL_REQUEST, NULL, NULL, &c);
+
+    if (st)
+        return st;
+    c->r = *r;
+    return call_wait(p, c);
+}
+
+tn_status tni_kv_process_key(tni_kv_process *p, uint32_t key, uint8_t dtype, uint64_t elements,
+                             uint64_t element_bytes)
+{
+    call *c;
+    tn_status st = call_make(CALL_KEY, NULL, NULL, &c);
+
+    if (st)
+        return st;
+    c->r.key = key;
+    c->dtype = dtype;
+    c->elements = elements;
+    c->element_bytes = element_bytes;
+    return call_wait(p, c);
+}
+
+tn_status tni_kv_process_break(tni_kv_process *p, uint32_t round)
+{
+    call *c;
+    tn_status st = call_make(CALL_BREAK, NULL, NULL, &c);
+
+    if (st)
+        return st;
+    c->r.step = round;
+    return call_wait(p, c);
+}
+
+tn_status tni_kv_process_fail(tni_kv_process *p, uint32_t key)
+{
+    call *c;
+    tn_status st = call_make(CALL_FAIL, NULL, NULL, &c);
+
+    if (st)
+        return st;
+    c->r.key = key;
+    return call_queue(p, c);
+}
+
+tn_status tni_kv_process_resume(tni_kv_process *p)
+{
+    call *c;
+    tn_status st = call_make(CALL_RESUME, NULL, NULL, &c);
+
+    return st ? st : call_wait(p, c);
+}

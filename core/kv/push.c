@@ -1,0 +1,342 @@
+/*
+ * Pushes. A push of several keys moves all of their values or none: its operations are queued as a group, so
+ * that no memory for a later key is missing once an earlier one has moved, and a gate stands between the
+ * gradients and the values (tni_kv_gate): what fails before it leaves the values unmoved, and marked as
+ * failed.
+ *
+ * Of dist types each key leaves by itself, when its gradient is there: all or none is each key's, and the
+ * servers' (dist.c).
+ */
+#include "kv/store.h"
+
+#include "kv/dist.h"
+#include "kv/update.h"
+
+typedef struct step { /* of one push */
+    tni_kv *kv;
+    uint32_t count, gated; /* gated: in the first part of `gate` */
+    const tn_kv_item *items;
+    tni_kv_key **keys;
+    tni_array **sums; /* one reference each; NULL: the values go into the stored one at once */
+    tni_array **gate; /* what must not have failed, then the stored values */
+} step;
+
+static tn_status codable(const step *s)
+{
+    for (uint32_t i = 0; i < s->count && s->kv->codec.bits; i++)
+        if (s->keys[i]->value->dtype != TN_F32 || s->keys[i]->sparse)
+            return tni_error(TN_E_UNSUPPORTED, "compression is for dense float32, not for %s %s",
+                             s->keys[i]->sparse ? "row_sparse" : "dense",
+                             tni_dtype_name(s->keys[i]->value->dtype));
+    return TN_OK;
+}
+
+static tn_status merged_make(tni_array **merged, tni_array *like, tni_device *device)
+{
+    return *merged ? TN_OK
+                   : tni_array_create(like->storage->space, device, like->dtype, like->ndim, like->shape,
+                                      "kvstore", merged);
+}
+
+static tni_array **merged_on_host(tni_kv_key *key)
+{
+    return key->value->storage->device->host ? &key->merged : &key->landing;
+}
+
+/* What stays with a key from its first push on is made before anything of the push is queued. */
+static tn_status key_ready(const step *s, uint32_t i)
+{
+    tni_kv *kv = s->kv;
+    tni_kv_key *key = s->keys[i];
+    tni_array **host = merged_on_host(key);
+    tni_device *cpu;
+    tn_status st = TN_OK;
+
+    if (kv->codec.bits && ((st = tni_device_get(kv->ctx->devices, "cpu", 0, &cpu)) ||
+                           (st = merged_make(host, key->value, cpu)) ||
+                           (st = merged_make(&key->merged, key->value, key->value->storage->device)) ||
+                           (st = tni_kv_residuals_make(key, *host, s->items[i].value_count))))
+        return st;
+    return kv->optimizer ? tni_kv_param_ready(kv->optimizer, &key->slot, key->value) : TN_OK;
+}
+
+/* In fewer bits, each by itself: even one value is rounded. */
+static tn_status sum_coded(const step *s, uint32_t i)
+{
+    tni_kv_key *key = s->keys[i];
+    const tn_kv_item *item = &s->items[i];
+    tni_array **host = merged_on_host(key);
+    tn_status st =
+        tni_kv_sum_coded(&s->kv->codec, key, *host, item->value_count, item->values, item->priority);
+
+    if (st)
+        return st;
+    if (host == &key->landing)
+        st = tni_array_copy(*host, key->merged);
+    tni_array_retain(s->sums[i] = key->merged);
+    return st;
+}
+
+static tn_status sum_sparse(const step *s, uint32_t i)
+{
+    const tn_kv_item *item = &s->items[i];
+
+    if (item->value_count > 1)
+        return tni_invoke_text(s->kv->ctx, "add_n", item->value_count, item->values, 0, NULL, NULL, 1,
+                               &s->sums[i], NULL);
+    tni_array_retain(s->sums[i] = item->values[0]);
+    return TN_OK;
+}
+
+/* What an updater sees of one value is that array, as it is, where it lies with what is stored. */
+static tn_status sum_queue(const step *s, uint32_t i, bool updates)
+{
+    tni_kv_key *key = s->keys[i];
+    const tn_kv_item *item = &s->items[i];
+    const tni_array *first = item->values[0];
+    tn_status st;
+
+    if (s->kv->codec.bits)
+        return sum_coded(s, i);
+    if (first->storage_type != TN_STORAGE_DENSE)
+        return sum_sparse(s, i);
+    if (!updates)
+        return TN_OK;
+    if (item->value_count == 1 && first->storage->device == key->value->storage->device) {
+        tni_array_retain(s->sums[i] = item->values[0]);
+        return TN_OK;
+    }
+    if ((st = merged_make(&key->merged, key->value, key->value->storage->device)))
+        return st;
+    tni_array_retain(s->sums[i] = key->merged);
+    return tni_kv_sum(key->merged, item->value_count, item->values, item->priority, false);
+}
+
+/* States that are written apart from the value are written by the gate, else read. */
+static tn_status step_gate(step *s)
+{
+    const bool apart = s->kv->optimizer && tni_kv_optimizer_apart(s->kv->optimizer);
+    uint64_t room = s->count;
+    uint32_t all;
+
+    for (uint32_t i = 0; i < s->count; i++)
+        room += (s->sums[i] ? 1 : s->items[i].value_count) + tni_kv_states_count(s->keys[i]);
+    if (room > UINT32_MAX)
+        return tni_error(TN_E_ARG, "a push of too many arrays");
+    if (!(s->gate = tni_calloc(room, sizeof(*s->gate))))
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < s->count; i++) {
+        for (uint32_t k = 0; k < tni_kv_states_count(s->keys[i]) && !apart; k++)
+            s->gate[s->gated++] = s->keys[i]->slot.states[k];
+        for (uint32_t k = 0; k < s->items[i].value_count && !s->sums[i]; k++)
+            s->gate[s->gated++] = s->items[i].values[k];
+        if (s->sums[i])
+            s->gate[s->gated++] = s->sums[i];
+    }
+    all = s->gated;
+    for (uint32_t i = 0; i < s->count; i++) {
+        s->gate[all++] = s->keys[i]->value;
+        for (uint32_t k = 0; k < tni_kv_states_count(s->keys[i]) && apart; k++)
+            s->gate[all++] = s->keys[i]->slot.states[k];
+    }
+    return tni_kv_gate(s->kv->ctx, s->gated, all - s->gated, s->gate);
+}
+
+static tn_status step_apply(const step *s, uint32_t i)
+{
+    const tn_kv_item *item = &s->items[i];
+    tni_kv_key *key = s->keys[i];
+    tni_kv *kv = s->kv;
+
+    if (kv->optimizer)
+        return tni_kv_optimizer_step(kv->optimizer, &key->slot, key->value, s->sums[i]);
+    if (kv->updater) {
+        const tn_kv_item id = {.name = key->name, .number = key->number};
+
+        return kv->updater(kv->updater_arg, &id, s->sums[i], key->value);
+    }
+    if (s->sums[i])
+        return tni_kv_value_write(kv, key, s->sums[i], item->priority, true);
+    return tni_kv_sum(key->value, item->value_count, item->values, item->priority, true);
+}
+
+/* Sums that are sparse are queued before: their shapes are looked at, so they have to be under way. */
+static tn_status sums_queue(const step *s, bool sparse)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < s->count && !st; i++)
+        if ((s->items[i].values[0]->storage_type != TN_STORAGE_DENSE) == sparse)
+            st = sum_queue(s, i, s->kv->optimizer || s->kv->updater);
+    return st;
+}
+
+/* All of it is queued or nothing. An updater is called behind: it may wait for what it is given. */
+static tn_status step_queue(step *s)
+{
+    const bool updater = s->kv->updater != NULL;
+    uint32_t applied = 0;
+    tni_gathering g;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < s->count && !st; i++)
+        st = key_ready(s, i);
+    if (st || (st = sums_queue(s, true)))
+        return st;
+    tni_engine_gather_begin(s->kv->ctx->engine, &g);
+    if (!(st = sums_queue(s, false)) && s->count)
+        st = step_gate(s);
+    for (; applied < s->count && !st && !updater; applied += !st)
+        st = step_apply(s, applied);
+    st = tni_engine_gather_end(&g, st);
+    for (uint32_t i = 0; i < applied && st && s->kv->optimizer; i++)
+        s->keys[i]->slot.steps--;
+    for (uint32_t i = 0; i < s->count && !st && updater; i++)
+        st = step_apply(s, i);
+    return st;
+}
+
+/* ---- of dist types ----------------------------------------------------------------------------------- */
+
+static tn_status remade(tni_array **a, tni_array *like, tni_device *device)
+{
+    if (*a && (*a)->storage->device != device) {
+        tni_array_release(*a);
+        *a = NULL;
+    }
+    return merged_make(a, like, device);
+}
+
+/* What the sum of key `i` passes through on its way out: on the device of its values, on the host, coded. */
+static tn_status dist_ready(const step *s, uint32_t i)
+{
+    const tn_kv_item *item = &s->items[i];
+    tni_kv_key *key = s->keys[i];
+    tni_device *host = key->value->storage->device, *from = item->values[0]->storage->device;
+    const bool away = s->kv->type->device && !from->host;
+    int64_t bytes;
+    tn_status st;
+
+    if (item->values[0]->storage_type != TN_STORAGE_DENSE)
+        return TN_OK;
+    if ((st = remade(&key->merged, key->value, away ? from : host)) ||
+        (away && (st = merged_make(&key->landing, key->value, host))))
+        return st;
+    if (!s->kv->codec.bits)
+        return TN_OK;
+    bytes = (int64_t)tni_kv_codec_bytes(&s->kv->codec, tni_array_count(key->value));
+    if (!key->coded &&
+        (st = tni_array_create(s->kv->ctx->space, host, TN_U8, 1, &bytes, "kvstore", &key->coded)))
+        return st;
+    return tni_kv_residuals_make(key, key->value, 1);
+}
+
+/* The sum of this worker's values, on the host. One value that lies there is what it is. */
+static tn_status dist_sum(const step *s, uint32_t i)
+{
+    const tn_kv_item *item = &s->items[i];
+    tni_kv_key *key = s->keys[i];
+    tni_array *first = item->values[0];
+    tn_status st;
+
+    if (item->value_count == 1 && first->storage->device->host && first->flags & TNI_ARRAY_CONTIGUOUS) {
+        tni_array_retain(s->sums[i] = first);
+        return TN_OK;
+    }
+    if ((st = tni_kv_sum(key->merged, item->value_count, item->values, item->priority, false)))
+        return st;
+    if (key->merged->storage->device->host) {
+        tni_array_retain(s->sums[i] = key->merged);
+        return TN_OK;
+    }
+    tni_array_retain(s->sums[i] = key->landing);
+    return tni_array_copy(key->merged, key->landing);
+}
+
+static tn_status dist_push(const step *s, uint32_t i, bool pull)
+{
+    const tni_kv_codec *codec = &s->kv->codec;
+    const int32_t priority = s->items[i].priority;
+    tni_kv_key *key = s->keys[i];
+    tni_array *out = s->sums[i];
+    tn_status st = TN_OK;
+
+    if (codec->bits && !(st = tni_kv_code(codec, s->sums[i], key->residuals[0], key->coded, priority)))
+        out = key->coded;
+    return st ? st
+              : tni_kv_dist_push(s->kv->dist, key, out,
+                                 codec->bits == 2   ? TNI_KV_2BIT
+                                 : codec->bits == 1 ? TNI_KV_1BIT
+                                                    : TNI_KV_PLAIN,
+                                 priority, pull);
+}
+
+/* A sparse gradient travels as a dense one. */
+static tn_status dist_sparse(const step *s, uint32_t i)
+{
+    tni_array *dense = NULL;
+    tn_status st = sum_sparse(s, i);
+
+    if (st || (st = tni_dense_give(s->kv->ctx, s->sums[i], &dense)))
+        return st;
+    tni_array_release(s->sums[i]);
+    s->sums[i] = dense;
+    return TN_OK;
+}
+
+/* All of it is queued, or nothing. */
+static tn_status dist_queue(const step *s, bool pull)
+{
+    tni_gathering g;
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < s->count && !st; i++)
+        if (!(st = dist_ready(s, i)) && s->items[i].values[0]->storage_type != TN_STORAGE_DENSE)
+            st = dist_sparse(s, i);
+    if (st || (st = tni_kv_dist_flush(s->kv->dist)))
+        return st;
+    tni_engine_gather_begin(s->kv->ctx->engine, &g);
+    for (uint32_t i = 0; i < s->count && !st; i++)
+        if (s->sums[i] || !(st = dist_sum(s, i)))
+            st = dist_push(s, i, pull);
+    return tni_engine_gather_end(&g, st);
+}
+
+/* ---- all ---------------------------------------------------------------------------------------------- */
+
+/* Values of one key are of one storage type. */
+static tn_status alike(const step *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        for (uint32_t k = 1; k < s->items[i].value_count; k++)
+            if (s->items[i].values[k]->storage_type != s->items[i].values[0]->storage_type)
+                return tni_error(TN_E_UNSUPPORTED, "a key's values are dense and sparse");
+    return TN_OK;
+}
+
+tn_status tni_kv_push_all(tni_kv *kv, uint32_t count, const tn_kv_item *items, bool pull)
+{
+    step s = {.kv = kv, .count = count, .items = items};
+    const tni_kv_quiet q = tni_kv_quiet_begin();
+    tn_status st = TN_OK;
+
+    s.keys = tni_calloc((uint64_t)count + 1, sizeof(*s.keys));
+    s.sums = tni_calloc((uint64_t)count + 1, sizeof(*s.sums));
+    if (!s.keys || !s.sums)
+        st = TN_E_NOMEM;
+    if (!st)
+        st = tni_kv_keys_take(kv, count, items, false, TNI_KV_SAME_TYPE | TNI_KV_MAY_BE_SPARSE, s.keys);
+    if (!st && !(st = alike(&s)) && !(st = codable(&s)))
+        st = kv->dist ? dist_queue(&s, pull) : step_queue(&s);
+    for (uint32_t i = 0; s.sums && i < count; i++)
+        tni_array_release(s.sums[i]);
+    tni_free((void *)s.keys);
+    tni_free((void *)s.sums);
+    tni_free((void *)s.gate);
+    return tni_kv_quiet_end(q, st);
+}
+
+tn_status tni_kv_push(tni_kv *kv, uint32_t count, const tn_kv_item *items)
+{
+    return tni_kv_push_all(kv, count, items, false);
+}

@@ -1,0 +1,39 @@
+/*
+ * What a server does with what workers send: sums, the optimizer, commands. A worker's side is dist.c.
+ *
+ * A command is words, each with its NUL:
+ *   keys RANK {NUMBER NAME TYPE}…      what a worker knows under these numbers; the server compares
+ *   optimizer NAME {PARAM VALUE}…      NAME "": none
+ *   set {PARAM VALUE NUMBER}…          NUMBER "": of all keys
+ *   compress {PARAM VALUE}…            as tn_kv_set_compression
+ *   program HEAD BODY                  for the program's function
+ */
+#ifndef TN_KV_UPDATE_H
+#define TN_KV_UPDATE_H
+
+#include "kv/kv.h"
+#include "kv/protocol.h"
+
+/* Codes of payloads: `what` of a push. */
+#define TNI_KV_PLAIN 0u /* the elements */
+#define TNI_KV_2BIT 1u
+#define TNI_KV_1BIT 2u
+#define TNI_KV_ASSIGN 3u  /* of worker 0: the value itself */
+#define TNI_KV_ABSTAIN 4u /* a byte for each 2 GiB: this worker takes part in the round and adds nothing */
+#define TNI_KV_STATE 16u  /* and above, of worker 0, and of pulls: a piece of what the optimizer keeps */
+#define TNI_KV_ABSTAIN_LOG2 31u
+#define TNI_KV_STATES_END 256u
+
+typedef struct tni_kv_updates tni_kv_updates;
+/* `fn` may be NULL. */
+tn_status tni_kv_updates_create(tni_context *c, bool async, tn_kv_command_fn fn, void *arg,
+                                tni_kv_updates **out);
+void tni_kv_updates_destroy(tni_kv_updates *u); /* NULL is fine */
+tni_kv_update tni_kv_updates_table(tni_kv_updates *u);
+
+/* What the optimizer keeps of a part, one behind the other: steps 8, states. Copies the bytes from `from` on
+ * out of it, or with `put` into it; what is behind its end is zeros. */
+void tni_kv_states_copy(tni_kv_param_slot *s, uint32_t states, uint64_t from, void *memory, uint64_t bytes,
+                        bool put);
+
+#endif

@@ -1,0 +1,149 @@
+/*
+ * A training by several workers. Each has its share of the data, and they make as many steps: of those whose
+ * epochs differ the shorter begin again (kvstore.uneven = pad) or the longer are cut (drop); or each ends by
+ * itself, and the others go on without it (join).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tenon/kv.h"
+#include "train.h"
+
+tn_status tnn_job_open(tn_app *app, tn_train *t)
+{
+    const char *type = tn_ctx_option(app->ctx, "kvstore.type");
+    tn_kv_info info = {.struct_size = TN_SIZE(tn_kv_info)};
+
+    t->workers = 1;
+    t->store = t->o.store;
+    if (!t->store && (!type || strncmp(type, "dist_", 5) != 0))
+        return TN_OK;
+    if (!t->store && tnn_check(app, tn_kv_create(app->ctx, type, &t->store), "kvstore.type"))
+        return app->status;
+    t->store_owned = !t->o.store;
+    if (tnn_check(app, tn_kv_info_get(t->store, &info), "store"))
+        return app->status;
+    t->rank = info.rank;
+    t->workers = info.workers;
+    t->steps_alike = !strncmp(info.type, "dist_", 5) && !strstr(info.type, "async");
+    return TN_OK;
+}
+
+void tnn_job_close(tn_train *t)
+{
+    if (t->store_owned)
+        tn_kv_destroy(t->store);
+}
+
+/* Batches and samples of each worker, by a sum in which each adds its own. */
+static tn_status counts_exchange(tn_app *app, tn_train *t, double *counts)
+{
+    const int64_t shape[] = {t->workers, 2};
+    const uint64_t bytes = (uint64_t)t->workers * 2 * sizeof *counts;
+    tn_array *a = NULL;
+    tn_kv_item item = {.name = "batches and samples", .value_count = 1, .values = &a};
+    tn_status st;
+
+    if (!(st = tn_array_zeros(app->ctx, TN_F64, 2, shape, NULL, &a)) &&
+        !(st = tn_kv_init(t->store, 1, &item))) {
+        counts[2 * t->rank] = (double)t->own_batches;
+        counts[2 * t->rank + 1] = (double)tn_data_count(t->data);
+        item.out_count = 1;
+        item.outs = &a;
+        if (!(st = tn_array_write(a, counts, bytes)) && !(st = tn_kv_pushpull(t->store, 1, &item)))
+            st = tn_array_read(a, counts, bytes);
+    }
+    tn_array_release(a);
+    return tnn_check(app, st, "batches of the workers");
+}
+
+static void uneven(tn_app *app, tn_train *t, int64_t least, int64_t most)
+{
+    const char *policy = tn_ctx_option(app->ctx, "kvstore.uneven");
+    const bool drops = policy && !strcmp(policy, "drop");
+    char text[96];
+
+    t->joins = policy && !strcmp(policy, "join");
+    t->batches = t->joins ? t->own_batches : drops ? least : most;
+    if (t->joins)
+        (void)snprintf(text, sizeof text, "each ends by itself");
+    else
+        (void)snprintf(text, sizeof text, "each makes %lld, this one %s %lld", (long long)t->batches,
+                       drops ? "leaves out" : "repeats", (long long)llabs(t->batches - t->own_batches));
+    tnn_warn(app, "kvstore.uneven = %s: the workers have %lld to %lld batches in an epoch: %s",
+             policy ? policy : "pad", (long long)least, (long long)most, text);
+}
+
+tn_status tnn_job_agree(tn_app *app, tn_train *t)
+{
+    int64_t least = INT64_MAX, most = 0;
+    double *counts;
+
+    t->own_batches = t->batches;
+    if (!t->steps_alike || t->workers < 2)
+        return TN_OK;
+    if (!(counts = tnn_alloc(app, 2 * (size_t)t->workers, sizeof *counts)))
+        return app->status;
+    if (!counts_exchange(app, t, counts)) {
+        for (int64_t i = 0; i < t->workers; i++) {
+            const int64_t batches = (int64_t)counts[2 * i];
+
+            least = batches < least ? batches : least;
+            most = batches > most ? batches : most;
+        }
+        t->first_batches = (int64_t)counts[0];
+        t->first_count = (int64_t)counts[1];
+        if (least != most)
+            uneven(app, t, least, most);
+    }
+    free(counts);
+    return app->status;
+}
+
+int tnn_job_next(tn_train *t, tn_batch *b)
+{
+    int64_t epoch;
+
+    if (t->own_batches == t->batches) {
+        if (!tn_data_next(t->data, b))
+            return 0;
+        t->at = b->index + 1;
+        return 1;
+    }
+    tn_data_tell(t->data, &epoch, NULL);
+    if (t->at == t->batches) {
+        t->at = 0;
+        tn_data_seek(t->data, epoch + 1, 0);
+        return 0;
+    }
+    if (t->at >= t->own_batches)
+        tn_data_seek(t->data, epoch, t->at % t->own_batches);
+    if (!tn_data_next(t->data, b))
+        return 0;
+    t->at++;
+    return 1;
+}
+
+void tnn_job_seek(tn_train *t, int64_t epoch, int64_t index)
+{
+    t->at = index;
+    tn_data_seek(t->data, epoch, index < t->own_batches ? index : t->own_batches);
+}
+
+/* All divide by what worker 0 has, as the devices of one process do by what the first one has. */
+int64_t tnn_job_samples(const tn_train *t, const tn_batch *b, int64_t n)
+{
+    const size_t devices = t->shares[0] ? t->object.app->device_count : 1;
+    int64_t first = t->shares[0] ? b->n : n;
+
+    if (t->first_batches > 0 && !tnn_data_fills(t->data)) {
+        first = t->first_count - (t->at - 1) % t->first_batches * t->o.batch;
+        first = first < t->o.batch ? first : t->o.batch;
+    }
+    return first * (int64_t)devices * (t->steps_alike ? t->workers : 1);
+}
+
+tn_status tnn_job_end(tn_train *t)
+{
+    return t->joins ? tnn_trainer_end(t->trainer) : TN_OK;
+}

@@ -1,0 +1,224 @@
+/* The plugin kv-zmq: transports over TCP by libzmq, encrypted by CURVE where the job has a secret. */
+#include "kv_zmq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define PIECES_MAX 64
+#define LINKS_MAX 65536
+
+/* ---- a transport ------------------------------------------------------------------------------------ */
+
+/* The secret is a CURVE key; all processes of a job have the same, as servers and as clients. */
+static tn_status keys_make(tn_transport *t, tn_err *err)
+{
+    if (!t->config.secret)
+        return TN_OK;
+    if (!zmq_has("curve"))
+        return tn_fail(err, TN_E_UNSUPPORTED, "this build of libzmq has no CURVE, so it cannot use a secret");
+    if (!zmq_z85_encode(t->keys[1], t->config.secret, TN_TRANSPORT_SECRET_BYTES) ||
+        zmq_curve_public(t->keys[0], t->keys[1]) || !zmq_z85_decode(t->key, t->keys[0]))
+        return tnzmq_fail(err, TN_E_ARG, "the secret");
+    return TN_OK;
+}
+
+static tn_status transport_start(tn_transport *t, tn_err *err)
+{
+    struct epoll_event watch = {.events = EPOLLIN};
+    uint32_t buckets = 16, lanes = t->config.lanes < 1 ? 1 : t->config.lanes > 64 ? 64 : t->config.lanes;
+    uint64_t sockets = (uint64_t)t->config.links_max * 4 + 16; /* two of a link, each with a monitor */
+    int limit;
+    tn_status st = keys_make(t, err);
+
+    if (st)
+        return st;
+    while (buckets < t->config.links_max)
+        buckets *= 2;
+    t->buckets = calloc(buckets, sizeof(tn_link *));
+    t->buckets_mask = buckets - 1;
+    if (!t->buckets)
+        return tn_fail(err, TN_E_NOMEM, "out of memory");
+    if (!(t->context = zmq_ctx_new()) || (t->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
+        (t->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 ||
+        epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->bell, &watch))
+        return tnzmq_fail(err, TN_E_IO, "libzmq's context");
+    limit = zmq_ctx_get(t->context, ZMQ_SOCKET_LIMIT);
+    sockets = sockets > (uint64_t)limit ? (uint64_t)limit : sockets;
+    if (zmq_ctx_set(t->context, ZMQ_IO_THREADS, (int)lanes) ||
+        zmq_ctx_set(t->context, ZMQ_MAX_SOCKETS, (int)sockets))
+        return tnzmq_fail(err, TN_E_IO, "the options of libzmq's context");
+    return TN_OK;
+}
+
+static void transport_free(tn_transport *t)
+{
+    while (t->context && zmq_ctx_term(t->context) && zmq_errno() == EINTR)
+        ;
+    tnzmq_links_reap(t); /* the last ones */
+    while (t->events.next != &t->events) {
+        tnzmq_event *e = (tnzmq_event *)(void *)t->events.next;
+
+        tnzmq_list_remove(&e->node);
+        if (e->kind == TN_EVENT_RECV)
+            tnzmq_release(t, e);
+        else if (e->kind == TN_EVENT_SENT)
+            free(e);
+    }
+    while (t->links.next != &t->links)
+        tnzmq_link_destroy((tn_link *)(void *)t->links.next);
+    while (t->graves.next != &t->graves)
+        tnzmq_link_destroy((tn_link *)(void *)t->graves.next);
+    if (t->bell >= 0)
+        (void)close(t->bell);
+    if (t->epoll >= 0)
+        (void)close(t->epoll);
+    free(t->buckets);
+    free(t);
+}
+
+static tn_status transport_open(void *plugin, const tn_transport_config *config, tn_transport **out,
+                                tn_err *err)
+{
+    tn_transport *t;
+    tn_status st;
+
+    if (config->flags & ~TN_OPEN_KNOWN)
+        return tn_failf(err, TN_E_UNSUPPORTED, "flags %u", (unsigned)config->flags);
+    if (!config->links_max || config->links_max > LINKS_MAX || config->receive_bytes < config->message_max)
+        return tn_fail(err, TN_E_ARG, "1 to 65536 links, and receive_bytes not below message_max");
+    if (!(t = calloc(1, sizeof *t)))
+        return tn_fail(err, TN_E_NOMEM, "out of memory");
+    t->plugin = plugin;
+    t->config = *config;
+    t->epoll = t->bell = -1;
+    t->tick_ns = UINT64_MAX;
+    tnzmq_list_init(&t->links);
+    tnzmq_list_init(&t->graves);
+    tnzmq_list_init(&t->events);
+    tnzmq_list_init(&t->ready);
+    if ((st = transport_start(t, err))) {
+        transport_free(t);
+        return st;
+    }
+    if (config->secret) /* its bytes are the host's; only whether there is one is asked later */
+        t->config.secret = t->key;
+    *out = t;
+    return TN_OK;
+}
+
+static void transport_info(tn_transport *t, tn_transport_info *out)
+{
+    out->flags = TN_TRANSPORT_SECRET;
+    if (t->config.secret)
+        out->flags |= TN_TRANSPORT_ENCRYPTED | TN_TRANSPORT_CHECKSUMMED;
+    out->message_max = t->config.message_max;
+    out->pieces_max = PIECES_MAX;
+    out->reserved = 0;
+}
+
+static void transport_close(tn_transport *t, uint64_t timeout_ns)
+{
+    const uint64_t ms = timeout_ns / 1000000;
+    const int linger = ms > INT32_MAX ? INT32_MAX : (int)ms;
+
+    for (tnzmq_node *n = t->links.next; n != &t->links; n = n->next) {
+        tn_link *link = (tn_link *)(void *)n;
+
+        for (uint32_t i = 0; i < TNZMQ_CHANNELS; i++) {
+            if (link->state == TNZMQ_UP)
+                (void)tnzmq_frame_send(link, i, &(tnzmq_frame){.kind = TNZMQ_BYE});
+            tnzmq_source_close(t, &link->channel[i].monitor, 0);
+            tnzmq_source_close(t, &link->channel[i].source, linger);
+        }
+    }
+    tnzmq_doors_close(t, linger);
+    transport_free(t);
+}
+
+static const char *transport_statistics(tn_transport *t)
+{
+    const tnzmq_counters *c = &t->counters;
+
+    (void)snprintf(t->statistics, sizeof t->statistics,
+                   "{\"links\": %u, \"dialled\": %llu, \"connections\": %u, \"accepted\": %llu, "
+                   "\"refused\": %llu, \"handshakes_failed\": %llu, \"malformed\": %llu, \"lost\": %llu, "
+                   "\"messages_sent\": %llu, \"bytes_sent\": %llu, \"messages_received\": %llu, "
+                   "\"bytes_received\": %llu, \"bytes_held\": %llu}",
+                   (unsigned)t->links_count, (unsigned long long)c->dialled,
+                   (unsigned)(t->door[0].alive + t->door[1].alive), (unsigned long long)c->accepted,
+                   (unsigned long long)c->refused, (unsigned long long)c->handshakes,
+                   (unsigned long long)c->malformed, (unsigned long long)c->lost, (unsigned long long)c->sent,
+                   (unsigned long long)c->sent_bytes, (unsigned long long)c->received,
+                   (unsigned long long)c->received_bytes, (unsigned long long)t->held_bytes);
+    return t->statistics;
+}
+
+/* ---- the plugin ------------------------------------------------------------------------------------- */
+
+static tn_status plugin_init(const tn_host *host, void **plugin, tn_err *err)
+{
+    const tn_options_service *options = tn_host_service(host, TN_SERVICE_OPTIONS);
+    tnzmq_plugin *p = calloc(1, sizeof *p);
+    tn_status st = TN_OK;
+
+    if (!p)
+        return tn_fail(err, TN_E_NOMEM, "out of memory");
+    *p = (tnzmq_plugin){.host = host, .handshake_ms = 10000, .heartbeat_ms = 1000, .dead_ms = 10000};
+    if (options && TN_OFFERS(options, tn_options_service, integer)) {
+        (void)((st = options->integer(host, "handshake_ms", p->handshake_ms, &p->handshake_ms)) ||
+               (st = options->integer(host, "heartbeat_ms", p->heartbeat_ms, &p->heartbeat_ms)) ||
+               (st = options->integer(host, "dead_ms", p->dead_ms, &p->dead_ms)));
+    }
+    if (st) {
+        free(p);
+        return tn_fail(err, st, "an option of the plugin cannot be read");
+    }
+    *plugin = p;
+    return TN_OK;
+}
+
+static void plugin_fini(void *plugin)
+{
+    free(plugin);
+}
+
+static const tn_transport_ops zmq = {
+    .head = TN_CAPABILITY(tn_transport_ops, statistics, TN_KIND_TRANSPORT, "zmq"),
+    .open = transport_open,
+    .info = transport_info,
+    .listen = tnzmq_listen,
+    .connect = tnzmq_connect,
+    .send = tnzmq_send,
+    .poll = tnzmq_poll,
+    .wake = tnzmq_wake,
+    .release = tnzmq_release,
+    .disconnect = tnzmq_disconnect,
+    .close = transport_close,
+    .statistics = transport_statistics,
+};
+
+#define MILLISECONDS(key_, default_, help_)                                                                  \
+    {                                                                                                        \
+        .struct_size = (uint32_t)TN_END(tn_option_row, max), .key = (key_), .type = "int",                   \
+        .default_text = (default_), .help = (help_), .since = "0.1", .min = 1, .max = 36e5                   \
+    }
+
+static const tn_option_row times[] = {
+    MILLISECONDS("handshake_ms", "10000", "how long a connection may take to say whose it is"),
+    MILLISECONDS("heartbeat_ms", "1000", "how often a link that is silent is asked for a sign of life"),
+    MILLISECONDS("dead_ms", "10000", "how long the answer may take before the link is lost"),
+};
+static const tn_option_row *const rows[] = {&times[0], &times[1], &times[2], NULL};
+static const tn_option_table options = {
+    .head = TN_CAPABILITY(tn_option_table, rows, TN_KIND_OPTIONS, "kv-zmq"),
+    .rows = rows,
+};
+
+static const tn_capability *const capabilities[] = {&zmq.head, &options.head, NULL};
+
+TN_PLUGIN_DEFINE("kv-zmq", "0.1.0", "Tenon", "Apache-2.0", "the transport zmq, over TCP by libzmq", "",
+                 "transport:zmq options", plugin_init, plugin_fini, NULL, capabilities);

@@ -1,0 +1,225 @@
+/*
+ * Stores of several workers: what MXNet 1.9.1's tests of its own say of them (tests/nightly,
+ * dist_sync_kvstore and dist_async_kvstore): sums of values that depend on the rank, in several types, of small arrays and of
+ * those that are cut over servers, sparse ones, compressed ones, for 2 to 7 workers. Wanted numbers are made
+ * here, in the order of ranks.
+ */
+#include "dist/job.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+
+#define ROUNDS 3
+
+static const uint32_t worker_counts[] = {2, 3, 7}, server_counts[] = {1, 2};
+
+static void each_size(const char *type, const job_options *o, void (*fn)(worker *w))
+{
+    for (size_t n = 0; n < sizeof worker_counts / sizeof *worker_counts; n++)
+        for (size_t s = 0; s < sizeof server_counts / sizeof *server_counts; s++) {
+            job_options options = *o;
+
+            options.workers = worker_counts[n];
+            options.servers = server_counts[s];
+            job_run(&options, type, fn, NULL);
+        }
+}
+
+static double ranks_sum(const worker *w)
+{
+    return w->workers * (w->workers + 1) / 2.0;
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int32_t dtype;
+} types[] = {{"single", TN_F32}, {"half", TN_F16}, {"brain", TN_BF16}, {"double", TN_F64}, {"whole", TN_I32}};
+enum { TYPES = sizeof types / sizeof *types };
+
+/* Each worker pushes rank + 1, and then a multiple of it. */
+static void sums(worker *w)
+{
+    for (size_t t = 0; t < TYPES; t++) {
+        char big[32];
+
+        (void)snprintf(big, sizeof big, "big %s", types[t].name);
+        worker_init(w, types[t].name, types[t].dtype, 2, small_shape, 1);
+        worker_init(w, big, types[t].dtype, 1, big_shape, 1);
+        worker_value(w, types[t].name, 2, small_shape, 1);
+        for (int round = 1; round <= ROUNDS; round++) {
+            tn_array *a = worker_array(w, types[t].dtype, 2, small_shape, (w->rank + 1.0) * round);
+            tn_array *b = worker_array(w, types[t].dtype, 1, big_shape, (w->rank + 1.0) * round);
+
+            worker_push(w, types[t].name, a);
+            worker_push(w, big, b);
+            worker_value(w, types[t].name, 2, small_shape, ranks_sum(w) * round);
+            worker_value(w, big, 1, big_shape, ranks_sum(w) * round);
+            tn_array_release(a);
+            tn_array_release(b);
+        }
+    }
+}
+
+static void sums_of_ranks(void **state)
+{
+    const job_options o = {.part_bytes = 4096};
+
+    (void)state;
+    each_size("dist_sync", &o, sums);
+}
+
+/* Numbers whose sum depends on its order. */
+static float number(uint32_t rank, uint32_t i)
+{
+    return (float)((i * 7 + rank * 3) % 11) * powf(10, (float)((i + rank * 5) % 9) - 4);
+}
+
+static void ordered(worker *w)
+{
+    float sent[BIG], got[BIG], wanted[BIG];
+    tn_array *a = NULL, *b = NULL;
+    tn_kv_item it = worker_item("w", &a, &b);
+
+    worker_init(w, "w", TN_F32, 1, big_shape, 0);
+    for (uint32_t i = 0; i < BIG; i++) {
+        sent[i] = number(w->rank, i);
+        wanted[i] = number(0, i);
+        for (uint32_t r = 1; r < w->workers; r++)
+            wanted[i] += number(r, i);
+    }
+    WORKER_OK(w, tn_array_from(w->ctx, TN_F32, 1, big_shape, sent, &a));
+    b = worker_array(w, TN_F32, 1, big_shape, -1);
+    for (int round = 0; round < ROUNDS; round++) {
+        WORKER_OK(w, tn_kv_pushpull(w->kv, 1, &it));
+        WORKER_OK(w, tn_array_read(b, got, sizeof got));
+        WORKER_TRUE(w, !memcmp(got, wanted, sizeof got));
+    }
+    tn_array_release(a);
+    tn_array_release(b);
+}
+
+static void same_bits_in_rank_order(void **state)
+{
+    const job_options o = {.part_bytes = 4096};
+
+    (void)state;
+    each_size("dist_sync", &o, ordered);
+}
+
+/* Several devices of a worker: their sum goes out, and the value comes back to each. */
+static void devices(worker *w)
+{
+    const tn_device *second = NULL;
+    tn_array *in[2], *out[2];
+    tn_kv_item it = {.name = "w", .value_count = 2, .out_count = 2, .values = in, .outs = out};
+    float got[SMALL];
+
+    WORKER_OK(w, tn_device_get(w->ctx, "cpu:1", &second));
+    worker_init(w, "w", TN_F32, 2, small_shape, 0);
+    for (int k = 0; k < 2; k++) {
+        WORKER_OK(w, tn_array_zeros(w->ctx, TN_F32, 2, small_shape, k ? second : NULL, &in[k]));
+        WORKER_OK(w, tn_array_zeros(w->ctx, TN_F32, 2, small_shape, k ? second : NULL, &out[k]));
+        WORKER_OK(w, tn_array_fill(in[k], w->rank + 10.0 * k));
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        WORKER_OK(w, tn_kv_pushpull(w->kv, 1, &it));
+        for (int k = 0; k < 2; k++) {
+            WORKER_OK(w, tn_array_read(out[k], got, sizeof got));
+            WORKER_TRUE(w, got[SMALL - 1] == 0 + 1 + 10 + 11);
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        tn_array_release(in[k]);
+        tn_array_release(out[k]);
+    }
+}
+
+static void sums_of_devices(void **state)
+{
+    const job_options o = {.workers = 2, .servers = 1};
+
+    (void)state;
+    job_run(&o, "dist_sync", devices, NULL);
+    job_run(&o, "dist_sync_device", devices, NULL);
+}
+
+/* ---- first values ------------------------------------------------------------------------------------ */
+
+static void first_values(worker *w)
+{
+    tn_array *a = worker_array(w, TN_F32, 2, small_shape, w->rank + 5.0),
+             *b = worker_array(w, TN_F32, 1, big_shape, 9);
+    tn_kv_item items[2] = {worker_item("a", &a, &a), worker_item("b", &b, &b)};
+    const tn_kv_item swapped[2] = {items[1], items[0]};
+    tn_kv_info info = {.struct_size = TN_SIZE(tn_kv_info)};
+    float got[SMALL];
+
+    WORKER_OK(w, tn_kv_broadcast(w->kv, 2, w->rank ? swapped : items)); /* any order within a list */
+    WORKER_OK(w, tn_array_read(a, got, sizeof got));
+    WORKER_TRUE(w, got[0] == 5); /* that of worker 0 */
+    items[0].out_count = 0;
+    WORKER_FAILS(w, tn_kv_init(w->kv, 1, items), TN_E_KEY);
+    worker_value(w, "a", 2, small_shape, 5);
+    worker_value(w, "b", 1, big_shape, 9);
+    WORKER_OK(w, tn_kv_info_get(w->kv, &info));
+    WORKER_TRUE(w, info.rank == w->rank && info.workers == w->workers && info.keys == 2);
+    WORKER_TRUE(w, info.servers == 1 || info.servers == 2);
+    tn_array_release(a);
+    tn_array_release(b);
+}
+
+static void init_is_worker_0s(void **state)
+{
+    const job_options o = {.part_bytes = 4096};
+
+    (void)state;
+    each_size("dist_sync", &o, first_values);
+    each_size("dist_async", &o, first_values);
+}
+
+/* Worker 1 differs in what it begins with, and is told how. */
+static void unlike(worker *w)
+{
+    static const int64_t other[] = {3, 2};
+    const bool by_shape = w->arg != NULL;
+    tn_array *a = worker_array(w, TN_F32, 2, w->rank && by_shape ? other : small_shape, 0);
+    const tn_kv_item it = worker_item(w->rank && !by_shape ? "bias" : "weight", &a, NULL);
+
+    if (w->rank) {
+        while (!job_payload_bytes()) /* worker 0's keys go first */
+            (void)sched_yield();
+        WORKER_FAILS(w, tn_kv_init(w->kv, 1, &it), by_shape ? TN_E_SHAPE : TN_E_KEY);
+        WORKER_TRUE(w, strstr(tn_error_text(), "\"weight\"") && strstr(tn_error_text(), "worker 0") &&
+                           strstr(tn_error_text(), by_shape ? "float32 (3,2)" : "\"bias\"") &&
+                           (!by_shape || strstr(tn_error_text(), "float32 (2,3)")));
+        tn_kv_destroy(w->kv); /* it leaves: nobody waits for it */
+        w->kv = NULL;
+    } else {
+        WORKER_OK(w, tn_kv_init(w->kv, 1, &it));
+    }
+    tn_array_release(a);
+}
+
+static void names_and_shapes_agree(void **state)
+{
+    static int by_shape;
+    const job_options o = {.workers = 2, .servers = 2};
+
+    (void)state;
+    job_run(&o, "dist_sync", unlike, NULL);
+    job_run(&o, "dist_sync", unlike, &by_shape);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_of_ranks),          cmocka_unit_test(same_bits_in_rank_order),
+        cmocka_unit_test(sums_of_devices),        cmocka_unit_test(init_is_worker_0s),
+        cmocka_unit_test(names_and_shapes_agree),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,355 @@
+/* Processes of a job as threads over a loop whose clock the test moves: no real time decides. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kv/job.h"
+
+#define BIG 100000u /* elements: several parts, longer than what is copied */
+
+static float *numbers(uint32_t count, float first)
+{
+    float *x = tni_alloc(count * sizeof *x);
+
+    assert_non_null(x);
+    for (uint32_t i = 0; i < count; i++)
+        x[i] = first + (float)(i % 13);
+    return x;
+}
+
+static void keys_make(job *j, uint32_t count, const uint32_t *sizes)
+{
+    for (uint32_t w = 0; w < j->setup.settings.workers; w++)
+        for (uint32_t k = 0; k < count; k++)
+            assert_int_equal(tni_kv_process_key(j->workers[w], k, 0, sizes[k], sizeof(float)), TN_OK);
+}
+
+/* One round of each key: all workers push, and get the value that is made of it. */
+static void round_run(job *j, uint32_t count, const uint32_t *sizes, float *const *expected)
+{
+    const uint32_t workers = j->setup.settings.workers;
+    answer a[JOB_NODES * 4];
+    float *in[JOB_NODES * 4], *out[JOB_NODES * 4];
+
+    for (uint32_t w = 0; w < workers; w++)
+        for (uint32_t k = 0; k < count; k++) {
+            const uint32_t i = w * count + k;
+            const tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL,
+                                      .key = k,
+                                      .priority = k,
+                                      .in = in[i] = numbers(sizes[k], (float)(w + 1)),
+                                      .out = out[i] = tni_zalloc(sizes[k] * sizeof(float))};
+
+            job_ask(j->workers[w], &r, &a[i]);
+        }
+    for (uint32_t i = 0; i < workers * count; i++) {
+        const uint32_t k = i % count;
+
+        if (job_wait(&a[i]))
+            fail_msg("%s", a[i].error.message);
+        for (uint32_t e = 0; i < count && e < sizes[k]; e++)
+            expected[k][e] += (float)(workers * (workers + 1)) / 2 + (float)(workers * (e % 13));
+        tni_free(in[i]);
+    }
+    for (uint32_t i = 0; i < workers * count; i++) {
+        assert_memory_equal(out[i], expected[i % count], sizes[i % count] * sizeof(float));
+        tni_free(out[i]);
+    }
+}
+
+static void keys_init(job *j, uint32_t count, const uint32_t *sizes, float **values)
+{
+    answer a[JOB_NODES * 4];
+
+    for (uint32_t k = 0; k < count; k++)
+        values[k] = numbers(sizes[k], 0.5f);
+    for (uint32_t w = 0; w < j->setup.settings.workers; w++)
+        for (uint32_t k = 0; k < count; k++) {
+            const tni_kv_request r = {.kind = TNI_KV_DO_INIT, .key = k, .in = values[k]};
+
+            job_ask(j->workers[w], &r, &a[w * count + k]);
+        }
+    for (uint32_t i = 0; i < j->setup.settings.workers * count; i++)
+        assert_int_equal(job_wait(&a[i]), TN_OK);
+}
+
+static const uint32_t sizes[] = {3, BIG, 700};
+
+static void free_all(float **values)
+{
+    for (uint32_t k = 0; k < 3; k++)
+        tni_free(values[k]);
+}
+
+static void rounds_of_all_sizes(void **state)
+{
+    float *values[3];
+    job j;
+
+    (void)state;
+    job_begin(&j, 3, 2);
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    for (int i = 0; i < 4; i++)
+        round_run(&j, 3, sizes, values);
+    assert_true(loop_counts().refused > 0); /* parts waited for room */
+    assert_int_equal(tni_kv_process_workers(j.workers[0]), 3);
+    assert_int_equal(tni_kv_process_servers(j.workers[0]), 2);
+    assert_int_equal(tni_kv_process_dead(j.workers[0], TNI_KV_WORKER), 0);
+    free_all(values);
+    job_end(&j);
+    for (uint32_t i = 0; i < j.node_count; i++)
+        assert_int_equal(j.nodes[i].status, TN_OK);
+}
+
+static void lost_messages_and_links(void **state)
+{
+    float *values[3];
+    job j;
+
+    (void)state;
+    job_begin(&j, 2, 2);
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    for (uint32_t i = 0; i < 6; i++) {
+        loop_lose(i % 2 ? 50 : 0);
+        loop_links_down(i % 5);
+        round_run(&j, 3, sizes, values);
+    }
+    loop_lose(0);
+    free_all(values);
+    job_end(&j);
+}
+
+static bool gone(void *arg)
+{
+    return tni_kv_process_dead(arg, TNI_KV_SERVER) > 0;
+}
+
+static bool rolled(void *arg)
+{
+    uint32_t epochs;
+
+    (void)tni_kv_process_cut(arg, &epochs);
+    return epochs > 0;
+}
+
+static void a_server_comes_back(void **state)
+{
+    const tni_kv_request save = {.kind = TNI_KV_DO_SNAPSHOT, .step = 2};
+    float *values[3], *cut[3];
+    uint32_t epochs;
+    job j;
+
+    (void)state;
+    job_begin(&j, 2, 2);
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    round_run(&j, 3, sizes, values);
+    round_run(&j, 3, sizes, values);
+    assert_int_equal(job_do(j.workers[0], &save), TN_OK);
+    for (uint32_t k = 0; k < 3; k++) {
+        cut[k] = tni_alloc(sizes[k] * sizeof(float));
+        memcpy(cut[k], values[k], sizes[k] * sizeof(float));
+    }
+    round_run(&j, 3, sizes, values);
+    loop_kill(j.nodes[1].index);
+    assert_int_equal(job_node_join(&j.nodes[1]), TN_E_IO);
+    assert_true(loop_until(gone, j.workers[0], 60));
+    (void)job_serve(&j, 0);
+    assert_true(loop_until(rolled, j.workers[0], 60) && loop_until(rolled, j.workers[1], 60));
+    assert_int_equal(tni_kv_process_cut(j.workers[0], &epochs), 2);
+    assert_int_equal(epochs, 1);
+    for (uint32_t w = 0; w < 2; w++)
+        for (uint32_t k = 0; k < 3; k++) {
+            const tni_kv_request r = {.kind = TNI_KV_DO_PULL, .key = k, .out = values[k], .any = true};
+
+            assert_int_equal(job_do(j.workers[w], &r), TN_OK);
+            assert_memory_equal(values[k], cut[k], sizes[k] * sizeof(float));
+        }
+    round_run(&j, 3, sizes, values);
+    free_all(values);
+    free_all(cut);
+    job_end(&j);
+}
+
+static void a_scheduler_comes_back(void **state)
+{
+    const tni_kv_request barrier = {.kind = TNI_KV_DO_BARRIER};
+    float *values[3];
+    answer a[2];
+    job j;
+
+    (void)state;
+    job_begin(&j, 2, 1);
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    loop_kill(j.nodes[0].index);
+    assert_int_equal(job_node_join(&j.nodes[0]), TN_E_IO);
+    round_run(&j, 3, sizes, values); /* rounds need it not */
+    job_ask(j.workers[0], &barrier, &a[0]);
+    (void)job_schedule(&j);
+    job_ask(j.workers[1], &barrier, &a[1]);
+    assert_int_equal(job_wait(&a[0]), TN_OK);
+    assert_int_equal(job_wait(&a[1]), TN_OK);
+    round_run(&j, 3, sizes, values);
+    free_all(values);
+    job_end(&j);
+}
+
+static bool failed(void *arg)
+{
+    return tni_kv_process_status(arg) != TN_OK;
+}
+
+static void a_dead_worker_is_named(void **state)
+{
+    float x[3] = {1, 2, 3};
+    const tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .in = x, .out = x};
+    float *values[3];
+    uint64_t before;
+    answer a;
+    job j;
+
+    (void)state;
+    job_begin(&j, 2, 1);
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    job_ask(j.workers[0], &r, &a);
+    before = loop_clock();
+    tni_kv_process_end(j.workers[1]);
+    j.workers[1] = NULL;
+    assert_int_equal(job_wait(&a), TN_E_PEER);
+    assert_true(loop_clock() - before < 6000000000u); /* its link is lost: no need to wait 10 s */
+    assert_non_null(strstr(a.error.message, "worker 1"));
+    assert_true(loop_until(failed, j.workers[0], 1));
+    assert_int_equal(tni_kv_process_request(j.workers[0], &r, NULL, NULL), TN_OK); /* refused there */
+    assert_int_equal(tni_kv_process_leave(j.workers[0]), TN_E_PEER);
+    j.workers[0] = NULL;
+    free_all(values);
+    job_end(&j);
+}
+
+static void silence_is_named(void **state)
+{
+    float x[3] = {1, 2, 3};
+    tni_kv_request r = {.kind = TNI_KV_DO_PUSH, .in = x};
+    float *values[3], *big = numbers(BIG, 1);
+    answer a, b;
+    job j;
+
+    (void)state;
+    job_begin(&j, 1, 1);
+    j.setup.settings.dead_ns = 0; /* nobody dies: the deadline speaks */
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    loop_cut(j.nodes[1].index, true);
+    job_ask(j.workers[0], &r, &a);
+    r.key = 1;
+    r.in = big;
+    job_ask(j.workers[0], &r, &b);
+    assert_int_equal(job_wait(&a), TN_E_TIMEOUT);
+    assert_non_null(strstr(a.error.message, "server 0"));
+    assert_int_equal(job_wait(&b), TN_E_TIMEOUT);
+    assert_int_equal(job_node_join(&j.nodes[1]), TN_E_TIMEOUT); /* it heard nobody either */
+    loop_kill(j.nodes[0].index);                                /* it would wait for its server for ever */
+    free_all(values);
+    tni_free(big);
+    job_end(&j);
+}
+
+static void nobody_comes(void **state)
+{
+    job j;
+
+    (void)state;
+    job_begin(&j, 2, 1);
+    j.workers[0] = job_work(&j, 0);
+    assert_true(loop_until(failed, j.workers[0], 100));
+    assert_int_equal(tni_kv_process_joined(j.workers[0]), TN_E_TIMEOUT);
+    assert_non_null(strstr(tni_error_message(), "scheduler sched:1: no answer"));
+    tni_kv_process_end(j.workers[0]);
+    (void)job_schedule(&j);
+    (void)job_serve(&j, 0);
+    j.workers[0] = job_work(&j, 0);
+    assert_true(loop_until(failed, j.workers[0], 100));
+    assert_int_equal(tni_kv_process_joined(j.workers[0]), TN_E_PEER);
+    assert_non_null(strstr(tni_error_message(), "worker 1 has not come"));
+    tni_kv_process_end(j.workers[0]);
+    j.workers[0] = NULL;
+    job_end(&j);
+    assert_int_equal(j.nodes[0].status, TN_E_PEER);
+}
+
+/* Of another job: it is not heard, and the job does not notice. A rank too many is refused. */
+static void strangers(void **state)
+{
+    float *values[3];
+    tni_kv_process *other;
+    job j;
+
+    (void)state;
+    job_begin(&j, 1, 1);
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    j.setup.settings.job = 78;
+    other = job_work(&j, 0);
+    assert_true(loop_until(failed, other, 100));
+    assert_int_equal(tni_kv_process_joined(other), TN_E_TIMEOUT);
+    tni_kv_process_end(other);
+    j.setup.settings.job = 77;
+    other = job_work(&j, 3);
+    assert_true(loop_until(failed, other, 100));
+    assert_int_equal(tni_kv_process_joined(other), TN_E_PEER);
+    tni_kv_process_end(other);
+    round_run(&j, 3, sizes, values);
+    free_all(values);
+    job_end(&j);
+}
+
+static void wrong_calls(void **state)
+{
+    const tni_kv_request unknown = {.kind = TNI_KV_DO_PULL, .key = 9}, kind = {.kind = (tni_kv_kind)99};
+    job j;
+
+    (void)state;
+    job_begin(&j, 1, 1);
+    job_start(&j);
+    assert_int_equal(tni_kv_process_call(j.workers[0], &unknown), TN_E_KEY);
+    assert_int_equal(tni_kv_process_call(j.workers[0], &kind), TN_E_ARG);
+    assert_int_equal(tni_kv_process_key(j.workers[0], 0, 0, 3, 0), TN_E_ARG);
+    assert_int_equal(tni_kv_process_key(j.workers[0], 0, 0, 3, 4), TN_OK);
+    assert_int_equal(tni_kv_process_key(j.workers[0], 0, 0, 3, 4), TN_E_KEY);
+    assert_int_equal(tni_kv_process_dead(j.workers[0], 17), 0);
+    assert_int_equal(tni_kv_process_break(j.workers[0], 1), TN_OK);
+    assert_int_equal(tni_kv_process_resume(j.workers[0]), TN_OK);
+    assert_int_equal(tni_kv_process_leave(NULL), TN_OK);
+    job_end(&j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_of_all_sizes),
+        cmocka_unit_test(lost_messages_and_links),
+        cmocka_unit_test(a_server_comes_back),
+        cmocka_unit_test(a_scheduler_comes_back),
+        cmocka_unit_test(a_dead_worker_is_named),
+        cmocka_unit_test(silence_is_named),
+        cmocka_unit_test(nobody_comes),
+        cmocka_unit_test(strangers),
+        cmocka_unit_test(wrong_calls),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
