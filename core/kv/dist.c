@@ -641,8 +641,8 @@ tn_status tni_kv_dist_open(tni_kv *kv)
     tni_var_init(&d->turn);
     tni_str_init(&d->changes, TNI_KV_COMMAND_MAX);
     d->ranked = tni_option_bool(kv->ctx->options, "kvstore.priority");
-    if (!(st = tni_kv_settings_read(kv->ctx, async != NULL, &d->settings)) &&
-        !(st = tni_kv_process_join(kv->ctx, async != NULL, &d->process))) {
+    if (!(st = tni_kv_process_join(kv->ctx, async != NULL, &d->process))) {
+        d->settings = *tni_kv_process_settings(d->process);
         d->rank = tni_kv_process_rank(d->process);
         kv->dist = d;
         return TN_OK;

@@ -8,7 +8,6 @@
 #include "kv/process.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #include "kv/post.h"
 
@@ -340,15 +339,6 @@ static void worker_thread(void *arg)
 
 /* ---- joining ---- */
 
-uint64_t tni_kv_birth(void)
-{
-    uint64_t birth = 0;
-
-    if (getrandom(&birth, sizeof birth, GRND_NONBLOCK) != (ssize_t)sizeof birth)
-        birth = tni_clock_wall_ns();
-    return birth | 1u;
-}
-
 static void process_free(tni_kv_process *p)
 {
     if (p->thread) {
@@ -472,6 +462,11 @@ uint32_t tni_kv_process_rank(const tni_kv_process *process)
     rank = p->rank;
     tni_mutex_unlock(&p->lock);
     return rank;
+}
+
+const tni_kv_settings *tni_kv_process_settings(const tni_kv_process *p)
+{
+    return &p->setup.settings;
 }
 
 uint32_t tni_kv_process_workers(const tni_kv_process *p)

@@ -29,6 +29,7 @@ tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out);
 tn_status tni_kv_process_leave(tni_kv_process *p);
 
 uint32_t tni_kv_process_rank(const tni_kv_process *p);
+const tni_kv_settings *tni_kv_process_settings(const tni_kv_process *p); /* that it was opened with */
 uint32_t tni_kv_process_workers(const tni_kv_process *p); /* of the job */
 uint32_t tni_kv_process_servers(const tni_kv_process *p);
 uint32_t tni_kv_process_dead(const tni_kv_process *p,

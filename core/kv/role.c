@@ -2,6 +2,7 @@
 #include "kv/kv.h"
 
 #include <string.h>
+#include <sys/random.h>
 
 #include "kv/disk.h"
 #include "kv/post.h"
@@ -20,6 +21,15 @@ static uint64_t earlier(acting *a, uint64_t next)
 {
     a->next_ns = next < a->next_ns ? next : a->next_ns;
     return a->next_ns;
+}
+
+uint64_t tni_kv_birth(void)
+{
+    uint64_t birth = 0;
+
+    if (getrandom(&birth, sizeof birth, GRND_NONBLOCK) != (ssize_t)sizeof birth)
+        birth = tni_clock_wall_ns();
+    return birth | 1u;
 }
 
 /* ---- server ---- */

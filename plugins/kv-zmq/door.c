@@ -91,6 +91,8 @@ static void connection_end(tn_transport *t, uint32_t channel, int fd)
         c->link->channel[channel].dying = true;
         d->dying++;
         tnzmq_source_ready(t, &d->router);
+    } else {
+        t->counters.strangers++;
     }
     d->alive--;
     *c = (tnzmq_connection){0};
@@ -106,8 +108,6 @@ void tnzmq_serve_monitor(tn_transport *t, tnzmq_source *s)
             connection_begin(t, &t->door[s->channel], value);
         else if (event == ZMQ_EVENT_DISCONNECTED)
             connection_end(t, s->channel, value);
-        else if (event != ZMQ_EVENT_CLOSED)
-            t->counters.handshakes++;
     }
 }
 
@@ -247,8 +247,11 @@ static void serve_zap(tn_transport *t, tnzmq_source *s)
 
 static tn_status zap_open(tn_transport *t, tn_err *err)
 {
-    void *s = zmq_socket(t->context, ZMQ_REP);
+    void *s;
 
+    if (t->zap.socket) /* of a try before; its name stays taken for a while */
+        return TN_OK;
+    s = zmq_socket(t->context, ZMQ_REP);
     t->zap = (tnzmq_source){.serve = serve_zap};
     if (!s || !tnzmq_socket_int(s, ZMQ_LINGER, 0) || zmq_bind(s, "inproc://zeromq.zap.01")) {
         (void)tnzmq_fail(err, TN_E_IO, "the handler of keys");
@@ -328,5 +331,4 @@ void tnzmq_doors_close(tn_transport *t, int linger_ms)
         t->door[i].connections = NULL;
         t->door[i].connections_count = 0;
     }
-    tnzmq_source_close(t, &t->zap, 0);
 }

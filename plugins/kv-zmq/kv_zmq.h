@@ -102,13 +102,13 @@ typedef struct tnzmq_place {
 
 enum { TNZMQ_CONTROL, TNZMQ_BULK, TNZMQ_CHANNELS };
 
-typedef enum tnzmq_phase { TNZMQ_NONE, TNZMQ_CONNECTING, TNZMQ_GREETED, TNZMQ_OPEN, TNZMQ_ENDED } tnzmq_phase;
+typedef enum tnzmq_phase { TNZMQ_NONE, TNZMQ_GREETED, TNZMQ_OPEN, TNZMQ_ENDED } tnzmq_phase;
 
 typedef struct tnzmq_channel {
-    tnzmq_source source, monitor; /* of a link that was dialled; the monitor until its socket is connected */
+    tnzmq_source source, monitor; /* of a link that was dialled */
     tnzmq_phase phase;            /* ENDED: the peer's BYE has come */
-    int fd;                       /* of an accepted one: its number among the door's connections; -1: gone, */
-    bool dying;                   /* but what it has sent is not read yet */
+    int fd;                       /* of an accepted one: its number among the door's connections; -1: gone */
+    bool dying;                   /* it is gone, but what it has sent is not read yet */
     uint64_t bytes, count;        /* of messages in libzmq */
     uint64_t wanted;              /* bytes of a message that found no room; 0: none */
 } tnzmq_channel;
@@ -148,9 +148,9 @@ typedef struct tnzmq_counters {
     uint64_t sent, sent_bytes, received, received_bytes; /* messages, and bytes of payloads */
     uint64_t accepted, dialled;                          /* connections, links */
     uint64_t refused;                                    /* connections: too many, or silent for too long */
-    uint64_t handshakes; /* that failed: no ZMTP, no or another key, too slow */
-    uint64_t malformed;  /* messages; their connections were ended */
-    uint64_t lost;       /* links that ended without BYE */
+    uint64_t strangers; /* connections that ended before they said whose they are: other keys, no ZMTP */
+    uint64_t malformed; /* messages; their connections were ended */
+    uint64_t lost;      /* links that ended without BYE */
 } tnzmq_counters;
 
 typedef struct tnzmq_plugin {
@@ -176,7 +176,7 @@ struct tn_transport {
     uint64_t held_bytes;
     uint64_t tick_ns; /* the earliest deadline, or before it */
     tnzmq_counters counters;
-    char statistics[640];
+    char statistics[768];
 
     atomic_bool woken, sleeping;
     atomic_uint waiting; /* links that wait for records, of copies as well */

@@ -80,16 +80,7 @@ static uint64_t handshake_ns(const tn_transport *t)
 
 /* ---- dialling --------------------------------------------------------------------------------------- */
 
-static void monitor_end(tn_link *link, uint32_t channel)
-{
-    tnzmq_channel *c = &link->channel[channel];
-
-    if (c->monitor.socket && c->source.socket)
-        (void)zmq_socket_monitor(c->source.socket, NULL, 0);
-    tnzmq_source_close(link->t, &c->monitor, 0);
-}
-
-/* Events of a socket that connects; what comes after that, the socket tells itself. */
+/* Events of a socket that was dialled: they tell when its connection is gone. */
 static void serve_dialled(tn_transport *t, tnzmq_source *s)
 {
     tn_link *link = s->of;
@@ -97,13 +88,13 @@ static void serve_dialled(tn_transport *t, tnzmq_source *s)
     uint16_t event;
     int32_t value;
 
-    (void)t;
-    if (link->channel[s->channel].phase != TNZMQ_CONNECTING) {
-        monitor_end(link, s->channel);
-        return;
-    }
     if (!tnzmq_monitor_next(s->socket, &event, &value))
         return;
+    if (link->state == TNZMQ_UP) { /* what has come is still read */
+        link->channel[s->channel].dying = true;
+        tnzmq_source_ready(t, &link->channel[s->channel].source);
+        return;
+    }
     tnzmq_place_print(&link->place, place);
     (void)snprintf(text, sizeof text, "%s %s", place,
                    event == ZMQ_EVENT_CLOSED         ? "cannot be reached"
@@ -135,8 +126,10 @@ static tn_status channel_dial(tn_link *link, uint32_t channel, tn_err *err)
     (void)snprintf(endpoint, sizeof endpoint, "tcp://%s", place);
     if (zmq_connect(s, endpoint))
         return tnzmq_fail(err, TN_E_IO, endpoint);
-    c->phase = TNZMQ_CONNECTING;
-    return TN_OK;
+    c->phase = TNZMQ_GREETED; /* it goes out when the connection is there */
+    return tnzmq_frame_send(link, channel, &(tnzmq_frame){.kind = TNZMQ_HELLO})
+               ? TN_OK
+               : tnzmq_fail(err, TN_E_IO, endpoint);
 }
 
 tn_status tnzmq_connect(tn_transport *t, const void *address, uint32_t bytes, tn_link **out, tn_err *err)
@@ -283,7 +276,8 @@ void tnzmq_link_close(tn_link *link, tn_status status, const char *text, int lin
     link->status = status;
     (void)snprintf(link->text, sizeof link->text, "%s", text);
     for (uint32_t i = 0; link->dialled && i < TNZMQ_CHANNELS; i++) {
-        monitor_end(link, i);
+        link->channel[i].dying = false;
+        tnzmq_source_close(t, &link->channel[i].monitor, 0);
         tnzmq_source_close(t, &link->channel[i].source, linger_ms);
     }
     if (!link->dialled && status == TN_E_PEER)

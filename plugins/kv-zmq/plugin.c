@@ -30,7 +30,8 @@ static tn_status transport_start(tn_transport *t, tn_err *err)
 {
     struct epoll_event watch = {.events = EPOLLIN};
     uint32_t buckets = 16, lanes = t->config.lanes < 1 ? 1 : t->config.lanes > 64 ? 64 : t->config.lanes;
-    uint64_t sockets = (uint64_t)t->config.links_max * 4 + 16; /* two of a link, each with a monitor */
+    uint64_t sockets =
+        (uint64_t)t->config.links_max * 6 + 16; /* two of a link, each with both ends of its monitor */
     int limit;
     tn_status st = keys_make(t, err);
 
@@ -136,24 +137,40 @@ static void transport_close(tn_transport *t, uint64_t timeout_ns)
         }
     }
     tnzmq_doors_close(t, linger);
+    tnzmq_source_close(t, &t->zap, 0);
     transport_free(t);
 }
 
 static const char *transport_statistics(tn_transport *t)
 {
     const tnzmq_counters *c = &t->counters;
+    const tnzmq_door *d = t->door;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        {"port", d[TNZMQ_CONTROL].port},
+        {"bulk_port", d[TNZMQ_BULK].port},
+        {"links", t->links_count},
+        {"dialled", c->dialled},
+        {"lost", c->lost},
+        {"connections", (uint64_t)d[TNZMQ_CONTROL].alive + d[TNZMQ_BULK].alive},
+        {"accepted", c->accepted},
+        {"refused", c->refused},
+        {"strangers", c->strangers},
+        {"malformed", c->malformed},
+        {"messages_sent", c->sent},
+        {"bytes_sent", c->sent_bytes},
+        {"messages_received", c->received},
+        {"bytes_received", c->received_bytes},
+        {"bytes_held", t->held_bytes},
+    };
+    size_t used = 0;
 
-    (void)snprintf(t->statistics, sizeof t->statistics,
-                   "{\"links\": %u, \"dialled\": %llu, \"connections\": %u, \"accepted\": %llu, "
-                   "\"refused\": %llu, \"handshakes_failed\": %llu, \"malformed\": %llu, \"lost\": %llu, "
-                   "\"messages_sent\": %llu, \"bytes_sent\": %llu, \"messages_received\": %llu, "
-                   "\"bytes_received\": %llu, \"bytes_held\": %llu}",
-                   (unsigned)t->links_count, (unsigned long long)c->dialled,
-                   (unsigned)(t->door[0].alive + t->door[1].alive), (unsigned long long)c->accepted,
-                   (unsigned long long)c->refused, (unsigned long long)c->handshakes,
-                   (unsigned long long)c->malformed, (unsigned long long)c->lost, (unsigned long long)c->sent,
-                   (unsigned long long)c->sent_bytes, (unsigned long long)c->received,
-                   (unsigned long long)c->received_bytes, (unsigned long long)t->held_bytes);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        used += (size_t)snprintf(t->statistics + used, sizeof t->statistics - used, "%s\"%s\": %llu",
+                                 i ? ", " : "{", rows[i].name, (unsigned long long)rows[i].value);
+    (void)snprintf(t->statistics + used, sizeof t->statistics - used, "}");
     return t->statistics;
 }
 

@@ -136,14 +136,9 @@ static bool dealer_ready(tn_link *link, uint32_t channel)
     size_t bytes = sizeof events;
 
     (void)zmq_getsockopt(c->source.socket, ZMQ_EVENTS, &events, &bytes);
-    if (c->phase == TNZMQ_CONNECTING && events & ZMQ_POLLOUT) {
-        c->phase = TNZMQ_GREETED;
-        (void)tnzmq_frame_send(link, channel, &(tnzmq_frame){.kind = TNZMQ_HELLO});
-        tnzmq_source_ready(link->t, &c->monitor);
-    }
     if (events & ZMQ_POLLIN)
         return true;
-    if (!(events & ZMQ_POLLOUT) && (c->phase == TNZMQ_GREETED || c->phase == TNZMQ_OPEN))
+    if (c->dying && c->phase != TNZMQ_ENDED)
         tnzmq_link_close(link, TN_E_PEER, "the connection is lost", 0);
     return false;
 }

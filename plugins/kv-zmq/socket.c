@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define NEVER_MS 86400000
 #define FRAME_MORE 128 /* bytes: a header, and what CURVE puts around a frame */
 
 tn_status tnzmq_fail(tn_err *err, tn_status code, const char *what)
@@ -38,11 +39,12 @@ void *tnzmq_socket(tn_transport *t, int type, uint32_t channel, tn_err *err)
         (void)tnzmq_fail(err, TN_E_IO, "a socket");
         return NULL;
     }
-    /* Our own windows bound what lies in a socket, so that "cannot be written to" means "not connected". A
-     * receiver that lets its peers wait does not answer on `bulk`, so only `control` has heartbeats. */
+    /* Our own windows bound what lies in a socket. Nothing connects again: a link is closed before its socket
+     * would, and without that time libzmq would drop what has come and is not read yet. A receiver that lets
+     * its peers wait does not answer on `bulk`, so only `control` has heartbeats. */
     if (tnzmq_socket_int(s, ZMQ_SNDHWM, 0) && tnzmq_socket_int(s, ZMQ_RCVHWM, read_ahead(t, channel)) &&
         tnzmq_socket_int(s, ZMQ_IPV6, 1) && tnzmq_socket_int(s, ZMQ_LINGER, 0) &&
-        tnzmq_socket_int(s, ZMQ_IMMEDIATE, 1) && tnzmq_socket_int(s, ZMQ_RECONNECT_IVL, -1) &&
+        tnzmq_socket_int(s, ZMQ_RECONNECT_IVL, NEVER_MS) &&
         tnzmq_socket_int(s, ZMQ_HANDSHAKE_IVL, (int)p->handshake_ms) &&
         tnzmq_socket_int(s, ZMQ_CONNECT_TIMEOUT, (int)p->handshake_ms) &&
         (channel != TNZMQ_CONTROL || (tnzmq_socket_int(s, ZMQ_HEARTBEAT_IVL, (int)p->heartbeat_ms) &&

@@ -144,6 +144,11 @@ void chk_subject_archives(chk_env *env, chk_names *names)
     tables_add(env, names, TN_KIND_ARCHIVE);
 }
 
+void chk_subject_transports(chk_env *env, chk_names *names)
+{
+    tables_add(env, names, TN_KIND_TRANSPORT);
+}
+
 /* Of tests that read the file's bytes, and of the core's own checks: nothing of the plugin runs. */
 void chk_subject_file(chk_env *env, chk_names *names)
 {

@@ -194,6 +194,7 @@ void chk_subject_plugin(chk_env *env, chk_names *names);  /* the plugin is the o
 void chk_subject_devices(chk_env *env, chk_names *names); /* every device table by its id */
 void chk_subject_pools(chk_env *env, chk_names *names);   /* every pool table by its id */
 void chk_subject_archives(chk_env *env, chk_names *names);
+void chk_subject_transports(chk_env *env, chk_names *names);
 
 typedef struct chk_test {
     const char *group, *name; /* "kernel", "modes" */

@@ -313,12 +313,9 @@ static tn_status call_wait(call *c)
 
 /* ---- kv/process.h ---- */
 
-tn_status tni_kv_settings_read(const tni_context *c, bool async, tni_kv_settings *out)
+const tni_kv_settings *tni_kv_process_settings(const tni_kv_process *p)
 {
-    (void)c;
-    *out = running->settings;
-    out->async = async;
-    return TN_OK;
+    return &p->job->settings;
 }
 
 tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out)

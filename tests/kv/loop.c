@@ -510,6 +510,13 @@ void loop_kill(uint32_t index)
     unlock();
 }
 
+void loop_watch(tn_transport *t)
+{
+    lock();
+    t->told = true;
+    unlock();
+}
+
 void loop_cut(uint32_t index, bool on)
 {
     lock();

@@ -22,6 +22,7 @@ uint64_t loop_clock(void);
 bool loop_until(bool (*is)(void *arg), void *arg, double seconds);
 void loop_wait_open(uint32_t count); /* until so many were opened since loop_begin */
 /* By the order of opening: its poll fails, and its peers lose their links, as if the process was killed. */
+void loop_watch(tn_transport *t); /* the test's own, which nobody polls: time passes without it */
 void loop_kill(uint32_t index);
 void loop_cut(uint32_t index, bool on); /* nothing reaches it and nothing leaves it, silently */
 void loop_links_down(uint32_t index);   /* its links are lost; it lives */

@@ -317,6 +317,224 @@ static void strangers(void **state)
     job_end(&j);
 }
 
+/* ---- async, ends of data, barriers ---- */
+
+static void a_worker_may_not_run_away(void **state)
+{
+    float x[3] = {1, 1, 1}, out[3];
+    const tni_kv_request push = {.kind = TNI_KV_DO_PUSH, .in = x},
+                         pull = {.kind = TNI_KV_DO_PULL, .out = out};
+    float *values[3];
+    answer a;
+    job j;
+
+    (void)state;
+    job_begin(&j, 2, 1);
+    j.setup.settings.async = true;
+    j.setup.settings.staleness = 2;
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(job_do(j.workers[0], &push), TN_OK); /* needs nobody */
+    job_ask(j.workers[0], &pull, &a);
+    assert_false(loop_until(job_answered, (void *)(answer *[]){&a, NULL}, 30)); /* the other one is at 0 */
+    assert_int_equal(job_do(j.workers[1], &push), TN_OK);
+    assert_int_equal(job_wait(&a), TN_OK);
+    assert_true(out[0] == values[0][0] + 4);
+    free_all(values);
+    job_end(&j);
+}
+
+static void data_ends_unevenly(void **state)
+{
+    float x[3] = {1, 2, 3}, out[2][3];
+    const tni_kv_request end = {.kind = TNI_KV_DO_END, .step = 1}, later = {.kind = TNI_KV_DO_END, .step = 3};
+    float *values[3];
+    answer a, b;
+    job j;
+
+    (void)state;
+    job_begin(&j, 2, 1);
+    j.setup.settings.uneven = TNI_KV_JOIN;
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    for (uint32_t i = 0; i < 3; i++) {
+        const tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .in = x, .out = out[0]},
+                             other = {.kind = TNI_KV_DO_PUSHPULL, .in = x, .out = out[1]};
+
+        job_ask(j.workers[0], &r, &a);
+        if (i == 0)
+            assert_int_equal(job_do(j.workers[1], &other), TN_OK);
+        assert_int_equal(job_wait(&a), TN_OK);
+        if (i == 0)
+            job_ask(j.workers[1], &end, &b);
+    }
+    assert_int_equal(job_do(j.workers[0], &later), TN_OK);
+    assert_int_equal(job_wait(&b), TN_OK);
+    assert_true(out[0][1] == values[0][1] + 8); /* 2 of both, then 2 of one, twice */
+    free_all(values);
+    job_end(&j);
+}
+
+static void barriers(void **state)
+{
+    const tni_kv_request r = {.kind = TNI_KV_DO_BARRIER};
+    answer a[3];
+    job j;
+
+    (void)state;
+    job_begin(&j, 3, 1);
+    job_start(&j);
+    for (int round = 0; round < 3; round++) {
+        job_ask(j.workers[0], &r, &a[0]);
+        job_ask(j.workers[2], &r, &a[2]);
+        assert_false(loop_until(job_answered, (void *)(answer *[]){&a[0], NULL}, 10));
+        job_ask(j.workers[1], &r, &a[1]);
+        for (int w = 0; w < 3; w++)
+            assert_int_equal(job_wait(&a[w]), TN_OK);
+    }
+    job_end(&j);
+}
+
+/* ---- hostile peers ---- */
+
+static uint64_t random_state = 3;
+
+static uint8_t random_byte(void)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint8_t)(random_state >> 56);
+}
+
+/* Signed well: the job's number, a checksum that is right, any fields. */
+static void forge(uint8_t header[TNI_KV_HEADER_BYTES], uint8_t *payload, uint64_t bytes, uint16_t to)
+{
+    tni_kv_header h = {.type = (uint8_t)(1 + random_byte() % (TNI_KV_TYPE_END - 1)),
+                       .flags = random_byte() & TNI_KV_CHECKED,
+                       .what = random_byte() % 8,
+                       .from = random_byte() % 3 ? (uint16_t)(random_byte() << 8 | random_byte() % 4)
+                                                 : TNI_KV_UNKNOWN,
+                       .to = to,
+                       .view = random_byte() % 8,
+                       .incarnation = random_byte() % 8,
+                       .round = random_byte() % 8,
+                       .job = 77,
+                       .sequence = random_byte(),
+                       .key = (uint64_t)(random_byte() % 3) << 16 | random_byte() % 3,
+                       .bytes = bytes};
+
+    for (uint64_t i = 0; i < bytes; i++)
+        payload[i] = random_byte();
+    tni_kv_encode(&h, payload, header);
+    if (random_byte() % 4 == 0)
+        header[random_byte() % TNI_KV_HEADER_BYTES] ^= (uint8_t)(1 + random_byte() % 255);
+}
+
+static void poll_out(tn_transport *t)
+{
+    tn_transport_event e[16];
+    tn_err err;
+    uint32_t count = 16;
+
+    for (uint32_t i = 0; i < 16; i++)
+        e[i].struct_size = (uint32_t)sizeof *e;
+    assert_int_equal(loop_ops.poll(t, e, &count, 0, &err), TN_OK);
+    for (uint32_t i = 0; i < count; i++)
+        if (e[i].kind == TN_EVENT_RECV)
+            loop_ops.release(t, e[i].held);
+}
+
+/* Frames of a peer that knows the job's number, but is no member: the rounds of the others go on. */
+static void forged_frames(void **state)
+{
+    const tn_transport_config config = {.struct_size = (uint32_t)sizeof config,
+                                        .receive_bytes = 1u << 20,
+                                        .message_max = 1u << 20,
+                                        .links_max = 64};
+    const char *const places[] = {"sched:1", "server:1", "server:2"};
+    float *values[3];
+    uint8_t payload[2000], header[TNI_KV_HEADER_BYTES];
+    tn_transport *t;
+    tn_err err;
+    job j;
+
+    (void)state;
+    job_begin(&j, 2, 2);
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    assert_int_equal(loop_ops.open(NULL, &config, &t, &err), TN_OK);
+    for (uint32_t i = 0; i < 300; i++) {
+        tn_link *link;
+
+        assert_int_equal(loop_ops.connect(t, places[i % 3], (uint32_t)strlen(places[i % 3]), &link, &err),
+                         TN_OK);
+        for (uint32_t n = 0; n < 3; n++) {
+            const uint64_t bytes = random_byte() % 2 ? random_byte() * 7u : 0;
+            const tn_piece piece = {.data = payload, .bytes = bytes};
+            const tn_send send = {.struct_size = (uint32_t)sizeof send,
+                                  .flags = TN_SEND_COPY,
+                                  .header = header,
+                                  .pieces = &piece,
+                                  .piece_count = bytes > 0};
+
+            forge(header, payload, bytes,
+                  i % 3 ? TNI_KV_NODE(TNI_KV_SERVER, i % 3 - 1) : TNI_KV_SCHEDULER_NODE);
+            (void)loop_ops.send(link, &send, &err);
+        }
+        poll_out(t);
+        if (i % 5 == 0)
+            loop_ops.disconnect(link);
+        poll_out(t);
+    }
+    loop_ops.close(t, 0);
+    j.opened++;
+    round_run(&j, 3, sizes, values);
+    round_run(&j, 3, sizes, values);
+    free_all(values);
+    job_end(&j);
+}
+
+/* Links on which nobody speaks are closed after a while. */
+static void mute_links(void **state)
+{
+    const tn_transport_config config = {.struct_size = (uint32_t)sizeof config,
+                                        .receive_bytes = 1u << 20,
+                                        .message_max = 1u << 20,
+                                        .links_max = 64};
+    uint32_t down = 0;
+    tn_transport *t;
+    tn_err err;
+    job j;
+
+    (void)state;
+    job_begin(&j, 1, 1);
+    job_start(&j);
+    assert_int_equal(loop_ops.open(NULL, &config, &t, &err), TN_OK);
+    for (uint32_t i = 0; i < 40; i++) {
+        tn_link *link;
+
+        assert_int_equal(loop_ops.connect(t, "sched:1", 7, &link, &err), TN_OK);
+    }
+    loop_watch(t);
+    (void)loop_until(job_answered, (void *)(answer *[]){&(answer){.done = false}, NULL}, 30);
+    for (uint32_t turn = 0; turn < 10; turn++) {
+        tn_transport_event e[16];
+        uint32_t count = 16;
+
+        for (uint32_t i = 0; i < 16; i++)
+            e[i].struct_size = (uint32_t)sizeof *e;
+        assert_int_equal(loop_ops.poll(t, e, &count, 0, &err), TN_OK);
+        for (uint32_t i = 0; i < count; i++)
+            down += e[i].kind == TN_EVENT_DOWN;
+    }
+    assert_int_equal(down, 40);
+    loop_ops.close(t, 0);
+    job_end(&j);
+}
+
 static void wrong_calls(void **state)
 {
     const tni_kv_request unknown = {.kind = TNI_KV_DO_PULL, .key = 9}, kind = {.kind = (tni_kv_kind)99};
@@ -349,6 +567,11 @@ int main(void)
         cmocka_unit_test(nobody_comes),
         cmocka_unit_test(strangers),
         cmocka_unit_test(wrong_calls),
+        cmocka_unit_test(a_worker_may_not_run_away),
+        cmocka_unit_test(data_ends_unevenly),
+        cmocka_unit_test(barriers),
+        cmocka_unit_test(forged_frames),
+        cmocka_unit_test(mute_links),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

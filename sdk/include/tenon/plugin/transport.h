@@ -40,7 +40,7 @@ typedef struct tn_transport_config {
     uint32_t struct_size, flags; /* TN_OPEN_… */
     /** What all processes of the job know and nobody else; NULL: nothing. A transport that can, encrypts by
      * it and lets in only peers that know it. */
-    const uint8_t *secret; /* TN_TRANSPORT_SECRET_BYTES */
+    const uint8_t *secret;  /* TN_TRANSPORT_SECRET_BYTES */
     uint64_t receive_bytes; /* at least message_max */
     uint64_t message_max;   /* bytes of a payload; a peer that sends longer ones is hung up on */
     uint32_t links_max;
@@ -105,9 +105,9 @@ typedef struct tn_transport_event {
     uint32_t reserved;               /* 0 */
     uint8_t header[TN_HEADER_BYTES]; /* RECV */
     const void *data;                /* RECV: the payload, until `release`; aligned to 8 bytes */
-    uint64_t bytes;
-    void *held;    /* RECV: for `release` */
-    uint64_t slot; /* RECV behind a put: the landing's; else UINT64_MAX */
+    uint64_t bytes;   /* of the payload, also of a put, whose `data` is NULL */
+    void *held;       /* RECV: for `release` */
+    uint64_t slot;    /* RECV behind a put: the landing's; else UINT64_MAX */
     const char *text; /* DOWN: for people; until the next poll. NULL: nothing to say */
 } tn_transport_event;
 
