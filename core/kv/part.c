@@ -285,6 +285,8 @@ static void round_clear(tni_kv_server *s, tni_kv_store_part *p)
 
 static void round_end(tni_kv_server *s, tni_kv_store_part *p, bool is_void)
 {
+    if (!is_void)
+        tni_kv_histogram_add(&s->node.metrics.times[TNI_KV_T_ROUND], (s->node.now - p->begun_ns) / 1000u);
     round_clear(s, p);
     p->version++;
     p->voids = p->voids << 1 | is_void;
@@ -293,6 +295,7 @@ static void round_end(tni_kv_server *s, tni_kv_store_part *p, bool is_void)
 
 static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
 {
+    const uint64_t begun = s->node.host.clock ? s->node.host.clock() : 0;
     tn_status st;
 
     if (!s->node.async)
@@ -302,6 +305,9 @@ static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
     st = s->update.apply(s->update.arg, &p->head, p->value, p->sum, p->bytes, p->added, members);
     if (st)
         tni_kv_server_stop(s, st);
+    else if (s->node.host.clock)
+        tni_kv_histogram_add(&s->node.metrics.times[TNI_KV_T_APPLY], (s->node.host.clock() - begun) / 1000u);
+    ++*tni_kv_number(&s->node, TNI_KV_N_ROUNDS);
     return st;
 }
 
@@ -378,7 +384,8 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         s->landing_bytes += h->bytes;
     }
     slot->here = true;
-    p->here++;
+    if (p->here++ == 0)
+        p->begun_ns = s->node.now;
     wait_begin(p, h, h->flags & TNI_KV_WANT);
     return st ? st : round_step(s, p);
 }
@@ -402,6 +409,7 @@ static tn_status sync_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     tn_status st;
 
     if (h->round <= p->version) {
+        *tni_kv_number(&s->node, TNI_KV_N_DUPLICATES) += !(h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN));
         if (was_void(p, h->round))
             answer(s, p, h, TNI_KV_VOID, p->breaker, 1);
         else if (h->flags & TNI_KV_WANT)
@@ -421,6 +429,7 @@ static tn_status sync_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
         return TN_OK;
     }
     if (slot->here && !(TNI_KV_BUG(COUNT_MESSAGES) && !(h->flags & TNI_KV_PROBE))) {
+        *tni_kv_number(&s->node, TNI_KV_N_DUPLICATES) += !(h->flags & TNI_KV_PROBE);
         held_answer(s, p, h);
         return TN_OK;
     }
@@ -458,6 +467,8 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         slot->applied = h->round;
         p->version++;
         waiting_answer(s, p);
+    } else {
+        *tni_kv_number(&s->node, TNI_KV_N_DUPLICATES) += !(h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN));
     }
     if (!(h->flags & TNI_KV_WANT)) {
         answer(s, p, h, TNI_KV_APPLIED, 0, 0);
@@ -544,4 +555,43 @@ void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p)
         round_failed(s, p);
     else
         waiting_answer(s, p);
+}
+
+/* A round of which some gradients are here, or for which somebody waits. */
+static void part_report(const tni_kv_server *s, const tni_kv_store_part *p, tni_kv_report *out)
+{
+    tni_kv_wait w = {.kind = TNI_KV_DO_PUSH,
+                     .state = TNI_KV_WAIT_HELD,
+                     .at = s->node.id,
+                     .part = (uint16_t)p->key,
+                     .key = (uint32_t)(p->key >> 16),
+                     .round = p->version + 1,
+                     .age_ms = p->here ? tni_kv_ago_ms(&s->node, p->begun_ns) : 0};
+
+    if (!p->here && !p->waiting)
+        return;
+    if (!s->node.async) {
+        w.missing = missing(s, p, &w.who);
+    } else {
+        w.round = slowest(s, p, &w.who) + 1;
+        w.missing = w.round != 0;
+    }
+    tni_kv_report_wait(out, &w);
+}
+
+void tni_kv_parts_report(tni_kv_server *s, tni_kv_report *out)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+
+    for (uint64_t i = 0; i < s->table_size; i++)
+        for (const tni_kv_store_part *p = s->table[i]; p; p = p->next) {
+            least = p->version < least ? p->version : least;
+            most = p->version > most ? p->version : most;
+            part_report(s, p, out);
+        }
+    out->numbers[TNI_KV_N_PARTS] = s->part_count;
+    out->numbers[TNI_KV_N_VALUE_BYTES] = s->bytes;
+    out->numbers[TNI_KV_N_LANDING_BYTES] = s->landing_bytes;
+    out->numbers[TNI_KV_N_ROUND_MIN] = s->part_count ? least : 0;
+    out->numbers[TNI_KV_N_ROUND_MAX] = most;
 }

@@ -19,6 +19,7 @@ typedef struct tni_kv_store_part {
     uint64_t key, bytes, voids;              /* voids: bit i: round version - i was void */
     uint32_t version, here, folded, waiting; /* complete rounds; gradients here; ranks below are in `sum` */
     uint32_t added;                          /* gradients in `sum` */
+    uint64_t begun_ns;                       /* when the first gradient of the round under way came */
     uint16_t breaker;
     uint8_t dtype;
     void *value, *sum;
@@ -53,6 +54,7 @@ tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
                            const uint8_t *payload);
 tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h);
 void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p); /* the view changed: who is needed */
+void tni_kv_parts_report(tni_kv_server *s, tni_kv_report *out); /* rounds, bytes, and what is waited for */
 void tni_kv_server_stop(tni_kv_server *s, tn_status st);
 
 tn_status tni_kv_snapshot_write(const tni_kv_server *s, tni_str *out);
