@@ -291,10 +291,11 @@ TN_API tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int
  *
  * @param timeout_ms longest wait for all answers; 0: 5,000
  * @param json       yours (tn_free): an object with the view (job, view, workers, servers, started, failed,
- *                   failed_by, ...), `nodes`, the scheduler first, and `about`, type and help of the numbers. Of
- *                   each node: node, state, heard_ms (ago, by the scheduler), answered, and if so `numbers`, `times_us` (count, sum, max, p50,
- *                   p90, p99 to two digits) and `waits`: for, state, key, part, round, at, who, missing,
- *                   age_ms, heard_ms; at most 64, of the `waiting` that there are
+ *                   failed_by, ...), `about` (type and help of the numbers) and `nodes`, the scheduler
+ *                   first. Of each: node, state, heard_ms (ago, by the scheduler), answered, and if so
+ *                   `numbers`, `times_us` (count, sum, max, p50, p90, p99 to two digits) and `waits`: for,
+ *                   state, key, part, round, at, who, missing, age_ms, heard_ms; at most 64, of the
+ *                   `waiting` that there are
  * @return TN_E_TIMEOUT: the scheduler has not answered · TN_E_UNSUPPORTED: no plugin for the transport ·
  *         TN_E_ATTR: options that contradict each other · TN_E_FORMAT: no scheduler speaks there
  * @threads any
