@@ -1,5 +1,5 @@
-/* LeNet trained by several processes, each of them this program: DMLC_ROLE says scheduler or server, else it is a
- * worker, which trains on its part of the digits. docs/store.md runs it. */
+/* LeNet trained by several processes, each of them this program: DMLC_ROLE says scheduler or server, else it
+ * is a worker, which trains on its part of the digits. docs/store.md runs it. */
 #include <tenon/kv.h>
 #include <tenon/nn.h>
 

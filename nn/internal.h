@@ -475,8 +475,9 @@ tn_status tnn_trainer_export(tn_trainer *trainer, tn_params *params);
 tn_status tnn_trainer_import(tn_trainer *trainer, const tn_params *params, int64_t steps);
 int64_t tnn_trainer_state_elements(tn_trainer *trainer); /* of the parameters that are there */
 const tn_trainer_options *tnn_trainer_options(const tn_trainer *trainer); /* as filled in */
-tn_status tnn_trainer_ready(
-    tn_trainer *trainer); /* its slots and their states: at the first step, or before */
+bool tnn_trainer_far(const tn_trainer *trainer); /* of several workers */
+/* Makes its slots and their states: at the first step, or before. */
+tn_status tnn_trainer_ready(tn_trainer *trainer);
 int64_t tnn_trainer_together(const tn_trainer *trainer); /* workers whose gradients are one sum */
 /* Says that no step follows; until all workers have. The values are the servers' then. */
 tn_status tnn_trainer_end(tn_trainer *trainer);

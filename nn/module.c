@@ -415,7 +415,10 @@ void tn_module_init_optimizer_(tn_module *m, const tn_trainer_options *options)
         return;
     if (m->predict)
         (void)tnn_fail(app, TN_E_STATE, "module %s is bound for prediction", m->name);
-    else if ((m->trainer = tn_trainer_new_(m->net, options)) != NULL && m->states)
+    else if ((m->trainer = tn_trainer_new_(m->net, options)) != NULL && m->valued &&
+             tnn_trainer_far(m->trainer))
+        (void)tnn_trainer_ready(m->trainer); /* worker 0's values are those of the first step */
+    if (m->trainer && m->states && !app->status)
         tn_trainer_load(m->trainer, m->states);
 }
 

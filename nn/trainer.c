@@ -545,6 +545,11 @@ void tn_trainer_set_lr(tn_trainer *t, double lr)
 
 /* ---- files ---- */
 
+bool tnn_trainer_far(const tn_trainer *t)
+{
+    return t->far;
+}
+
 int64_t tnn_trainer_together(const tn_trainer *t)
 {
     return t->kv && t->far && !t->async ? (int64_t)t->workers : 1;

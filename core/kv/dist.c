@@ -30,7 +30,6 @@ typedef struct trip {
     tni_array *order;    /* of the key: it is written, if `out` is not */
     tni_operation *op;
     tni_kv_request r;
-    bool asked;
     char text[];
 } trip;
 
@@ -44,6 +43,13 @@ static void trip_called(void *arg, tn_status st)
     trip *t = arg;
     tn_err err = {.code = st};
 
+    if (st && t->r.kind == TNI_KV_DO_SNAPSHOT) { /* the job goes on, as it would without */
+        tni_logf(&t->d->kv->ctx->log, TN_LOG_WARNING, "kvstore: no snapshot of step %" PRIu64 ": %s",
+                 t->r.step, tni_error_message());
+        st = TN_OK;
+    }
+    if (st && pushes(t)) /* before its end is seen: resume comes behind that */
+        atomic_store(&t->d->broken, true);
     if (st)
         tni_error_get(&err);
     else if (pushes(t))
@@ -81,7 +87,6 @@ static tn_status trip_run(void *payload, tni_run *run)
     if (t->out)
         t->r.out = tni_array_data(t->out);
     t->op = run->op;
-    t->asked = true;
     st = tni_kv_process_request(t->d->process, &t->r, trip_called, t);
     return st ? st : TN_PENDING;
 }
@@ -91,8 +96,7 @@ static void trip_done(void *payload, tni_engine *engine, tn_status status)
     trip *t = *(trip **)payload;
 
     (void)engine;
-    if (status && t->asked && pushes(t))
-        atomic_store(&t->d->broken, true);
+    (void)status;
     tni_array_release(t->in);
     tni_array_release(t->out);
     tni_array_release(t->order);
@@ -346,6 +350,32 @@ tn_status tni_kv_dist_flush(tni_kv_dist *d)
     t->r.priority = 255;
     d->changes.length = 0;
     return trip_push(t, INT32_MAX, true);
+}
+
+/* A step begins with a key that was pushed as often as any: those before it are whole then. */
+tn_status tni_kv_dist_step(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)
+{
+    const uint64_t every = d->settings.snapshot_steps;
+    bool begins = false;
+    trip *t;
+
+    for (uint32_t i = 0; i < count; i++)
+        begins = begins || keys[i]->pushes == d->steps;
+    if (begins && every && !d->rank && d->steps > d->kept && d->steps % every == 0) {
+        if (!(t = trip_make(d, TNI_KV_DO_SNAPSHOT, 0)))
+            return TN_E_NOMEM;
+        t->r.step = d->first_step + d->steps;
+        d->kept = d->steps;
+        return trip_push(t, INT32_MAX, true);
+    }
+    return TN_OK;
+}
+
+void tni_kv_dist_pushed(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (++keys[i]->pushes > d->steps)
+            d->steps = keys[i]->pushes;
 }
 
 /* ---- first values -------------------------------------------------------------------------------------- */
@@ -643,6 +673,7 @@ tn_status tni_kv_dist_open(tni_kv *kv)
     d->ranked = tni_option_bool(kv->ctx->options, "kvstore.priority");
     if (!(st = tni_kv_process_join(kv->ctx, async != NULL, &d->process))) {
         d->settings = *tni_kv_process_settings(d->process);
+        d->first_step = tni_kv_process_cut(d->process, NULL);
         d->rank = tni_kv_process_rank(d->process);
         kv->dist = d;
         return TN_OK;

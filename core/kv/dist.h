@@ -13,6 +13,9 @@ typedef struct tni_kv_dist {
     bool ranked;         /* keys have priorities */
     tni_var turn;        /* pushes read it, what comes between pushes writes it */
     tni_str changes;     /* rows of a command "set" that servers do not have yet */
+    uint64_t first_step; /* that the servers held when this process came */
+    uint64_t steps;      /* pushes of the key that was pushed most often */
+    uint64_t kept;       /* steps at the last snapshot that was asked for */
     atomic_bool broken;  /* a step of this job failed, and no value was assigned since */
 } tni_kv_dist;
 
@@ -35,6 +38,9 @@ tn_status tni_kv_dist_pull(tni_kv_dist *d, tni_kv_key *key,
                            int32_t priority); /* queues it, into key->value */
 /* Queues the changes before what is pushed from here on. */
 tn_status tni_kv_dist_flush(tni_kv_dist *d);
+/* Before a push of these keys: a snapshot, if a step ends here that is due for one. */
+tn_status tni_kv_dist_step(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys);
+void tni_kv_dist_pushed(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys); /* behind it */
 /* Waits for what is queued. */
 tn_status tni_kv_dist_wait(tni_kv_dist *d);
 tn_status tni_kv_dist_barrier(tni_kv_dist *d);

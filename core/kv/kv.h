@@ -86,6 +86,7 @@ typedef struct tni_kv_key {
     uint64_t mark;          /* the call that named it last */
     uint32_t wire;          /* of dist types: its number in the job */
     atomic_uint rounds;     /* and pushes that servers have applied */
+    uint64_t pushes;        /* that were queued */
 } tni_kv_key;
 
 /* A type by name; `plugin` NULL: the core serves it. */

@@ -293,13 +293,16 @@ static tn_status dist_queue(const step *s, bool pull)
     for (uint32_t i = 0; i < s->count && !st; i++)
         if (!(st = dist_ready(s, i)) && s->items[i].values[0]->storage_type != TN_STORAGE_DENSE)
             st = dist_sparse(s, i);
-    if (st || (st = tni_kv_dist_flush(s->kv->dist)))
+    if (st || (st = tni_kv_dist_step(s->kv->dist, s->count, s->keys)) ||
+        (st = tni_kv_dist_flush(s->kv->dist)))
         return st;
     tni_engine_gather_begin(s->kv->ctx->engine, &g);
     for (uint32_t i = 0; i < s->count && !st; i++)
         if (s->sums[i] || !(st = dist_sum(s, i)))
             st = dist_push(s, i, pull);
-    return tni_engine_gather_end(&g, st);
+    if (!(st = tni_engine_gather_end(&g, st)))
+        tni_kv_dist_pushed(s->kv->dist, s->count, s->keys);
+    return st;
 }
 
 /* ---- all ---------------------------------------------------------------------------------------------- */

@@ -61,7 +61,7 @@ typedef struct job {
     call *first, **last;
     message *head, **tail;
     bool stop;
-    atomic_uint_fast64_t bytes;
+    atomic_uint_fast64_t bytes, snapshots, snapshot_step;
     atomic_uint failures;
     char failure[1024];
     pthread_barrier_t meeting;
@@ -74,6 +74,23 @@ static _Thread_local uint32_t my_rank;
 uint64_t job_payload_bytes(void)
 {
     return atomic_load(&running->bytes);
+}
+
+uint64_t job_snapshots(uint64_t *last)
+{
+    *last = atomic_load(&running->snapshot_step);
+    return atomic_load(&running->snapshots);
+}
+
+static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint64_t bytes)
+{
+    job *j = arg;
+
+    if (!text || !bytes)
+        return tni_error(TN_E_INTERNAL, "an empty snapshot");
+    atomic_store(&j->snapshot_step, step);
+    atomic_fetch_add(&j->snapshots, 1);
+    return TN_OK;
 }
 
 /* ---- messages: on the carrier's thread ---- */
@@ -139,12 +156,13 @@ static void node_start(tni_kv_process *p)
         assert_int_equal(tni_kv_scheduler_create(&j->settings, &host, &none, NULL, 0, now, &p->scheduler),
                          TN_OK);
     } else if (p->role == TNI_KV_SERVER) {
-        const tni_kv_snapshots none = {0};
+        const tni_kv_snapshots counted = {.arg = j, .write = snapshot_write};
 
         assert_int_equal(
             tni_kv_updates_create(p->ctx, j->settings.async, j->o.command, j->o.arg, &p->updates), TN_OK);
         table = tni_kv_updates_table(p->updates);
-        assert_int_equal(tni_kv_server_create(&j->settings, &host, &start, &table, &none, &p->server), TN_OK);
+        assert_int_equal(tni_kv_server_create(&j->settings, &host, &start, &table, &counted, &p->server),
+                         TN_OK);
     } else {
         assert_int_equal(tni_kv_worker_create(&j->settings, &host, &start, request_done, &p->worker), TN_OK);
     }
@@ -565,6 +583,7 @@ static void job_begin(job *j, const job_options *o, bool async)
                                     .landing_bytes = (uint64_t)1 << 40,
                                     .staleness = UINT32_MAX,
                                     .async = async,
+                                    .snapshot_steps = o->snapshot_steps,
                                     .uneven = (tni_kv_uneven)o->uneven};
     j->count = 1 + o->servers + o->workers;
     j->nodes = calloc(j->count, sizeof *j->nodes);

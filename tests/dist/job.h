@@ -25,6 +25,7 @@ typedef struct job_options {
     uint32_t workers, servers;
     uint64_t part_bytes, bound;                                 /* 0: 4 MiB; by part_bytes */
     uint32_t uneven;                                            /* tni_kv_uneven */
+    uint64_t snapshot_steps;                                    /* 0: none are written */
     bool async;                                                 /* also by the type of the store */
     const char *const *settings;                                /* of all contexts; NULL: none */
     void (*command)(void *arg, int32_t head, const char *body); /* of servers */
@@ -42,7 +43,8 @@ typedef struct worker { /* one thread, with a context and a store of its own */
 void job_run(const job_options *o, const char *type, void (*fn)(worker *w), void *arg);
 /* Waits until all workers are here: a barrier of the test, not of the store. */
 void job_meet(worker *w);
-uint64_t job_payload_bytes(void); /* of messages from workers to servers so far */
+uint64_t job_snapshots(uint64_t *last); /* that servers wrote, and the step of the last one */
+uint64_t job_payload_bytes(void);       /* of messages from workers to servers so far */
 
 /* Checks on a worker's thread: cmocka's may only fail on the test's. */
 void worker_fail(const worker *w, const char *file, int line, const char *format, ...);

@@ -1,4 +1,5 @@
-/* What a server takes of commands, payloads and snapshots that are wrong: nothing, and it says what is wrong. */
+/* What a server takes of commands, payloads and snapshots that are wrong: nothing, and it says what is
+ * wrong. */
 #include "dist/job.h"
 
 #include <stdio.h>
@@ -40,96 +41,97 @@ static tn_status command(bench *b, const char *text, uint64_t bytes)
     return b->t.command(b->t.arg, text, bytes);
 }
 
+static const struct {
+    const char *text;
+    uint64_t bytes;
+    tn_status st;
+} wrong[] = {
+    {WORDS(""), TN_E_FORMAT},
+    {"keys", 4, TN_E_FORMAT}, /* no end */
+    {WORDS("dance"), TN_E_FORMAT},
+    {WORDS("keys"), TN_E_FORMAT},
+    {WORDS("keys\0"
+           "0\0"
+           "7\0"
+           "w"),
+     TN_E_FORMAT},
+    {WORDS("keys\0"
+           "0\0"
+           "x\0"
+           "w\0"
+           "float32 (1)"),
+     TN_E_FORMAT},
+    {WORDS("keys\0"
+           "1\0"
+           "3\0"
+           "v\0"
+           "float32 (2,3)"),
+     TN_E_KEY},
+    {WORDS("keys\0"
+           "1\0"
+           "3\0"
+           "w\0"
+           "float64 (2,3)"),
+     TN_E_SHAPE},
+    {WORDS("optimizer"), TN_E_FORMAT},
+    {WORDS("optimizer\0"
+           "sdg"),
+     TN_E_KEY},
+    {WORDS("optimizer\0"
+           "sgd\0"
+           "lr"),
+     TN_E_FORMAT},
+    {WORDS("optimizer\0"
+           "sgd\0"
+           "lr\0"
+           "much"),
+     TN_E_ATTR},
+    {WORDS("set\0"
+           "lr\0"
+           "0.5\0"),
+     TN_E_STATE}, /* no optimizer yet */
+    {WORDS("set\0"
+           "lr_mult\0"
+           "2\0"
+           "9"),
+     TN_E_KEY},
+    {WORDS("set\0"
+           "lr_mult\0"
+           "-2\0"
+           "3"),
+     TN_E_ATTR},
+    {WORDS("set\0"
+           "steps\0"
+           "-1\0"
+           "3"),
+     TN_E_ATTR},
+    {WORDS("set\0"
+           "lr\0"
+           "fast\0"),
+     TN_E_FORMAT},
+    {WORDS("set\0"
+           "lr"),
+     TN_E_FORMAT},
+    {WORDS("compress\0"
+           "type\0"
+           "3bit"),
+     TN_E_ATTR},
+    {WORDS("compress\0"
+           "type"),
+     TN_E_FORMAT},
+    {WORDS("program\0"
+           "-1\0"
+           "x"),
+     TN_E_FORMAT},
+    {WORDS("program\0"
+           "1\0"
+           "x\0"
+           "y"),
+     TN_E_FORMAT},
+};
+
 static void wrong_commands(void **state)
 {
-    static const struct {
-        const char *text;
-        uint64_t bytes;
-        tn_status st;
-    } rows[] = {
-        {WORDS(""), TN_E_FORMAT},
-        {"keys", 4, TN_E_FORMAT}, /* no end */
-        {WORDS("dance"), TN_E_FORMAT},
-        {WORDS("keys"), TN_E_FORMAT},
-        {WORDS("keys\0"
-               "0\0"
-               "7\0"
-               "w"),
-         TN_E_FORMAT},
-        {WORDS("keys\0"
-               "0\0"
-               "x\0"
-               "w\0"
-               "float32 (1)"),
-         TN_E_FORMAT},
-        {WORDS("keys\0"
-               "1\0"
-               "3\0"
-               "v\0"
-               "float32 (2,3)"),
-         TN_E_KEY},
-        {WORDS("keys\0"
-               "1\0"
-               "3\0"
-               "w\0"
-               "float64 (2,3)"),
-         TN_E_SHAPE},
-        {WORDS("optimizer"), TN_E_FORMAT},
-        {WORDS("optimizer\0"
-               "sdg"),
-         TN_E_KEY},
-        {WORDS("optimizer\0"
-               "sgd\0"
-               "lr"),
-         TN_E_FORMAT},
-        {WORDS("optimizer\0"
-               "sgd\0"
-               "lr\0"
-               "much"),
-         TN_E_ATTR},
-        {WORDS("set\0"
-               "lr\0"
-               "0.5\0"),
-         TN_E_STATE}, /* no optimizer yet */
-        {WORDS("set\0"
-               "lr_mult\0"
-               "2\0"
-               "9"),
-         TN_E_KEY},
-        {WORDS("set\0"
-               "lr_mult\0"
-               "-2\0"
-               "3"),
-         TN_E_ATTR},
-        {WORDS("set\0"
-               "steps\0"
-               "-1\0"
-               "3"),
-         TN_E_ATTR},
-        {WORDS("set\0"
-               "lr\0"
-               "fast\0"),
-         TN_E_FORMAT},
-        {WORDS("set\0"
-               "lr"),
-         TN_E_FORMAT},
-        {WORDS("compress\0"
-               "type\0"
-               "3bit"),
-         TN_E_ATTR},
-        {WORDS("compress\0"
-               "type"),
-         TN_E_FORMAT},
-        {WORDS("program\0"
-               "-1\0"
-               "x"),
-         TN_E_FORMAT},
-        {WORDS("program\0"
-               "1\0"
-               "x\0"
-               "y"),
-         TN_E_FORMAT},
-    };
     bench b;
 
     (void)state;
@@ -140,12 +142,12 @@ static void wrong_commands(void **state)
                                        "w\0"
                                        "float32 (2,3)")),
                      TN_OK);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         tn_err err;
 
-        assert_int_equal(command(&b, rows[i].text, rows[i].bytes), rows[i].st);
+        assert_int_equal(command(&b, wrong[i].text, wrong[i].bytes), wrong[i].st);
         tni_error_get(&err);
-        assert_true(err.code == rows[i].st && err.message[0]);
+        assert_true(err.code == wrong[i].st && err.message[0]);
     }
     assert_int_equal(command(&b, WORDS("keys\0"
                                        "1\0"

@@ -245,6 +245,163 @@ static void by_hand(worker *w)
     WORKER_TRUE(w, tn_app_close(app) == 0);
 }
 
+/* What is saved behind a step, by worker 0, makes the next one again. */
+static void saves(worker *w)
+{
+    static const int64_t rows[] = {4, 3}, classes[] = {4};
+    tn_app *app = app_open(SETTINGS("kvstore.type=dist_sync"));
+    char states[SCRATCH_PATH_BYTES + 8], prefix[SCRATCH_PATH_BYTES + 8], params[SCRATCH_PATH_BYTES + 32];
+    float values[12] = {1, 2, 3, (float)w->rank}, labels[4] = {0, 1, 0, 1};
+    tn_net *net = net_of(app);
+    char sha[2][65];
+    tn_array *x, *y;
+    tn_trainer *t;
+
+    (void)snprintf(states, sizeof states, "%s/s", (const char *)w->arg);
+    (void)snprintf(prefix, sizeof prefix, "%s/p", (const char *)w->arg);
+    (void)snprintf(params, sizeof params, "%s-0000.params", prefix);
+    tn_net_init(net, .seed = 1, .shape = {4, 3});
+    t = tn_trainer_new(net, .lr = 0.1, .optimizer = "adam");
+    x = tn_app_array(app, 2, rows, values);
+    y = tn_app_array(app, 1, classes, labels);
+    for (int step = 0; step < 4; step++) {
+        if (step == 3) { /* the third one again */
+            tn_trainer_load(t, states);
+            tn_net_load_params(net, params);
+            WORKER_TRUE(w, tn_trainer_steps(t) == 2);
+        }
+        tn_app_record(app);
+        tn_app_backward(app, tn_loss_softmax_ce(app, tn_net_forward(net, x), y));
+        tn_trainer_step(t, 4 * w->workers);
+        if (step == 1 && !w->rank) {
+            tn_trainer_save(t, states);
+            tn_net_export(net, prefix);
+        }
+        if (step == 1)
+            job_meet(w);
+        if (step > 1)
+            WORKER_TRUE(w, tn_net_sha256(net, sha[step - 2]));
+    }
+    if (!tn_app_ok(app))
+        worker_fail(w, __FILE__, __LINE__, "%s", tn_app_error(app));
+    WORKER_TRUE(w, !strcmp(sha[0], sha[1]));
+    WORKER_TRUE(w, tn_app_close(app) == 0);
+}
+
+static void a_step_is_made_again(void **state)
+{
+    const job_options o = {.workers = 2, .servers = 2};
+    char folder[SCRATCH_PATH_BYTES];
+
+    (void)state;
+    (void)snprintf(folder, sizeof folder, "%s", scratch_path("saved"));
+    assert_int_equal(mkdir(folder, 0777), 0);
+    job_run(&o, NULL, saves, folder);
+}
+
+static tn_symbol *layer(tn_app *app, const char *op, const char *name, const char *const *attrs,
+                        tn_symbol *in)
+{
+    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
+                                 .in_count = 1,
+                                 .op = op,
+                                 .name = name,
+                                 .attrs = attrs,
+                                 .in = &in};
+    tn_symbol *out = NULL;
+
+    if (tn_symbol_op(tn_app_ctx(app), &call, &out))
+        abort();
+    tn_symbol_release(in);
+    return out;
+}
+
+static tn_module *module_of(tn_app *app)
+{
+    tn_symbol *s = NULL;
+    tn_module *m;
+
+    if (tn_symbol_variable(tn_app_ctx(app), "data", &s))
+        abort();
+    s = layer(app, "FullyConnected", "fc", SETTINGS("num_hidden", "3"), s);
+    s = layer(app, "SoftmaxOutput", "softmax", NULL, s);
+    m = tn_module_new(app, .symbol = s);
+    tn_symbol_release(s);
+    return m;
+}
+
+/* Six rows in a step: on two devices, or three on each of two workers; parameters into a file. */
+static void module_train(const char *setting, int64_t first, int64_t count, const char *path)
+{
+    tn_app *app = app_open(SETTINGS(setting));
+    const int64_t shape[] = {count, 4};
+    tn_module *m = module_of(app);
+    tn_params *params;
+
+    tn_module_bind(m, .shapes = {{count, 4}});
+    tn_module_init_params(m, .seed = 3 + (uint64_t)(first > 0)); /* worker 0's are those of all */
+    tn_module_init_optimizer(m, .lr = 0.2, .momentum = 0.9);
+    for (int step = 0; step < 4; step++) {
+        float values[24], classes[6];
+        tn_array *in[2];
+
+        for (int64_t i = 0; i < count * 4; i++)
+            values[i] = (float)((first * 4 + i) * 7 % 11 + step) / 8;
+        for (int64_t i = 0; i < count; i++)
+            classes[i] = (float)((first + i + step) % 3);
+        in[0] = tn_app_array(app, 2, shape, values);
+        in[1] = tn_app_array(app, 1, shape, classes);
+        tn_module_forward(m, 1, 2, in);
+        tn_module_backward(m, NULL);
+        tn_module_update(m);
+    }
+    params = tn_module_params(m);
+    if (!tn_app_ok(app) || tn_params_save(params, path)) {
+        print_error("%s %s\n", tn_app_error(app), tn_error_text());
+        abort();
+    }
+    tn_params_destroy(params);
+    (void)tn_app_close(app);
+}
+
+static void module_trains(worker *w)
+{
+    const char *const *paths = w->arg;
+
+    module_train("kvstore.type=dist_sync", 3 * (int64_t)w->rank, 3, paths[w->rank]);
+}
+
+static void file_same(const char *a, const char *b)
+{
+    FILE *x = fopen(a, "re"), *y = fopen(b, "re");
+    int c;
+
+    assert_true(x && y);
+    do {
+        c = fgetc(x);
+        assert_int_equal(c, fgetc(y));
+    } while (c != EOF);
+    (void)fclose(x);
+    (void)fclose(y);
+}
+
+static void modules(void **state)
+{
+    const job_options o = {.workers = 2, .servers = 1};
+    char paths[3][SCRATCH_PATH_BYTES];
+    const char *list[3];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(paths[i], sizeof paths[i], "%.4000s.%d", scratch_path("module"), i);
+        list[i] = paths[i];
+    }
+    job_run(&o, NULL, module_trains, list);
+    module_train("device.default=cpu:0,cpu:1", 0, 6, paths[2]);
+    file_same(paths[0], paths[1]);
+    file_same(paths[0], paths[2]);
+}
+
 static void given_store(void **state)
 {
     const job_options o = {.workers = 3, .servers = 1};
@@ -264,6 +421,8 @@ int main(void)
         cmocka_unit_test(without_rounds),
         cmocka_unit_test(goes_on),
         cmocka_unit_test(given_store),
+        cmocka_unit_test(a_step_is_made_again),
+        cmocka_unit_test(modules),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

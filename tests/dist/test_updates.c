@@ -444,6 +444,33 @@ static void commands_reach_servers(void **state)
     job_run(&o, "dist_sync", commands, NULL);
 }
 
+/* ---- snapshots --------------------------------------------------------------------------------------- */
+
+/* Seven steps of two keys, pushed one by one: what is written is whole steps, the third and the sixth. */
+static void snapshots(worker *w)
+{
+    tn_array *a = worker_array(w, TN_F32, 1, big_shape, 1);
+    uint64_t last = 0;
+
+    worker_init(w, "a", TN_F32, 1, big_shape, 0);
+    worker_init(w, "b", TN_F32, 1, big_shape, 0);
+    for (int step = 0; step < 7; step++) {
+        worker_push(w, "a", a);
+        worker_push(w, "b", a);
+    }
+    WORKER_OK(w, tn_kv_barrier(w->kv));
+    WORKER_TRUE(w, job_snapshots(&last) == 2 * 2 && last == 6);
+    tn_array_release(a);
+}
+
+static void snapshots_of_whole_steps(void **state)
+{
+    const job_options o = {.workers = 2, .servers = 2, .part_bytes = 4096, .snapshot_steps = 3};
+
+    (void)state;
+    job_run(&o, "dist_sync", snapshots, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,7 +478,7 @@ int main(void)
         cmocka_unit_test(whole_arrays_and_copies),    cmocka_unit_test(states_go_and_come),
         cmocka_unit_test(codes_with_residuals),       cmocka_unit_test(worker_0_assigns),
         cmocka_unit_test(a_broken_step_moves_nobody), cmocka_unit_test(each_push_counts_once),
-        cmocka_unit_test(commands_reach_servers),
+        cmocka_unit_test(commands_reach_servers),     cmocka_unit_test(snapshots_of_whole_steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

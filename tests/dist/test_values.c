@@ -1,8 +1,8 @@
 /*
  * Stores of several workers: what MXNet 1.9.1's tests of its own say of them (tests/nightly,
- * dist_sync_kvstore and dist_async_kvstore): sums of values that depend on the rank, in several types, of small arrays and of
- * those that are cut over servers, sparse ones, compressed ones, for 2 to 7 workers. Wanted numbers are made
- * here, in the order of ranks.
+ * dist_sync_kvstore and dist_async_kvstore): sums of values that depend on the rank, in several types, of
+ * small arrays and of those that are cut over servers, for 2 to 7 workers. Wanted numbers are made here, in
+ * the order of ranks.
  */
 #include "dist/job.h"
 
@@ -213,12 +213,62 @@ static void names_and_shapes_agree(void **state)
     job_run(&o, "dist_sync", unlike, &by_shape);
 }
 
+/* ---- rows ------------------------------------------------------------------------------------------ */
+
+/* Worker r pushes rows r and r + 1 of r + 1; the sum of rows is what is stored. */
+static void rows(worker *w)
+{
+    static const int64_t dims[] = {9, 2}, three[] = {3};
+    const int64_t ids[] = {w->rank, w->rank + 1}, none[1] = {0}, wanted[] = {2, 0, 1};
+    const float values[] = {(float)w->rank + 1, 10, (float)w->rank + 1, 10};
+    tn_array_sparse from = {.struct_size = TN_SIZE(tn_array_sparse),
+                            .storage = TN_STORAGE_ROW_SPARSE,
+                            .dtype = TN_F32,
+                            .ndim = 2,
+                            .shape = dims,
+                            .values = values,
+                            .indices = none};
+    tn_array *first = NULL, *grad = NULL, *which = NULL, *out = NULL, *dense = NULL;
+    tn_kv_item it = {.name = "rows", .value_count = 1, .values = &first};
+    float got[18];
+
+    WORKER_OK(w, tn_array_sparse_from(w->ctx, &from, &first));
+    WORKER_OK(w, tn_kv_init(w->kv, 1, &it));
+    from.stored = 2;
+    from.indices = ids;
+    WORKER_OK(w, tn_array_sparse_from(w->ctx, &from, &grad));
+    WORKER_OK(w, tn_array_from(w->ctx, TN_I64, 1, three, wanted, &which));
+    for (int round = 0; round < ROUNDS; round++) {
+        it.values = &grad;
+        WORKER_OK(w, tn_kv_push(w->kv, 1, &it));
+        it.values = &which;
+        WORKER_OK(w, tn_kv_row_sparse_pull(w->kv, 1, &it, &out));
+        WORKER_OK(w, tn_array_to_storage(w->ctx, out, TN_STORAGE_DENSE, &dense));
+        WORKER_OK(w, tn_array_read(dense, got, sizeof got));
+        WORKER_TRUE(w, got[0] == 1 && got[1] == 10 && got[2] == 1 + 2 && got[3] == 20 && got[6] == 0);
+        WORKER_TRUE(w, got[4] == (w->workers == 2 ? 2 : 2 + 3)); /* of workers 1 and 2 */
+        tn_array_release(out);
+        tn_array_release(dense);
+    }
+    tn_array_release(first);
+    tn_array_release(grad);
+    tn_array_release(which);
+}
+
+static void sums_of_rows(void **state)
+{
+    const job_options o = {.part_bytes = 4096};
+
+    (void)state;
+    each_size("dist_sync", &o, rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_ranks),          cmocka_unit_test(same_bits_in_rank_order),
-        cmocka_unit_test(sums_of_devices),        cmocka_unit_test(init_is_worker_0s),
-        cmocka_unit_test(names_and_shapes_agree),
+        cmocka_unit_test(sums_of_ranks),     cmocka_unit_test(same_bits_in_rank_order),
+        cmocka_unit_test(sums_of_devices),   cmocka_unit_test(sums_of_rows),
+        cmocka_unit_test(init_is_worker_0s), cmocka_unit_test(names_and_shapes_agree),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
