@@ -22,9 +22,10 @@ typedef struct tni_kv_link {
     tn_link *link;
     tni_kv_parcel *parcels; /* highest first */
     uint32_t parcel_count;
-    uint64_t birth, up_ns;       /* of the process that said HELLO on it */
-    uint16_t node;               /* whose messages came last, or which was dialed */
-    bool dialed, known, closing; /* known: a valid message came; closing: its end is to come */
+    uint64_t birth;                  /* of the process that said HELLO on it */
+    uint64_t up_ns, heard_ns;        /* when it was made; when a valid message came last */
+    uint16_t node;                   /* whose messages came last, or which was dialed */
+    bool dialed, up, known, closing; /* known: a valid message came; closing: its end is to come */
 } tni_kv_link;
 
 typedef struct tni_kv_flight { /* a payload in the transport's hands; its address is the cookie */

@@ -10,6 +10,7 @@
 #define EVENTS 32u
 #define DIAL_MIN_NS 100000000u
 #define DIAL_MAX_NS 2000000000u
+#define UP_WAITS 20u             /* pauses within which a link that was dialed has to be up */
 #define STRANGER_NS 10000000000u /* a link on which nothing valid came is closed then */
 #define RECEIVE_BYTES ((uint64_t)64 << 20)
 #define MEMBER_BYTES 300u /* of a view, at most */
@@ -122,6 +123,7 @@ static void heard(void *arg, const tni_kv_header *h, const uint8_t *payload)
         return;
     p->strangers -= !l->known && !l->dialed;
     l->known = true;
+    l->heard_ns = p->now;
     if (h->type == TNI_KV_HELLO && h->bytes >= 13)
         l->birth = tni_kv_get(payload + 5, 8);
     else if (h->type == TNI_KV_ASK)
@@ -171,6 +173,11 @@ uint64_t tni_kv_post_bytes(const tni_kv_post *p)
 
 /* ---- dialing ---- */
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static void why_set(tni_kv_post *p, uint16_t node, const char *text)
 {
     if (node == TNI_KV_SCHEDULER_NODE)
@@ -204,6 +211,24 @@ static void dial(tni_kv_post *p, tni_kv_dial *d, uint16_t node, const void *addr
     d->link = l;
 }
 
+/* A link that does not come up is dialed again, and one on which the scheduler, who answers each beat, is
+ * silent; when it is due. */
+static uint64_t dial_check(tni_kv_post *p, tni_kv_dial *d)
+{
+    const tni_kv_settings *s = &p->setup->settings;
+    const tni_kv_link *l = d->link;
+    uint64_t due = l->up_ns + UP_WAITS * d->wait_ns;
+
+    if (l->up)
+        due = d != p->nodes || !s->beat_ns ? TNI_KV_NEVER
+                                           : (l->heard_ns ? l->heard_ns : l->up_ns) + 2 * s->suspect_ns;
+    if (p->now < due)
+        return due;
+    dial_later(p, d);
+    tni_kv_link_close(p, d->link);
+    return d->at_ns;
+}
+
 /* Dials who is to be dialed and has no link; when the next is due. */
 static uint64_t dial_all(tni_kv_post *p)
 {
@@ -223,14 +248,15 @@ static uint64_t dial_all(tni_kv_post *p)
                 tni_kv_link_close(p, d->link);
             *d = (tni_kv_dial){.incarnation = m->incarnation};
         }
-        if (d->link)
+        if (d->link) {
+            next = least(next, dial_check(p, d));
             continue;
+        }
         d->wait_ns = d->wait_ns ? d->wait_ns : DIAL_MIN_NS;
         if (p->now >= d->at_ns)
             dial(p, d, node, m ? (const void *)m->address : p->setup->scheduler,
                  m ? m->address_bytes : (uint32_t)strlen(p->setup->scheduler));
-        if (!d->link && d->at_ns < next)
-            next = d->at_ns;
+        next = least(next, d->link ? d->link->up_ns + UP_WAITS * d->wait_ns : d->at_ns);
     }
     return next;
 }
@@ -261,7 +287,9 @@ static void link_up(tni_kv_post *p, tn_link *link)
     tni_kv_link *l = tni_kv_link_find(p, link);
     char name[24] = "a peer";
 
-    if (!l && !tni_kv_link_add(p, link))
+    if (l)
+        l->up = true;
+    else if (!tni_kv_link_add(p, link))
         p->ops->disconnect(link);
     if (p->setup->verbose)
         tni_logf(p->setup->log, TN_LOG_INFO, "kvstore: connected with %s",
@@ -341,11 +369,6 @@ static void event_take(tni_kv_post *p, const tn_transport_event *e)
     default:
         break;
     }
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 tn_status tni_kv_post_run(tni_kv_post *p, const tni_kv_role *role)

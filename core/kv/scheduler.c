@@ -19,7 +19,8 @@ typedef struct seat { /* of members[i] */
     uint32_t barrier; /* generation at which it arrived */
     uint32_t view;    /* that its last beat named */
     uint8_t priority;
-    bool suspected, welcome, lost; /* welcome: waits for its rank; lost: its link */
+    bool suspected, welcome; /* welcome: waits for its rank */
+    uint64_t lost_ns;        /* when its link was lost; 0: it was heard since */
 } seat;
 
 struct tni_kv_scheduler {
@@ -342,8 +343,7 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const hello *who
                  tni_kv_node_name(tni_kv_view_node(v, index), name));
     if (index >= v->workers && v->flags & TNI_KV_STARTED && workers_in(v, IN(TNI_KV_LEFT))) {
         v->flags |= TNI_KV_CLOSED;
-    } else if (index >= v->workers && v->flags & TNI_KV_STARTED &&
-               !(s->node.async && who->steps[0])) {
+    } else if (index >= v->workers && v->flags & TNI_KV_STARTED && !(s->node.async && who->steps[0])) {
         v->flags |= TNI_KV_RECOVERING;
         s->recovering_view = v->number + 1;
     }
@@ -420,7 +420,7 @@ static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const
             return TN_E_NOMEM;
     }
     s->seats[index].heard_ns = s->node.now;
-    s->seats[index].lost = false;
+    s->seats[index].lost_ns = 0;
     s->seats[index].welcome = true;
     return TN_OK;
 }
@@ -609,7 +609,8 @@ static tn_status scheduler_handle(tni_kv_node *n, const tni_kv_header *h, const 
         return ask_handle(s, h);
     index = TNI_KV_ROLE(h->from) == TNI_KV_WORKER ? rank : n->view.workers + rank;
     s->seats[index].heard_ns = n->now;
-    s->seats[index].suspected = s->seats[index].lost = false;
+    s->seats[index].suspected = false;
+    s->seats[index].lost_ns = 0;
     if (h->type == TNI_KV_BYE) {
         bye_handle(s, h, index);
     } else if (h->type == TNI_KV_BEAT) {
@@ -642,7 +643,7 @@ static void silence_check(tni_kv_scheduler *s, uint32_t index)
     const tni_kv_member *m = &s->node.view.members[index];
     seat *w = &s->seats[index];
     const uint64_t silent = s->node.now - w->heard_ns;
-    const uint64_t most = w->lost && o->suspect_ns < o->dead_ns ? o->suspect_ns : o->dead_ns;
+    const bool lost = w->lost_ns && s->node.now - w->lost_ns > o->suspect_ns;
     char name[24];
 
     if (m->state == TNI_KV_DEAD && s->node.now >= w->wait_until_ns)
@@ -655,17 +656,17 @@ static void silence_check(tni_kv_scheduler *s, uint32_t index)
                  tni_kv_node_name(tni_kv_view_node(&s->node.view, index), name),
                  (unsigned long long)(silent / 1000000u));
     }
-    if (most && silent > most && !TNI_KV_BUG(NO_BEAT))
+    if (o->dead_ns && (lost || silent > o->dead_ns) && !TNI_KV_BUG(NO_BEAT))
         member_lost(s, index);
 }
 
 void tni_kv_scheduler_lost(tni_kv_scheduler *s, uint16_t node)
 {
-    const uint32_t index = TNI_KV_ROLE(node) == TNI_KV_WORKER ? TNI_KV_RANK(node)
-                                                              : s->node.view.workers + TNI_KV_RANK(node);
+    const uint32_t index =
+        TNI_KV_ROLE(node) == TNI_KV_WORKER ? TNI_KV_RANK(node) : s->node.view.workers + TNI_KV_RANK(node);
 
     if (tni_kv_view_member(&s->node.view, node))
-        s->seats[index].lost = true;
+        s->seats[index].lost_ns = s->node.now;
 }
 
 /* Who has not come by its time fails the job. */

@@ -20,16 +20,16 @@ bool tnzmq_frame_read(const void *bytes, size_t count, tnzmq_frame *out)
 
 bool tnzmq_frame_send(tn_link *link, uint32_t channel, const tnzmq_frame *frame)
 {
-    void *socket =
-        link->dialled ? link->channel[channel].source.socket : link->t->door[channel].router.socket;
+    tnzmq_source *s = tnzmq_link_source(link, channel);
     uint8_t b[TNZMQ_FRAME_BYTES] = {0};
 
-    if (!socket ||
-        (!link->dialled && zmq_send(socket, link->id, sizeof link->id, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0))
+    tnzmq_source_ready(link->t, s); /* libzmq looks for news, and tells of them once */
+    if (!s->socket ||
+        (!link->dialled && zmq_send(s->socket, link->id, sizeof link->id, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0))
         return false;
     memcpy(b, magic, sizeof magic);
     b[5] = frame->kind;
     b[6] = (uint8_t)(frame->port & 255);
     b[7] = (uint8_t)(frame->port >> 8);
-    return zmq_send(socket, b, sizeof b, ZMQ_DONTWAIT) == (int)sizeof b;
+    return zmq_send(s->socket, b, sizeof b, ZMQ_DONTWAIT) == (int)sizeof b;
 }

@@ -18,6 +18,7 @@
 #define TNZMQ_ID_BYTES 16
 #define TNZMQ_URGENT_MAX 8192 /* bytes of a payload; a longer one goes the way of the others */
 #define TNZMQ_WINDOW_BYTES ((uint64_t)8 << 20) /* of one connection that may lie in libzmq */
+#define TNZMQ_PIECES_MAX 64
 #define TNZMQ_WINDOW_COUNT 1024
 #define TNZMQ_COPY_MAX 8192 /* bytes: longer payloads are neither copied to be sent nor when they come */
 #define TNZMQ_CONNECTIONS_MORE 64 /* than links may have, for those that have not said anything yet */
@@ -210,12 +211,19 @@ void tnzmq_disconnect(tn_link *link);
 tn_link *tnzmq_link_find(tn_transport *t, const uint8_t *id);
 /* A link that a door accepts. NULL: no more are served. */
 tn_link *tnzmq_link_accept(tn_transport *t, const uint8_t *id);
+/* The socket that a message of the link goes to. */
+static inline tnzmq_source *tnzmq_link_source(tn_link *link, uint32_t channel)
+{
+    return link->dialled ? &link->channel[channel].source : &link->t->door[channel].router;
+}
 void tnzmq_link_up(tn_link *link);
 /* Ends a link; DOWN follows when all its records are back. The first status and text count. It may close the
  * source that is served. */
 void tnzmq_link_close(tn_link *link, tn_status status, const char *text, int linger_ms);
 void tnzmq_link_finish(tn_link *link); /* hands out DOWN where nothing is left to wait for */
 void tnzmq_link_destroy(tn_link *link);
+/* Its connection is gone, and what it has sent cannot be read now: it has a moment for that. */
+void tnzmq_link_stalled(tn_link *link);
 void tnzmq_link_tick(tn_transport *t, uint64_t now_ns);
 void tnzmq_links_reap(tn_transport *t); /* records that libzmq has given back */
 

@@ -315,6 +315,28 @@ void tnzmq_disconnect(tn_link *link)
     tnzmq_link_close(link, TN_E_CANCELLED, "", link->state == TNZMQ_UP ? (int)(TNZMQ_BYE_NS / 1000000) : 0);
 }
 
+void tnzmq_link_stalled(tn_link *link)
+{
+    if (link->state == TNZMQ_UP && link->deadline_ns == UINT64_MAX)
+        link_deadline(link, TNZMQ_BYE_NS);
+}
+
+/* Its deadline is over. */
+static void link_late(tn_link *link)
+{
+    link->deadline_ns = UINT64_MAX;
+    if (link->state == TNZMQ_DIALLING) {
+        tnzmq_link_close(link, TN_E_PEER, "the peer has not answered in time", 0);
+    } else if (link->state == TNZMQ_CLOSING) {
+        link_kick(link);
+    } else if (!tnzmq_may_receive(link->t, TNZMQ_BULK)) {
+        for (uint32_t i = 0; i < TNZMQ_CHANNELS; i++)
+            link->channel[i].dying = false;
+        tnzmq_link_close(link, TN_E_PEER,
+                         "the connection is lost, and there was no room for its last messages", 0);
+    }
+}
+
 void tnzmq_link_tick(tn_transport *t, uint64_t now_ns)
 {
     tnzmq_node *next;
@@ -323,12 +345,8 @@ void tnzmq_link_tick(tn_transport *t, uint64_t now_ns)
         tn_link *link = (tn_link *)(void *)n;
 
         next = n->next;
-        if (link->deadline_ns <= now_ns && link->state == TNZMQ_DIALLING) {
-            tnzmq_link_close(link, TN_E_PEER, "the peer has not answered in time", 0);
-        } else if (link->deadline_ns <= now_ns) {
-            link->deadline_ns = UINT64_MAX;
-            link_kick(link);
-        }
+        if (link->deadline_ns <= now_ns)
+            link_late(link);
         tnzmq_deadline(t, link->deadline_ns);
     }
 }
@@ -433,9 +451,10 @@ static bool frames_send(tnzmq_record *r, void *socket, void *payload, uint64_t b
 static bool record_send(tnzmq_record *r, void *payload, uint64_t bytes)
 {
     tn_link *link = r->event.link;
-    void *socket =
-        link->dialled ? link->channel[r->channel].source.socket : link->t->door[r->channel].router.socket;
+    tnzmq_source *s = tnzmq_link_source(link, r->channel);
+    void *socket = s->socket;
 
+    tnzmq_source_ready(link->t, s); /* libzmq looks for news, and tells of them once */
     if (!link->dialled && zmq_send(socket, link->id, sizeof link->id, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
         return false;
     atomic_store_explicit(&r->published, true, memory_order_release);
@@ -448,6 +467,10 @@ static bool record_send(tnzmq_record *r, void *payload, uint64_t bytes)
 static tn_status payload_count(const tn_transport *t, const tn_send *m, uint64_t *bytes, tn_err *err)
 {
     *bytes = 0;
+    if (m->piece_count > TNZMQ_PIECES_MAX)
+        return tn_failf(err, TN_E_ARG, "more than %d pieces", TNZMQ_PIECES_MAX);
+    if (m->flags & ~TN_SEND_KNOWN)
+        return tn_failf(err, TN_E_ARG, "flags %u", (unsigned)m->flags);
     for (uint32_t i = 0; i < m->piece_count; i++) {
         if (m->pieces[i].bytes > t->config.message_max - *bytes)
             return tn_failf(err, TN_E_ARG, "a message of more than %llu bytes",
@@ -497,9 +520,5 @@ tn_status tnzmq_send(tn_link *link, const tn_send *m, tn_err *err)
     }
     t->counters.sent++;
     t->counters.sent_bytes += bytes;
-    if (link->dialled)
-        tnzmq_source_ready(t, &c->source);
-    else
-        tnzmq_source_ready(t, &t->door[channel].router);
     return TN_OK;
 }

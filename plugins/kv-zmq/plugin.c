@@ -8,7 +8,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define PIECES_MAX 64
 #define LINKS_MAX 65536
 
 /* ---- a transport ------------------------------------------------------------------------------------ */
@@ -88,7 +87,7 @@ static tn_status transport_open(void *plugin, const tn_transport_config *config,
     tn_status st;
 
     if (config->flags & ~TN_OPEN_KNOWN)
-        return tn_failf(err, TN_E_UNSUPPORTED, "flags %u", (unsigned)config->flags);
+        return tn_failf(err, TN_E_ARG, "flags %u", (unsigned)config->flags);
     if (!config->links_max || config->links_max > LINKS_MAX || config->receive_bytes < config->message_max)
         return tn_fail(err, TN_E_ARG, "1 to 65536 links, and receive_bytes not below message_max");
     if (!(t = calloc(1, sizeof *t)))
@@ -117,7 +116,7 @@ static void transport_info(tn_transport *t, tn_transport_info *out)
     if (t->config.secret)
         out->flags |= TN_TRANSPORT_ENCRYPTED | TN_TRANSPORT_CHECKSUMMED;
     out->message_max = t->config.message_max;
-    out->pieces_max = PIECES_MAX;
+    out->pieces_max = TNZMQ_PIECES_MAX;
     out->reserved = 0;
 }
 

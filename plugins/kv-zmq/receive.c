@@ -47,11 +47,11 @@ static bool incoming_read(void *socket, incoming *in)
 bool tnzmq_may_receive(const tn_transport *t, uint32_t channel)
 {
     const tn_transport_config *c = &t->config;
-    const uint64_t largest = channel == TNZMQ_CONTROL ? TNZMQ_URGENT_MAX : c->message_max,
-                   limit = channel == TNZMQ_CONTROL ? c->receive_bytes : c->receive_bytes / 2;
+    const uint64_t largest =
+        channel == TNZMQ_CONTROL && c->message_max > TNZMQ_URGENT_MAX ? TNZMQ_URGENT_MAX : c->message_max;
 
-    /* libzmq itself holds the other half (tnzmq_socket). */
-    return !t->held_bytes || (t->held_bytes < limit && limit - t->held_bytes >= largest);
+    return !t->held_bytes ||
+           (t->held_bytes < c->receive_bytes && c->receive_bytes - t->held_bytes >= largest);
 }
 
 static uint64_t held_bytes(const tnzmq_held *h)
@@ -155,6 +155,8 @@ void tnzmq_serve_dealer(tn_transport *t, tnzmq_source *s)
             return; /* UP comes first */
         if (!tnzmq_may_receive(t, s->channel)) {
             t->stalled = true;
+            if (link->channel[s->channel].dying)
+                tnzmq_link_stalled(link);
             return;
         }
         if (!incoming_read(s->socket, &in))
@@ -207,6 +209,9 @@ void tnzmq_serve_door(tn_transport *t, tnzmq_source *s)
         }
         if (!tnzmq_may_receive(t, s->channel)) {
             t->stalled = true;
+            for (tnzmq_node *n = t->links.next; t->door[s->channel].dying && n != &t->links; n = n->next)
+                if (((tn_link *)(void *)n)->channel[s->channel].dying)
+                    tnzmq_link_stalled((tn_link *)(void *)n);
             return;
         }
         id_bytes = zmq_recv(s->socket, id, sizeof id, ZMQ_DONTWAIT);

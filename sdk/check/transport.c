@@ -270,8 +270,9 @@ chk_letter chk_letter_random(chk_end *end, uint64_t bytes)
     return l;
 }
 
-/* Cuts the payload into pieces, of which some are empty; `regions` holds room for theirs, or is NULL. */
-static void pieces_fill(chk_post *p, const uint8_t *data, tn_piece *pieces)
+/* Cuts the payload into pieces, of which some are empty; `regions` holds room for theirs, or is NULL.
+ * False: no memory for a region. */
+static bool pieces_fill(chk_post *p, const uint8_t *data, tn_piece *pieces)
 {
     chk_net *net = p->end->site->net;
     uint64_t at = 0;
@@ -286,12 +287,15 @@ static void pieces_fill(chk_post *p, const uint8_t *data, tn_piece *pieces)
             const tn_status st = net->ops->region_add(p->end->site->t, (void *)(uintptr_t)pieces[i].data,
                                                       bytes, &p->regions[i], &err);
 
+            if (st == TN_E_NOMEM && net->forgives)
+                return false;
             chk_fail_if(net->env, st, "T-region", "region_add fails with %s: %s", tn_status_name(st),
                         err.message);
             pieces[i].region = p->regions[i];
         }
         at += bytes;
     }
+    return true;
 }
 
 /* Calls send with structs that are the host's for the call alone. */
@@ -341,7 +345,10 @@ tn_status chk_end_send(chk_end *end, const chk_letter *l)
     chk_fail_if(net->env, (!l->plain && !p->data) || (regions && !p->regions), "kit", "out of memory");
     for (uint64_t i = 0; p->data && i < l->bytes; i++)
         p->data[i] = chk_letter_byte(p->seed, i);
-    pieces_fill(p, l->plain ? net->plain : p->data, pieces);
+    if (!pieces_fill(p, l->plain ? net->plain : p->data, pieces)) {
+        post_free(net, p);
+        return TN_E_NOMEM;
+    }
     head.seed = p->seed;
     head.order = order;
     head.sequence = end->sent[order];
@@ -391,6 +398,9 @@ static void event_received(chk_end *e, const tn_transport_event *x)
                 "a payload is not aligned to 8 bytes");
     chk_fail_if(env, e->from && e->from != h.end + 1, "T-link",
                 "a message comes by another link than that on which it was sent");
+    for (uint32_t i = 0; i < CHK_ENDS_MAX && !e->from; i++)
+        chk_fail_if(env, n->net->ends[i].from == h.end + 1, "T-link", "messages of one link come by two%s",
+                    n->net->ends[i].down ? ", of which one is down" : "");
     e->from = h.end + 1;
     if (h.sequence != e->received[h.order])
         chk_fail(env, h.sequence < e->received[h.order] ? "T-once" : "T-order",
@@ -545,6 +555,21 @@ void chk_net_until(chk_net *net, bool (*over)(const void *arg), const void *arg,
             if (net->sites[i].t && !net->sites[i].keeps && chk_random(net->env) % 8 == 0)
                 chk_site_release(&net->sites[i], 0);
     }
+}
+
+static bool has_credit(const void *arg)
+{
+    return !((const chk_end *)arg)->waits;
+}
+
+void chk_end_post(chk_end *end, const chk_letter *l)
+{
+    chk_net *net = end->site->net;
+    tn_status st;
+
+    while ((st = chk_end_send(end, l)) == TN_PENDING)
+        chk_net_until(net, has_credit, end, "T-credit", "send has said TN_PENDING, and CREDIT does not come");
+    chk_fail_if(net->env, st, "T-send", "send says that a link is gone which should be up");
 }
 
 typedef struct pair {

@@ -108,6 +108,8 @@ typedef struct chk_letter {
 
 /* TN_OK, TN_PENDING or TN_E_PEER; others fail the case. */
 tn_status chk_end_send(chk_end *end, const chk_letter *letter);
+/* Sends it, and waits for room first where there is none. */
+void chk_end_post(chk_end *end, const chk_letter *letter);
 /* A random one, of up to `bytes` bytes. */
 chk_letter chk_letter_random(chk_end *end, uint64_t bytes);
 uint8_t chk_letter_byte(uint64_t seed, uint64_t at);

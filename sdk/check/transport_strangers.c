@@ -148,11 +148,12 @@ void chk_transport_secret(chk_env *env)
         b = chk_site_open(&net, &there);
         chk_site_listen(b);
         e = chk_site_connect(a, b);
-        (void)chk_end_send(e, &l);
         if (rows[i].here == rows[i].there) {
+            chk_end_post(e, &l);
             chk_net_until(&net, chk_net_settled, &net, "T-arrive",
                           "two peers have one secret, and do not talk");
         } else {
+            (void)chk_end_send(e, &l);
             chk_net_until(&net, link_over, e, NULL, "a peer has another secret, and DOWN does not come");
             chk_fail_if(env, e->up || chk_site_came(b, 0), NULL, "peers of which %s are let in",
                         rows[i].here && rows[i].there ? "each has a secret of its own" : "one has no secret");

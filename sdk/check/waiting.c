@@ -8,6 +8,7 @@
 #include "internal.h"
 
 #define QUIET_MS 5000u /* at most, where the other threads do not come to run */
+#define SLACK_US 20u   /* two clocks are read one after the other: their difference is no exact one */
 
 uint64_t chk_clock_ns(clockid_t clock)
 {
@@ -90,7 +91,7 @@ bool chk_is_over(chk_stillness *s, uint32_t ms)
 {
     const uint64_t ran = others_ran_us(), now = chk_clock_ns(CLOCK_MONOTONIC);
 
-    if (!s->since_ns || ran != s->ran_us || (now - s->since_ns > ms * 1000000ull && others_busy()))
+    if (!s->since_ns || ran > s->ran_us + SLACK_US || (now - s->since_ns > ms * 1000000ull && others_busy()))
         *s = (chk_stillness){.ran_us = ran, .since_ns = now};
     return now - s->since_ns > ms * 1000000ull;
 }

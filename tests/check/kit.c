@@ -69,8 +69,9 @@ size_t kit_print_failures(const json_t *results)
 
 /* With TENON_TEST_SHORT=1: of the tests of kernels, what a sanitizer could see more in; all of them take
  * minutes there. Kernels of gradients are among those of kernel/values. */
-static const char *const some[] = {"load",   "abi",   "options",       "memory",        "pool",
-                                   "device", "infer", "kernel/values", "kernel/bounds", "kernel/future-host"};
+static const char *const some[] = {
+    "load",          "abi",           "options",           "memory", "pool", "transport", "device", "infer",
+    "kernel/values", "kernel/bounds", "kernel/future-host"};
 
 static json_int_t one_passes(const char *file, const char *part)
 {

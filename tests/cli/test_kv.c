@@ -1,6 +1,6 @@
 /*
  * A job of real processes: tenon kv schedule and serve, and this program as the workers, over zmq and over
- * the template of a transport; one of each role is killed.
+ * the template of a transport, where one of each role is killed.
  */
 #include "tool.h"
 
@@ -512,9 +512,6 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest over_zmq[] = {
         JOB(a_job, zmq),
-        JOB(a_server_is_killed, zmq),
-        JOB(the_scheduler_is_killed, zmq),
-        JOB(a_worker_is_killed, zmq),
         JOB(who_waits, zmq),
     };
     char plugin[4096];

@@ -148,6 +148,8 @@ echo "$plugins" | grep -q openblas &&
     check "tenon-plugin-cpu-openblas: needs the build with OpenMP" openmp_build
 echo "$plugins" | grep -qx cpu-onednn &&
     check "tenon-plugin-cpu-onednn: needs oneDNN" says tenon-plugin-cpu-onednn Depends libdnnl
+echo "$plugins" | grep -qx kv-zmq &&
+    check "tenon-plugin-kv-zmq: needs libzmq" says tenon-plugin-kv-zmq Depends libzmq5
 command -v lintian >/dev/null && check "lintian" lintian --fail-on error "$work"/packages/*.deb
 
 root="$work/root"

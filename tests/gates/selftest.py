@@ -99,6 +99,8 @@ FAULTS = [
                 'X(scalar, BOOL, planted, "0", TN_ANY, "") X(scalar, BOOL, is_int'), "#TN_scalar_is_int: was 1"),
     ("abi.py", "a frozen struct that grows", text_fault(BASE_H, "    uint64_t reserved[3];",
                                                         "    uint64_t reserved[3];\n    uint64_t planted;"), "may not grow"),
+    ("abi.py", "a kind that becomes a sketch again", text_fault("sdk/include/tenon/plugin/transport.h", "/**\n * A transport",
+                                                                "/**\n * Sketch: a transport"), "tn_transport_ops: was"),
     ("abi.py", "a type that may not cross", text_fault(PLUGIN_H, "    void (*fini)(void *plugin);",
                                                        "    long (*fini)(void *plugin);"), "R1"),
     ("data.sh", "an image with another byte", lambda root: flip_byte(root, "examples/data/digits/train-images-idx3-ubyte"),

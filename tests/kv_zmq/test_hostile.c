@@ -1,5 +1,5 @@
-/* kv-zmq: peers without a key or with another one, that are silent, slow, or send anything. A good peer's link
- * stays up and its messages pass meanwhile; what was refused is counted. */
+/* kv-zmq: peers without a key or with another one, that are silent, slow, or send anything. A good peer stays
+ * linked and its messages pass meanwhile; what was refused is counted. */
 #include "wire.h"
 
 #include <errno.h>
@@ -252,7 +252,7 @@ static void flood(void **state)
     scene_close(&s);
 }
 
-/* ---- peers that speak ZMTP ------------------------------------------------------------------------------ */
+/* ---- peers that speak ZMTP -------------------------------------------------------------------------  */
 
 static void *dealer(void *context, uint16_t port, const void *id, size_t id_bytes)
 {

@@ -10,9 +10,10 @@
  *
  * Links. `connect` makes one to a peer; a peer's connect makes one here, which appears with TN_EVENT_UP. Both
  * ends send on it. A link lives until its TN_EVENT_DOWN was handed out, which follows a failure, the peer's
- * end or `disconnect`, exactly once, as its last event. The host makes a new link then, if it still needs
- * one: a transport does not connect again by itself. Messages of one link, direction and priority arrive in
- * the order in which they were sent. Those of a higher priority, and those with TN_SEND_URGENT, may overtake.
+ * end or `disconnect`, exactly once, as its last event; messages that wait for room may come before it. The
+ * host makes a new link then, if it still needs one: a transport does not connect again by itself. Messages
+ * of one link, direction and priority arrive in the order in which they were sent. Those of a higher
+ * priority, and those with TN_SEND_URGENT, may overtake.
  *
  * Memory. Nothing that a peer sends makes a transport take more than tn_transport_config.receive_bytes of
  * memory for payloads that are not yet released, or serve more than `links_max` links; it lets peers wait, or
