@@ -1,6 +1,6 @@
 /*
- * tenon kv status, tenon kv doctor: how a running job is, by what its processes say (tn_kv_report): numbers as
- * a table, as JSON or for Prometheus, and in sentences who waits for whom.
+ * tenon kv status, tenon kv doctor: how a running job is, by what its processes say (tn_kv_report): numbers
+ * as a table, as JSON or for Prometheus, and in sentences who waits for whom.
  */
 #include <stdlib.h>
 #include <string.h>
