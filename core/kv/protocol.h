@@ -80,6 +80,7 @@ typedef struct tni_kv_settings {
     uint64_t worker_wait_ns, server_wait_ns;
     uint32_t batch_bytes;    /* longer messages go alone; 0: TNI_KV_SMALL_MAX, the most */
     uint32_t workers_min;    /* shrink: fewer fail the job */
+    uint32_t verbose;        /* 1: servers tell of workers that come last */
     uint64_t snapshot_steps; /* between two snapshots; 0: none are written */
 } tni_kv_settings;
 

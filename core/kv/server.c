@@ -373,7 +373,8 @@ tn_status tni_kv_server_create(const tni_kv_settings *settings, const tni_kv_hos
             s->snapshots = *snapshots;
         s->commands = tni_calloc(settings->workers, sizeof *s->commands);
         s->command_errors = tni_calloc(settings->workers, sizeof(*s->command_errors));
-        st = s->commands && s->command_errors ? TN_OK : TN_E_NOMEM;
+        s->late = tni_calloc(settings->workers, sizeof *s->late);
+        st = s->commands && s->command_errors && s->late ? TN_OK : TN_E_NOMEM;
     }
     if (st) {
         tni_kv_server_destroy(s);
@@ -392,6 +393,7 @@ void tni_kv_server_destroy(tni_kv_server *s)
     tni_kv_node_fini(&s->node);
     tni_free((void *)s->command_errors);
     tni_free(s->commands);
+    tni_free(s->late);
     tni_free(s);
 }
 

@@ -296,6 +296,52 @@ static void who_waits_for_whom(void **state)
     job_end(&j);
 }
 
+static atomic_uint tables;
+static char table[256];
+
+static void log_take(void *arg, int32_t level, const char *message)
+{
+    (void)arg, (void)level;
+    if (strstr(message, "was last in") && atomic_fetch_add(&tables, 1) == 0)
+        (void)snprintf(table, sizeof table, "%s", message);
+}
+
+/* Worker 1 comes last in three of four rounds. */
+static void who_comes_last(void **state)
+{
+    static float value[ELEMENTS], out[2][ELEMENTS];
+    static const tni_log log = {.fn = log_take, .level = TN_LOG_INFO};
+    job j;
+
+    (void)state;
+    atomic_store(&tables, 0);
+    job_begin(&j, 2, 1);
+    j.setup.settings.verbose = 1;
+    j.setup.log = &log;
+    job_start(&j);
+    keys_make(&j, value);
+    for (uint32_t round = 0; round < 100; round++) {
+        const uint32_t first = round % 4 == 0;
+        tni_kv_request push = {.kind = TNI_KV_DO_PUSHPULL, .in = value};
+        answer a[2];
+
+        for (uint32_t i = 0; i < 2; i++) {
+            const uint32_t w = i ? 1 - first : first;
+
+            push.out = out[w];
+            job_ask(j.workers[w], &push, &a[w]);
+            if (i == 0)
+                (void)loop_until(job_answered, (answer *[]){&a[w], NULL}, 0.5);
+        }
+        assert_int_equal(job_wait(&a[0]), TN_OK);
+        assert_int_equal(job_wait(&a[1]), TN_OK);
+    }
+    job_end(&j);
+    assert_int_equal(atomic_load(&tables), 2); /* a row for each worker */
+    assert_non_null(strstr(table, "server 0: worker 1 was last in 75 % of 100 rounds of parts, "));
+    assert_null(strstr(table, ", 0.0 ms"));
+}
+
 /* A worker that nothing reaches is told as silent; of another job nobody says anything. */
 static void members_that_do_not_answer(void **state)
 {
@@ -392,9 +438,10 @@ static void hostile_questions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digits_of_histograms),       cmocka_unit_test(quantiles),
-        cmocka_unit_test(reports_and_torn_ones),      cmocka_unit_test(who_waits_for_whom),
-        cmocka_unit_test(members_that_do_not_answer), cmocka_unit_test(hostile_questions),
+        cmocka_unit_test(digits_of_histograms),  cmocka_unit_test(quantiles),
+        cmocka_unit_test(reports_and_torn_ones), cmocka_unit_test(who_waits_for_whom),
+        cmocka_unit_test(who_comes_last),        cmocka_unit_test(members_that_do_not_answer),
+        cmocka_unit_test(hostile_questions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
