@@ -15,7 +15,7 @@
 #define FLUSH_NS 1000000000u
 #define GRACE_BEATS 5u /* that the scheduler's word may come late */
 
-typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_FAIL, CALL_RESUME } call_kind;
+typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_RESUME } call_kind;
 
 typedef struct call {
     tni_kv_hold hold;   /* first */
@@ -45,6 +45,8 @@ struct tni_kv_process {
     tni_cond changed;
     call *first, **last;                  /* guarded: what is queued */
     bool stop, ready, dead;               /* guarded; dead: the transport is of no use */
+    bool failing;                         /* guarded: the next round of key `failed` never comes */
+    uint32_t failed;                      /* guarded */
     tn_status status;                     /* guarded: of the machine */
     tn_err error;                         /* guarded */
     uint64_t cut, heard_ns;               /* guarded */
@@ -169,9 +171,6 @@ static void call_run(tni_kv_process *p, call *c, uint64_t now)
     case CALL_BREAK:
         st = tni_kv_worker_break(p->worker, (uint32_t)c->r.step, now);
         break;
-    case CALL_FAIL:
-        st = tni_kv_worker_break(p->worker, tni_kv_worker_round(p->worker, c->r.key) + 1, now);
-        break;
     case CALL_RESUME:
         tni_kv_worker_resume(p->worker);
         break;
@@ -237,11 +236,26 @@ static call *queue_take(tni_kv_process *p)
     return first;
 }
 
+static void failed_take(tni_kv_process *p, uint64_t now)
+{
+    uint32_t key;
+    bool failing;
+
+    tni_mutex_lock(&p->lock);
+    key = p->failed;
+    failing = p->failing;
+    p->failing = false;
+    tni_mutex_unlock(&p->lock);
+    if (failing)
+        (void)tni_kv_worker_break(p->worker, tni_kv_worker_round(p->worker, key) + 1, now);
+}
+
 static uint64_t worker_step(void *arg, uint64_t now)
 {
     tni_kv_process *p = arg;
     uint64_t next, sent;
 
+    failed_take(p, now);
     for (call *c = queue_take(p), *after; c; c = after) {
         after = c->next;
         call_run(p, c, now);
@@ -353,15 +367,20 @@ static void process_free(tni_kv_process *p)
     tni_free(p);
 }
 
+static void wake_locked(tni_kv_process *p)
+{
+    tni_cond_broadcast(&p->changed);
+    if (!p->dead)
+        tni_kv_post_wake(p->post);
+}
+
 void tni_kv_process_end(tni_kv_process *p)
 {
     if (!p)
         return;
     tni_mutex_lock(&p->lock);
     p->stop = true;
-    tni_cond_broadcast(&p->changed);
-    if (!p->dead)
-        tni_kv_post_wake(p->post);
+    wake_locked(p);
     tni_mutex_unlock(&p->lock);
     process_free(p);
 }
@@ -522,24 +541,22 @@ tn_status tni_kv_process_status(const tni_kv_process *process)
 
 /* ---- queueing ---- */
 
-/* [takes] c on success. */
+/* [takes] c. */
 static tn_status call_queue(tni_kv_process *p, call *c)
 {
-    bool first, stop;
+    bool stop;
 
     c->process = p;
     c->hold.free = call_finish;
     tni_mutex_lock(&p->lock);
-    first = !p->first;
     stop = p->stop;
     if (!stop) {
+        const bool first = !p->first;
+
         *p->last = c;
         p->last = &c->next;
-        if (first) {
-            tni_cond_broadcast(&p->changed);
-            if (!p->dead)
-                tni_kv_post_wake(p->post);
-        }
+        if (first)
+            wake_locked(p);
     }
     tni_mutex_unlock(&p->lock);
     if (stop)
@@ -655,15 +672,15 @@ tn_status tni_kv_process_break(tni_kv_process *p, uint32_t round)
     return call_wait(p, c);
 }
 
-tn_status tni_kv_process_fail(tni_kv_process *p, uint32_t key)
+void tni_kv_process_fail(tni_kv_process *p, uint32_t key)
 {
-    call *c;
-    tn_status st = call_make(CALL_FAIL, NULL, NULL, &c);
-
-    if (st)
-        return st;
-    c->r.key = key;
-    return call_queue(p, c);
+    tni_mutex_lock(&p->lock);
+    if (!p->stop && !p->failing) {
+        p->failing = true;
+        p->failed = key;
+        wake_locked(p);
+    }
+    tni_mutex_unlock(&p->lock);
 }
 
 tn_status tni_kv_process_resume(tni_kv_process *p)
