@@ -13,7 +13,8 @@
 
 #define SENT_NS 2000000000u
 #define FLUSH_NS 1000000000u
-#define GRACE_BEATS 5u /* that the scheduler's word may come late */
+#define GRACE_BEATS 5u           /* that the scheduler's word may come late */
+#define JOIN_TELL_NS 5000000000u /* that a user is left without a word while others are waited for */
 
 typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_RESUME } call_kind;
 
@@ -40,7 +41,7 @@ struct tni_kv_process {
     tni_thread *thread;
     call *running; /* the machine has them, or the transport */
     uint64_t begun_ns;
-    bool over; /* nothing more is asked */
+    bool over, told; /* nothing more is asked; it was said who is waited for */
     tni_mutex lock;
     tni_cond changed;
     call *first, **last;                  /* guarded: what is queued */
@@ -180,26 +181,54 @@ static void call_run(tni_kv_process *p, call *c, uint64_t now)
 
 /* ---- the thread ---- */
 
+/* Nodes that have not come, and the first of them. */
+static uint32_t missing_count(const tni_kv_view *v, char first[24])
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = v->workers + v->servers; i-- > 0;)
+        if (v->members[i].state == TNI_KV_MISSING) {
+            (void)tni_kv_node_name(tni_kv_view_node(v, i), first);
+            count++;
+        }
+    return count;
+}
+
+static void join_tell(tni_kv_process *p)
+{
+    const tni_kv_view *v = tni_kv_worker_view(p->worker);
+    const char *why = tni_kv_post_why(p->post);
+    char first[24] = "nobody";
+    const uint32_t missing = missing_count(v, first);
+
+    p->told = true;
+    if (v->number)
+        tni_logf(p->setup.log, TN_LOG_WARNING, "kvstore: waits for %s and %u more to join", first,
+                 missing ? missing - 1 : 0);
+    else
+        tni_logf(p->setup.log, TN_LOG_WARNING,
+                 "kvstore: waits for the scheduler at %.100s, at most %.0f s%s%.100s", p->setup.scheduler,
+                 (double)p->setup.settings.control_timeout_ns / 1e9, *why ? ": " : "", why);
+}
+
 /* The scheduler fails a job whose nodes do not come; this is for one that is gone itself. */
 static void join_check(tni_kv_process *p, uint64_t now)
 {
     const tni_kv_settings *s = &p->setup.settings;
-    const tni_kv_view *v = tni_kv_worker_view(p->worker);
     const uint64_t most = s->control_timeout_ns + GRACE_BEATS * tni_kv_beat_ns(s);
-    uint32_t missing = 0, first = 0;
-    char name[24];
+    char first[24] = "nobody";
+    uint32_t missing;
 
-    if (now < p->begun_ns + most || p->ready || tni_kv_worker_status(p->worker))
+    if (p->ready || tni_kv_worker_status(p->worker))
         return;
-    for (uint32_t i = v->workers + v->servers; i-- > 0;)
-        if (v->members[i].state == TNI_KV_MISSING) {
-            first = i;
-            missing++;
-        }
-    tni_kv_worker_stop(
-        p->worker, tni_error(TN_E_TIMEOUT, "the job has not begun after %.1f s: %s is missing, and %u more",
-                             (double)most / 1e9, tni_kv_node_name(tni_kv_view_node(v, first), name),
-                             missing ? missing - 1 : 0));
+    if (!p->told && now >= p->begun_ns + JOIN_TELL_NS)
+        join_tell(p);
+    if (now < p->begun_ns + most)
+        return;
+    missing = missing_count(tni_kv_worker_view(p->worker), first);
+    tni_kv_worker_stop(p->worker, tni_error(TN_E_TIMEOUT,
+                                            "the job has not begun after %.1f s: %s is missing, and %u more",
+                                            (double)most / 1e9, first, missing ? missing - 1 : 0));
 }
 
 /* When to look again at calls whose payloads the transport keeps. */

@@ -139,8 +139,10 @@ static void uneven_data_ends(void **state)
         const char *policy;
         uint32_t uneven;
         int64_t batch, more, steps[2];
-    } rows[] = {{"kvstore.uneven=pad", 0, 359, 0, {6, 6}},       {"kvstore.uneven=drop", 1, 359, 0, {4, 4}},
-                {"kvstore.uneven=join", 2, 359, 0, {4, 6}},      {"kvstore.uneven=pad", 0, 100, 100, {16, 16}},
+    } rows[] = {{"kvstore.uneven=pad", 0, 359, 0, {6, 6}},
+                {"kvstore.uneven=drop", 1, 359, 0, {4, 4}},
+                {"kvstore.uneven=join", 2, 359, 0, {4, 6}},
+                {"kvstore.uneven=pad", 0, 100, 100, {16, 16}},
                 {"kvstore.uneven=drop", 1, 200, -100, {8, 8}}};
 
     (void)state;

@@ -492,7 +492,7 @@ static void step_that_fails(void **unused)
 
 static tn_status told;
 static uint32_t told_count;
-static uint64_t asked; /* sequence of the last request that it sent */
+static uint64_t asked;     /* sequence of the last request that it sent */
 static uint32_t pushed[2]; /* by key: round of its last push, a break too */
 
 static void worker_told(void *arg, uint64_t cookie, tn_status st)
@@ -792,22 +792,15 @@ static void journal_is_compacted(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(hostile_members),
-                                       cmocka_unit_test(mutated_views),
-                                       cmocka_unit_test(torn_journals),
-                                       cmocka_unit_test(changed_snapshots),
-                                       cmocka_unit_test(push_of_no_code),
-                                       cmocka_unit_test(view_of_a_worker),
-                                       cmocka_unit_test(command_that_failed),
-                                       cmocka_unit_test(step_that_fails),
-                                       cmocka_unit_test(long_failure),
-                                       cmocka_unit_test(steps_out_of_range),
-                                       cmocka_unit_test(break_at_the_end),
-                                       cmocka_unit_test(pushes_without_memory),
-                                       cmocka_unit_test(journal_of_another_job),
-                                       cmocka_unit_test(values_that_are_refused),
-                                       cmocka_unit_test(snapshots_one_by_one),
-                                       cmocka_unit_test(journal_is_compacted)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hostile_members),        cmocka_unit_test(mutated_views),
+        cmocka_unit_test(torn_journals),          cmocka_unit_test(changed_snapshots),
+        cmocka_unit_test(push_of_no_code),        cmocka_unit_test(view_of_a_worker),
+        cmocka_unit_test(command_that_failed),    cmocka_unit_test(step_that_fails),
+        cmocka_unit_test(long_failure),           cmocka_unit_test(steps_out_of_range),
+        cmocka_unit_test(break_at_the_end),       cmocka_unit_test(pushes_without_memory),
+        cmocka_unit_test(journal_of_another_job), cmocka_unit_test(values_that_are_refused),
+        cmocka_unit_test(snapshots_one_by_one),   cmocka_unit_test(journal_is_compacted)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
