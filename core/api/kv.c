@@ -214,3 +214,17 @@ tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int32_t *r
 {
     return ctx && ran ? tni_kv_run_role(ctx, fn, arg, ran) : api_null(__func__, "ctx or ran");
 }
+
+tn_status tn_kv_report(tn_ctx *ctx, uint32_t timeout_ms, char **json)
+{
+    tni_str text;
+    tn_status st;
+
+    if (!ctx || !json)
+        return api_null(__func__, "ctx or json");
+    tni_str_init(&text, TN_JSON_BYTES_MAX);
+    if (!(st = tni_kv_ask(ctx, timeout_ms, &text)))
+        st = tni_str_take(&text, json);
+    tni_str_fini(&text);
+    return st;
+}

@@ -149,6 +149,11 @@ tn_status tni_kv_load(tni_kv *kv, const char *path);
 /* As tn_kv_run_role. */
 tn_status tni_kv_run_role(tni_context *c, tn_kv_command_fn fn, void *arg, int32_t *ran);
 
+/* ---- ask.c --------------------------------------------------------------------------------------------- */
+
+/* As tn_kv_report. */
+tn_status tni_kv_ask(tni_context *c, uint32_t timeout_ms, tni_str *out);
+
 /* ---- reduce.c: sums ------------------------------------------------------------------------------------ */
 
 /* Queues into = the sum of `count` dense values of its shape and type, on any devices. `held`: a failure that

@@ -58,6 +58,7 @@ struct tni_kv_post {
     uint32_t node_count, view, strangers; /* view: that links were made for; strangers: links not known */
     tni_kv_flight *flights, *spare;
     uint64_t waiting_bytes, now, random, turn; /* turn: calls of the machine */
+    uint64_t links_lost;
     tni_keep *keep;
     tni_kv_copy *copy; /* the last one, of this turn */
     uint64_t copy_turn, copy_key, copy_bytes;

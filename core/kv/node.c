@@ -37,6 +37,8 @@ void tni_kv_node_fini(tni_kv_node *n)
 {
     for (uint32_t i = 0; n->peers && i < n->peer_count; i++)
         tni_str_fini(&n->peers[i].batch);
+    for (uint32_t i = 0; i < TNI_KV_TIME_COUNT; i++)
+        tni_kv_histogram_fini(&n->metrics.times[i]);
     tni_free(n->peers);
     tni_free(n->dirty);
     n->peers = NULL;
@@ -66,10 +68,11 @@ static void message_send(tni_kv_node *n, uint16_t to, tni_kv_header *h, const vo
 
     h->bytes = bytes;
     if (bytes && (n->settings->checked || h->flags & TNI_KV_RETRY || h->type == TNI_KV_BATCH ||
-                  h->type <= TNI_KV_BEAT))
+                  h->type <= TNI_KV_BEAT || h->type == TNI_KV_REPORT))
         h->flags |= TNI_KV_CHECKED;
     tni_kv_encode(h, payload, text);
-    n->sent++;
+    ++*tni_kv_number(n, TNI_KV_N_SENT);
+    *tni_kv_number(n, TNI_KV_N_SENT_BYTES) += TNI_KV_HEADER_BYTES + bytes;
     n->host.send(n->host.arg, to, text, payload, bytes, h->priority);
 }
 
@@ -84,7 +87,7 @@ static void peer_flush(tni_kv_node *n, uint16_t to, tni_kv_peer *p)
 
     if (p->batch.length == 0)
         return;
-    n->batches++;
+    ++*tni_kv_number(n, TNI_KV_N_BATCHES);
     message_send(n, to, &h, p->batch.text, p->batch.length);
     p->batch.length = 0;
 }
@@ -119,7 +122,8 @@ void tni_kv_node_send(tni_kv_node *n, uint16_t to, tni_kv_header *h, const void 
     h->job = n->settings->job;
     h->bytes = bytes;
     if (bytes > (n->settings->batch_bytes ? n->settings->batch_bytes : TNI_KV_SMALL_MAX) ||
-        h->type < TNI_KV_INIT || to == TNI_KV_UNKNOWN || !batch_add(n, to, h, payload))
+        h->type < TNI_KV_INIT || h->type > TNI_KV_BATCH || to == TNI_KV_UNKNOWN ||
+        !batch_add(n, to, h, payload))
         message_send(n, to, h, payload, bytes);
 }
 
@@ -171,12 +175,13 @@ static void fenced_send(tni_kv_node *n, const tni_kv_header *h)
 /* Rule 1. Scheduler's messages: of its newest incarnation, and what fences this process. */
 static bool admitted(tni_kv_node *n, const tni_kv_header *h)
 {
-    const bool of_epoch = h->type >= TNI_KV_INIT && h->type != TNI_KV_REFUSED;
+    const bool of_epoch = h->type >= TNI_KV_INIT && h->type < TNI_KV_ASK && h->type != TNI_KV_REFUSED;
+    const bool question = h->type == TNI_KV_ASK && h->from == TNI_KV_UNKNOWN;
     const tni_kv_member *m;
 
-    if ((h->job != n->settings->job && !TNI_KV_BUG(NO_JOB)) || n->fenced)
+    if ((h->job != n->settings->job && !TNI_KV_BUG(NO_JOB) && !(question && !h->job)) || n->fenced)
         return false;
-    if (h->type == TNI_KV_HELLO)
+    if (h->type == TNI_KV_HELLO || question)
         return n->id == TNI_KV_SCHEDULER_NODE;
     if (h->to != n->id)
         return false;
@@ -205,13 +210,17 @@ void tni_kv_node_receive(tni_kv_node *n, const uint8_t *header, const void *payl
 {
     tni_kv_header h, entry;
     const uint8_t *at_payload;
+    uint64_t at = 0, *refused = tni_kv_number(n, TNI_KV_N_REFUSED);
     tni_kv_peer *p;
-    uint64_t at = 0;
+    bool damaged;
 
     n->now = now;
-    n->received++;
-    if (tni_kv_decode(header, payload, bytes, &h) || !admitted(n, &h)) {
-        n->refused++;
+    ++*tni_kv_number(n, TNI_KV_N_RECEIVED);
+    *tni_kv_number(n, TNI_KV_N_RECEIVED_BYTES) += TNI_KV_HEADER_BYTES + bytes;
+    damaged = tni_kv_decode(header, payload, bytes, &h) != TN_OK;
+    *tni_kv_number(n, TNI_KV_N_DAMAGED) += damaged;
+    if (damaged || !admitted(n, &h)) {
+        ++*refused;
         return;
     }
     if ((p = tni_kv_node_peer(n, h.from)) != NULL)
@@ -219,14 +228,14 @@ void tni_kv_node_receive(tni_kv_node *n, const uint8_t *header, const void *payl
     if (n->host.heard)
         n->host.heard(n->host.arg, &h, payload);
     if (h.type != TNI_KV_BATCH) {
-        n->refused += !entry_handle(n, &h, payload);
+        *refused += !entry_handle(n, &h, payload);
     } else {
         while (at < h.bytes && !tni_kv_entry_get(&h, payload, &at, &entry, &at_payload)) {
             if (entry.type < TNI_KV_INIT)
                 break;
-            n->refused += !entry_handle(n, &entry, at_payload);
+            *refused += !entry_handle(n, &entry, at_payload);
         }
-        n->refused += at < h.bytes;
+        *refused += at < h.bytes;
     }
 }
 
@@ -240,10 +249,33 @@ bool tni_kv_node_view(tni_kv_node *n, const tni_kv_header *h, const uint8_t *pay
         number <= n->view.number || tni_kv_view_read(&n->view, payload, h->bytes))
         return false;
     n->async = n->view.flags & TNI_KV_ASYNC;
+    ++*tni_kv_number(n, TNI_KV_N_VIEWS);
     m = tni_kv_view_member(&n->view, n->id);
     if (m && n->incarnation && (m->incarnation != n->incarnation || m->state == TNI_KV_GONE))
         n->fenced = true;
     return true;
+}
+
+void tni_kv_node_report(tni_kv_node *n, tni_kv_report *out)
+{
+    if (n->host.links_lost)
+        *tni_kv_number(n, TNI_KV_N_LINKS_LOST) = *n->host.links_lost;
+    tni_kv_report_numbers(&n->metrics, out);
+}
+
+void tni_kv_node_report_send(tni_kv_node *n, const tni_kv_header *ask, const tni_kv_report *r,
+                             const tni_str *more)
+{
+    tni_kv_header h = {.type = TNI_KV_REPORT, .sequence = ask->sequence, .key = n->id, .priority = 255};
+    tni_str text;
+
+    tni_str_init(&text, TN_TEXT_MAX);
+    tni_kv_report_write(r, &text);
+    if (more)
+        (void)tni_str_add_bytes(&text, more->text, more->length);
+    if (!text.status)
+        tni_kv_node_send(n, ask->from, &h, text.text, text.length);
+    tni_str_fini(&text);
 }
 
 const char *tni_kv_node_name(uint16_t id, char out[24])

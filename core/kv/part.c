@@ -283,8 +283,51 @@ static void round_clear(tni_kv_server *s, tni_kv_store_part *p)
     p->here = p->folded = p->added = 0;
 }
 
+#define LATE_ROUNDS 100u /* of all parts, between two tables */
+#define LATE_ROWS 4u
+
+/* The workers that were last most often, and how late. */
+static void late_table(tni_kv_server *s)
+{
+    const uint64_t rounds = s->late_rounds;
+    char own[24], name[24];
+
+    for (uint32_t row = 0; s->node.settings->verbose && row < LATE_ROWS; row++) {
+        uint32_t most = 0;
+
+        for (uint32_t w = 1; w < s->node.settings->workers; w++)
+            most = s->late[w].rounds > s->late[most].rounds ? w : most;
+        if (!s->late[most].rounds)
+            break;
+        tni_logf(s->node.host.log, TN_LOG_INFO,
+                 "kvstore: %s: %s was last in %.0f %% of %llu rounds of parts, %.1f ms behind the first one",
+                 tni_kv_node_name(s->node.id, own), tni_kv_node_name(TNI_KV_NODE(TNI_KV_WORKER, most), name),
+                 100.0 * (double)s->late[most].rounds / (double)rounds, (unsigned long long)rounds,
+                 (double)s->late[most].ns / 1e6 / (double)s->late[most].rounds);
+        s->late[most].rounds = 0;
+    }
+    memset(s->late, 0, s->node.settings->workers * sizeof *s->late);
+    s->late_rounds = 0;
+}
+
+static void late_count(tni_kv_server *s, const tni_kv_store_part *p)
+{
+    tni_kv_late *late = &s->late[p->latest];
+
+    if (p->here < 2)
+        return;
+    late->rounds++;
+    late->ns += s->node.now - p->begun_ns;
+    if (++s->late_rounds >= LATE_ROUNDS * s->part_count)
+        late_table(s);
+}
+
 static void round_end(tni_kv_server *s, tni_kv_store_part *p, bool is_void)
 {
+    if (!is_void)
+        late_count(s, p);
+    if (!is_void)
+        tni_kv_histogram_add(&s->node.metrics.times[TNI_KV_T_ROUND], (s->node.now - p->begun_ns) / 1000u);
     round_clear(s, p);
     p->version++;
     p->voids = p->voids << 1 | is_void;
@@ -293,6 +336,7 @@ static void round_end(tni_kv_server *s, tni_kv_store_part *p, bool is_void)
 
 static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
 {
+    const uint64_t begun = s->node.host.clock ? s->node.host.clock() : 0;
     tn_status st;
 
     if (!s->node.async)
@@ -302,6 +346,9 @@ static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
     st = s->update.apply(s->update.arg, &p->head, p->value, p->sum, p->bytes, p->added, members);
     if (st)
         tni_kv_server_stop(s, st);
+    else if (s->node.host.clock)
+        tni_kv_histogram_add(&s->node.metrics.times[TNI_KV_T_APPLY], (s->node.host.clock() - begun) / 1000u);
+    ++*tni_kv_number(&s->node, TNI_KV_N_ROUNDS);
     return st;
 }
 
@@ -378,7 +425,9 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         s->landing_bytes += h->bytes;
     }
     slot->here = true;
-    p->here++;
+    if (p->here++ == 0)
+        p->begun_ns = s->node.now;
+    p->latest = (uint16_t)rank;
     wait_begin(p, h, h->flags & TNI_KV_WANT);
     return st ? st : round_step(s, p);
 }
@@ -402,6 +451,7 @@ static tn_status sync_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     tn_status st;
 
     if (h->round <= p->version) {
+        *tni_kv_number(&s->node, TNI_KV_N_DUPLICATES) += !(h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN));
         if (was_void(p, h->round))
             answer(s, p, h, TNI_KV_VOID, p->breaker, 1);
         else if (h->flags & TNI_KV_WANT)
@@ -421,6 +471,7 @@ static tn_status sync_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
         return TN_OK;
     }
     if (slot->here && !(TNI_KV_BUG(COUNT_MESSAGES) && !(h->flags & TNI_KV_PROBE))) {
+        *tni_kv_number(&s->node, TNI_KV_N_DUPLICATES) += !(h->flags & TNI_KV_PROBE);
         held_answer(s, p, h);
         return TN_OK;
     }
@@ -458,6 +509,8 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         slot->applied = h->round;
         p->version++;
         waiting_answer(s, p);
+    } else {
+        *tni_kv_number(&s->node, TNI_KV_N_DUPLICATES) += !(h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN));
     }
     if (!(h->flags & TNI_KV_WANT)) {
         answer(s, p, h, TNI_KV_APPLIED, 0, 0);
@@ -544,4 +597,43 @@ void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p)
         round_failed(s, p);
     else
         waiting_answer(s, p);
+}
+
+/* A round of which some gradients are here, or for which somebody waits. */
+static void part_report(const tni_kv_server *s, const tni_kv_store_part *p, tni_kv_report *out)
+{
+    tni_kv_wait w = {.kind = TNI_KV_DO_PUSH,
+                     .state = TNI_KV_WAIT_HELD,
+                     .at = s->node.id,
+                     .part = (uint16_t)p->key,
+                     .key = (uint32_t)(p->key >> 16),
+                     .round = p->version + 1,
+                     .age_ms = p->here ? tni_kv_ago_ms(&s->node, p->begun_ns) : 0};
+
+    if (!p->here && !p->waiting)
+        return;
+    if (!s->node.async) {
+        w.missing = missing(s, p, &w.who);
+    } else {
+        w.round = slowest(s, p, &w.who) + 1;
+        w.missing = w.round != 0;
+    }
+    tni_kv_report_wait(out, &w);
+}
+
+void tni_kv_parts_report(tni_kv_server *s, tni_kv_report *out)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+
+    for (uint64_t i = 0; i < s->table_size; i++)
+        for (const tni_kv_store_part *p = s->table[i]; p; p = p->next) {
+            least = p->version < least ? p->version : least;
+            most = p->version > most ? p->version : most;
+            part_report(s, p, out);
+        }
+    out->numbers[TNI_KV_N_PARTS] = s->part_count;
+    out->numbers[TNI_KV_N_VALUE_BYTES] = s->bytes;
+    out->numbers[TNI_KV_N_LANDING_BYTES] = s->landing_bytes;
+    out->numbers[TNI_KV_N_ROUND_MIN] = s->part_count ? least : 0;
+    out->numbers[TNI_KV_N_ROUND_MAX] = most;
 }

@@ -126,6 +126,8 @@ static void heard(void *arg, const tni_kv_header *h, const uint8_t *payload)
     l->heard_ns = p->now;
     if (h->type == TNI_KV_HELLO && h->bytes >= 13)
         l->birth = tni_kv_get(payload + 5, 8);
+    else if (h->type == TNI_KV_ASK)
+        l->birth = h->sequence;
     if (!d)
         return;
     if (l->dialed) {
@@ -140,7 +142,12 @@ static void heard(void *arg, const tni_kv_header *h, const uint8_t *payload)
 
 void tni_kv_post_host(tni_kv_post *p, tni_kv_host *out)
 {
-    *out = (tni_kv_host){.arg = p, .send = tni_kv_post_send, .log = p->setup->log, .heard = heard};
+    *out = (tni_kv_host){.arg = p,
+                         .send = tni_kv_post_send,
+                         .log = p->setup->log,
+                         .heard = heard,
+                         .clock = p->setup->clock,
+                         .links_lost = &p->links_lost};
 }
 
 void tni_kv_post_address(const tni_kv_post *p, const void **out, uint32_t *bytes)
@@ -298,6 +305,7 @@ static void link_down(tni_kv_post *p, const tn_transport_event *e)
 
     if (!l)
         return;
+    p->links_lost++;
     d = l->dialed ? tni_kv_post_node(p, l->node) : NULL;
     if (p->setup->verbose)
         tni_logf(p->setup->log, TN_LOG_INFO, "kvstore: connection with %s: %s",

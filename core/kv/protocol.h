@@ -45,6 +45,7 @@
 #ifndef TN_KV_PROTOCOL_H
 #define TN_KV_PROTOCOL_H
 
+#include "kv/metrics.h"
 #include "kv/plan.h"
 #include "kv/wire.h"
 
@@ -79,6 +80,7 @@ typedef struct tni_kv_settings {
     uint64_t worker_wait_ns, server_wait_ns;
     uint32_t batch_bytes;    /* longer messages go alone; 0: TNI_KV_SMALL_MAX, the most */
     uint32_t workers_min;    /* shrink: fewer fail the job */
+    uint32_t verbose;        /* 1: servers tell of workers that come last */
     uint64_t snapshot_steps; /* between two snapshots; 0: none are written */
 } tni_kv_settings;
 
@@ -92,6 +94,8 @@ typedef struct tni_kv_host {
     const tni_log *log; /* NULL: none */
     /* A message that was let in: `payload` is its own. NULL: nobody asks. */
     void (*heard)(void *arg, const tni_kv_header *h, const uint8_t *payload);
+    uint64_t (*clock)(void);    /* what `apply` takes; NULL: nobody measures it */
+    const uint64_t *links_lost; /* connections that ended; NULL: nobody counts them */
 } tni_kv_host;
 
 typedef enum tni_kv_member_state {
@@ -176,7 +180,7 @@ typedef struct tni_kv_node {
     uint32_t peer_count, dirty_count;
     uint16_t *dirty;
     uint64_t now;
-    uint64_t sent, received, refused, batches; /* messages */
+    tni_kv_metrics metrics;
     tn_status (*handle)(struct tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload);
 } tni_kv_node;
 
@@ -206,6 +210,21 @@ static inline uint64_t tni_kv_beat_ns(const tni_kv_settings *s)
     return s->beat_ns ? s->beat_ns : 60000000000u;
 }
 const char *tni_kv_node_name(uint16_t id, char out[24]); /* "worker 2" */
+static inline uint64_t *tni_kv_number(tni_kv_node *n, uint32_t number) /* TNI_KV_N_… */
+{
+    return &n->metrics.numbers[number];
+}
+/* How long ago, in ms, at most UINT32_MAX. */
+static inline uint32_t tni_kv_ago_ms(const tni_kv_node *n, uint64_t ns)
+{
+    const uint64_t ms = n->now > ns ? (n->now - ns) / 1000000u : 0;
+
+    return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+/* What the node itself knows; then its machine adds to it, and sends it to who asked. */
+void tni_kv_node_report(tni_kv_node *n, tni_kv_report *out);
+void tni_kv_node_report_send(tni_kv_node *n, const tni_kv_header *ask, const tni_kv_report *r,
+                             const tni_str *more);
 /* An answer to `h`: its key, round and sequence stand; HELD, VOID: `who` is missing, `count` are, or broke
  * it. */
 void tni_kv_node_answer(tni_kv_node *n, const tni_kv_header *h, uint8_t state, uint16_t who, uint32_t count);

@@ -17,19 +17,21 @@ typedef struct kind_row {
     uint8_t type, flags;
     bool fence, pushes, scheduler, value; /* value: an answer brings one */
     const char *name;
+    uint8_t time; /* TNI_KV_T_… + 1; 0: none */
 } kind_row;
 
 static const kind_row kinds[] = {
-    [TNI_KV_DO_INIT] = {TNI_KV_INIT, 0, false, false, false, false, "init of"},
-    [TNI_KV_DO_PUSH] = {TNI_KV_PUSH, 0, false, true, false, false, "push of"},
-    [TNI_KV_DO_PULL] = {TNI_KV_PULL, 0, false, false, false, true, "pull of"},
-    [TNI_KV_DO_PUSHPULL] = {TNI_KV_PUSH, TNI_KV_WANT, false, true, false, true, "pushpull of"},
-    [TNI_KV_DO_COMMAND] = {TNI_KV_COMMAND, 0, true, false, false, false, "command"},
-    [TNI_KV_DO_SNAPSHOT] = {TNI_KV_SNAPSHOT, 0, true, false, false, false, "snapshot"},
-    [TNI_KV_DO_BARRIER] = {TNI_KV_BARRIER, 0, true, false, true, false, "barrier"},
-    [TNI_KV_DO_END] = {TNI_KV_END, 0, true, false, true, false, "end of data"},
-    [TNI_KV_DO_BYE] = {TNI_KV_BYE, 0, true, false, true, false, "leaving"},
-    [TNI_KV_DO_BREAK] = {TNI_KV_PUSH, TNI_KV_BROKEN, false, true, false, false, "break of"},
+    [TNI_KV_DO_INIT] = {TNI_KV_INIT, 0, false, false, false, false, "init of", 0},
+    [TNI_KV_DO_PUSH] = {TNI_KV_PUSH, 0, false, true, false, false, "push of", TNI_KV_T_PUSH + 1},
+    [TNI_KV_DO_PULL] = {TNI_KV_PULL, 0, false, false, false, true, "pull of", TNI_KV_T_PULL + 1},
+    [TNI_KV_DO_PUSHPULL] = {TNI_KV_PUSH, TNI_KV_WANT, false, true, false, true, "pushpull of",
+                            TNI_KV_T_PUSHPULL + 1},
+    [TNI_KV_DO_COMMAND] = {TNI_KV_COMMAND, 0, true, false, false, false, "command", 0},
+    [TNI_KV_DO_SNAPSHOT] = {TNI_KV_SNAPSHOT, 0, true, false, false, false, "snapshot", 0},
+    [TNI_KV_DO_BARRIER] = {TNI_KV_BARRIER, 0, true, false, true, false, "barrier", TNI_KV_T_BARRIER + 1},
+    [TNI_KV_DO_END] = {TNI_KV_END, 0, true, false, true, false, "end of data", 0},
+    [TNI_KV_DO_BYE] = {TNI_KV_BYE, 0, true, false, true, false, "leaving", 0},
+    [TNI_KV_DO_BREAK] = {TNI_KV_PUSH, TNI_KV_BROKEN, false, true, false, false, "break of", 0},
 };
 
 static const kind_row *kind_of(const tni_kv_op *op)
@@ -159,6 +161,7 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
         bytes = (part.bytes + round_up) >> code;
         w->sending = op->r.cookie;
     }
+    *tni_kv_number(&w->node, TNI_KV_N_REPEATED) += p->tries && !ask;
     p->tries++;
     p->sent_ns = w->node.now;
     retry_at(w, p, p->state == TNI_KV_WAITS ? ASK_NS : answer_time(lane_of(w, l, index)));
@@ -175,6 +178,13 @@ static void starve(tni_kv_worker *w)
     w->retry_ns = at < w->retry_ns ? at : w->retry_ns;
 }
 
+/* Once for each piece. */
+static void stall_count(tni_kv_worker *w, tni_kv_piece *p)
+{
+    *tni_kv_number(&w->node, TNI_KV_N_STALLS) += !p->stalled;
+    p->stalled = true;
+}
+
 /* Sends the next piece of a lane if it has credit; true if so. One piece may always be under way. */
 static bool lane_send(tni_kv_worker *w, tni_kv_lane *lane)
 {
@@ -186,8 +196,10 @@ static bool lane_send(tni_kv_worker *w, tni_kv_lane *lane)
             (void)heap_pop(&lane->heap);
             continue;
         }
-        if (lane->in_flight && lane->in_flight + p->cost > w->node.settings->credit_bytes)
+        if (lane->in_flight && lane->in_flight + p->cost > w->node.settings->credit_bytes) {
+            stall_count(w, p);
             return false;
+        }
         if (tni_vec_push(&w->flights, &top)) {
             starve(w);
             return false;
@@ -270,6 +282,7 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
 
         p->sequence = (uint64_t)w->node.incarnation << 32 | ++w->counter;
         p->tries = p->missing = 0;
+        p->stalled = false;
         p->cost = l->control ? 0 : tni_kv_plan_part(&l->plan, i).bytes;
         if (!st)
             st = piece_queue(w, l, i);
@@ -324,6 +337,9 @@ static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     const bool fence = kind_of(op)->fence, silent = op->silent;
     const uint64_t cookie = op->r.cookie;
 
+    if (!st && kind_of(op)->time)
+        tni_kv_histogram_add(&w->node.metrics.times[kind_of(op)->time - 1],
+                             (w->node.now - op->begun_ns) / 1000u);
     op_land(w, op);
     op_unlink(w, op);
     tni_free(op);
@@ -426,6 +442,62 @@ static void op_late(tni_kv_worker *w, tni_kv_op *op)
                         w->node.view.number);
     }
     op_end(w, op, op->r.kind == TNI_KV_DO_BYE ? TN_OK : TN_E_TIMEOUT); /* who leaves needs no answer */
+}
+
+/* Each piece of a request that has begun, or the request itself. */
+static void op_report(tni_kv_worker *w, const tni_kv_op *op, tni_kv_report *r)
+{
+    static const uint8_t states[] = {[TNI_KV_QUEUED] = TNI_KV_WAIT_CREDIT,
+                                     [TNI_KV_SENT] = TNI_KV_WAIT_ANSWER,
+                                     [TNI_KV_WAITS] = TNI_KV_WAIT_HELD};
+    const tni_kv_lot *l = op->lot;
+
+    for (uint32_t i = 0; i < (op->started ? l->plan.parts : 1); i++) {
+        const tni_kv_piece *p = &l->pieces[i];
+        tni_kv_wait wait = {.kind = (uint8_t)op->r.kind,
+                            .state = op->started ? states[p->state] : TNI_KV_WAIT_BEHIND,
+                            .at = target(w, l, i),
+                            .part = (uint16_t)i,
+                            .key = l->control ? 0 : op->r.key,
+                            .round = op->round};
+
+        if (op->started && p->state == TNI_KV_IDLE)
+            continue;
+        if (op->started) {
+            wait.age_ms = tni_kv_ago_ms(&w->node, op->begun_ns);
+            wait.missing = p->missing;
+            wait.who = p->who;
+        }
+        wait.heard_ms = tni_kv_ago_ms(&w->node, tni_kv_node_peer(&w->node, wait.at)->heard_ns);
+        tni_kv_report_wait(r, &wait);
+    }
+}
+
+void tni_kv_ops_report(tni_kv_worker *w, const tni_kv_header *ask)
+{
+    tni_kv_report r;
+
+    if (ask->from != TNI_KV_SCHEDULER_NODE)
+        return;
+    tni_kv_node_report(&w->node, &r);
+    r.numbers[TNI_KV_N_REQUESTS] = w->op_count;
+    r.numbers[TNI_KV_N_ROUND_MIN] = UINT64_MAX;
+    for (const tni_kv_op *op = w->first; op; op = op->next)
+        op_report(w, op, &r);
+    for (uint32_t i = 0; i < w->key_count; i++) {
+        const tni_kv_lot *l = w->keys[i];
+
+        if (!l)
+            continue;
+        r.numbers[TNI_KV_N_PARTS] += l->plan.parts;
+        r.numbers[TNI_KV_N_ROUND_MIN] =
+            l->round < r.numbers[TNI_KV_N_ROUND_MIN] ? l->round : r.numbers[TNI_KV_N_ROUND_MIN];
+        r.numbers[TNI_KV_N_ROUND_MAX] =
+            l->round > r.numbers[TNI_KV_N_ROUND_MAX] ? l->round : r.numbers[TNI_KV_N_ROUND_MAX];
+    }
+    if (!r.numbers[TNI_KV_N_PARTS])
+        r.numbers[TNI_KV_N_ROUND_MIN] = 0;
+    tni_kv_node_report_send(&w->node, ask, &r, NULL);
 }
 
 /* ---- answers ---- */

@@ -274,6 +274,17 @@ static tn_status data_handle(tni_kv_server *s, const tni_kv_header *h, const uin
     return h->type == TNI_KV_PULL ? tni_kv_part_pull(s, p, h) : tni_kv_part_push(s, p, h, payload);
 }
 
+static void report(tni_kv_server *s, const tni_kv_header *ask)
+{
+    tni_kv_report r;
+
+    if (ask->from != TNI_KV_SCHEDULER_NODE)
+        return;
+    tni_kv_node_report(&s->node, &r);
+    tni_kv_parts_report(s, &r);
+    tni_kv_node_report_send(&s->node, ask, &r, NULL);
+}
+
 static tn_status server_handle(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)
 {
     tni_kv_server *s = (tni_kv_server *)n;
@@ -288,6 +299,9 @@ static tn_status server_handle(tni_kv_node *n, const tni_kv_header *h, const uin
             view_changed(s);
         return TN_OK;
     case TNI_KV_BEAT:
+        return TN_OK;
+    case TNI_KV_ASK:
+        report(s, h);
         return TN_OK;
     case TNI_KV_REFUSED:
         if (tni_kv_node_refusal(n, h, payload, s->start.birth))
@@ -359,7 +373,8 @@ tn_status tni_kv_server_create(const tni_kv_settings *settings, const tni_kv_hos
             s->snapshots = *snapshots;
         s->commands = tni_calloc(settings->workers, sizeof *s->commands);
         s->command_errors = tni_calloc(settings->workers, sizeof(*s->command_errors));
-        st = s->commands && s->command_errors ? TN_OK : TN_E_NOMEM;
+        s->late = tni_calloc(settings->workers, sizeof *s->late);
+        st = s->commands && s->command_errors && s->late ? TN_OK : TN_E_NOMEM;
     }
     if (st) {
         tni_kv_server_destroy(s);
@@ -378,6 +393,7 @@ void tni_kv_server_destroy(tni_kv_server *s)
     tni_kv_node_fini(&s->node);
     tni_free((void *)s->command_errors);
     tni_free(s->commands);
+    tni_free(s->late);
     tni_free(s);
 }
 

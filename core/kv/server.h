@@ -19,12 +19,17 @@ typedef struct tni_kv_store_part {
     uint64_t key, bytes, voids;              /* voids: bit i: round version - i was void */
     uint32_t version, here, folded, waiting; /* complete rounds; gradients here; ranks below are in `sum` */
     uint32_t added;                          /* gradients in `sum` */
-    uint16_t breaker;
+    uint64_t begun_ns;                       /* when the first gradient of the round under way came */
+    uint16_t breaker, latest;                /* latest: whose gradient of the round came last */
     uint8_t dtype;
     void *value, *sum;
     tni_kv_header head; /* of the round's first push: what `apply` sees */
     tni_kv_slot slots[];
 } tni_kv_store_part;
+
+typedef struct tni_kv_late { /* of rounds of parts that had several gradients */
+    uint64_t rounds, ns;     /* in which it was the last one; how long the others waited for it */
+} tni_kv_late;
 
 struct tni_kv_server {
     tni_kv_node node;
@@ -40,6 +45,8 @@ struct tni_kv_server {
     uint64_t *commands;        /* last sequence of each worker */
     tn_err **command_errors;   /* of that command; NULL: it was done */
     uint32_t loaded_epoch;
+    tni_kv_late *late;    /* of workers, since the last table */
+    uint64_t late_rounds; /* of parts */
     bool finished;
     tn_status status;
     tn_err error;
@@ -52,7 +59,8 @@ void tni_kv_parts_clear(tni_kv_server *s);
 tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                            const uint8_t *payload);
 tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h);
-void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p); /* the view changed: who is needed */
+void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p);  /* the view changed: who is needed */
+void tni_kv_parts_report(tni_kv_server *s, tni_kv_report *out); /* rounds, bytes, and what is waited for */
 void tni_kv_server_stop(tni_kv_server *s, tn_status st);
 
 tn_status tni_kv_snapshot_write(const tni_kv_server *s, tni_str *out);

@@ -394,6 +394,7 @@ tn_status tni_kv_setup_read(tni_context *c, uint32_t role, bool async, tni_kv_se
     if ((st = settings_read(c, role == TNI_KV_WORKER, async, &s.settings)) || (st = fault_read(o, &s.drop)) ||
         (st = security_read(o, &s)) || (st = places_read(o, role, &s)) || (st = transport_find(c, &s)))
         return st;
+    s.settings.verbose = s.verbose;
     tni_kv_setup_job(&s, tni_option_text(o, "kvstore.job"));
     *out = s;
     return TN_OK;

@@ -43,6 +43,8 @@ typedef enum tni_kv_type {
     TNI_KV_BYE,       /* worker → scheduler: leaves; server → scheduler: stopped */
     TNI_KV_REFUSED,   /* answer: `what` is a tni_kv_refusal, the payload its text */
     TNI_KV_BATCH,     /* entries */
+    TNI_KV_ASK,       /* of no member → scheduler → node `key`: how is it? Any job, if `job` is 0 */
+    TNI_KV_REPORT,    /* node → scheduler → who asked: report of node `key`; metrics.h */
     TNI_KV_TYPE_END
 } tni_kv_type;
 

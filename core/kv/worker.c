@@ -101,6 +101,9 @@ static tn_status worker_handle(tni_kv_node *n, const tni_kv_header *h, const uin
         return TN_OK;
     case TNI_KV_BEAT:
         return TN_OK;
+    case TNI_KV_ASK:
+        tni_kv_ops_report(w, h);
+        return TN_OK;
     case TNI_KV_REFUSED:
         if (tni_kv_node_refusal(n, h, payload, w->start.birth))
             tni_kv_worker_stop(w, TN_E_PEER);

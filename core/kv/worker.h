@@ -21,6 +21,7 @@ typedef struct tni_kv_piece { /* a part's share of the request under way */
     uint32_t tries, missing, flight; /* flight: place in `flights` */
     uint16_t who;                    /* is missing */
     uint8_t state;
+    bool stalled; /* it has waited for credit */
 } tni_kv_piece;
 
 /* A key, or all servers, or the scheduler: what has one request under way. */
@@ -72,6 +73,7 @@ void tni_kv_ops_fail(tni_kv_worker *w, tn_status st); /* all of them, with the t
 void tni_kv_ops_end(tni_kv_worker *w);                /* those of rounds that will not be */
 void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *payload);
 void tni_kv_ops_tick(tni_kv_worker *w);
+void tni_kv_ops_report(tni_kv_worker *w, const tni_kv_header *ask); /* answers with what is waited for */
 void tni_kv_ops_free(tni_kv_worker *w);
 
 #endif

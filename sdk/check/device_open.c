@@ -40,6 +40,8 @@ void chk_device_begin(chk_device *d, chk_env *env, chk_host_kind kind)
     chk_fail_if(env, !d->ops, "kit", "the plugin has no device called \"%s\"", env->subject);
     chk_fault_rules(env, "D-bounds", "D-bounds", "the device");
     (void)chk_plugin_open(env, kind, &d->plugin);
+    if (d->ops->count(d->plugin.self, &count, &chk_err) == TN_E_DEVICE && *chk_err.message)
+        chk_skip(env, "%s", chk_err.message);
     CHK_MUST(d, count, d->plugin.self, &count);
     chk_fail_if(env, count < 0, NULL, "count says %d devices", (int)count);
     d->count = count;

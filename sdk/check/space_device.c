@@ -489,6 +489,8 @@ chk_space *chk_space_device(chk_lab *lab, const tn_kernel *k, const tn_kernel_ta
     d->self = lab->plugin.self;
     d->ops = chk_device_table(lab->env, k->device);
     d->table = table;
+    if (d->ops->count(d->self, &count, &err) == TN_E_DEVICE && *err.message)
+        chk_skip(lab->env, "%s", err.message);
     must(d, "D-count", "count", d->ops->count(d->self, &count, &err), &err);
     if (count < 1)
         chk_skip(lab->env, "no device of type %s is here", k->device);

@@ -378,13 +378,26 @@ static void roles(void **state)
     }
 }
 
+static void reports(void **state)
+{
+    char *json = (char *)7;
+    tn_ctx *ctx = test_open(LIST("kvstore.transport=absent"));
+
+    (void)state;
+    assert_fails(tn_kv_report(NULL, 0, &json), TN_E_ARG);
+    assert_fails(tn_kv_report(ctx, 0, NULL), TN_E_ARG);
+    assert_fails(tn_kv_report(ctx, 0, &json), TN_E_UNSUPPORTED);
+    assert_ptr_equal(json, (char *)7);
+    assert_ok(tn_close(ctx));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creation),    cmocka_unit_test(nulls),       cmocka_unit_test(values),
         cmocka_unit_test(keys),        cmocka_unit_test(pulls),       cmocka_unit_test(updates),
         cmocka_unit_test(state_files), cmocka_unit_test(compression), cmocka_unit_test(the_others),
-        cmocka_unit_test(roles),
+        cmocka_unit_test(roles),       cmocka_unit_test(reports),
     };
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

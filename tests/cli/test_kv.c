@@ -122,7 +122,8 @@ static tn_status steps(tni_kv_process *p)
         (void)snprintf(text, sizeof text, "%u", s);
         if (!st)
             line_add("steps", text);
-        while (!st && s == GATE && access("go", F_OK))
+        (void)snprintf(text, sizeof text, "w%u.hold", rank);
+        while (!st && s == GATE && (access("go", F_OK) || !access(text, F_OK)))
             (void)usleep(1000);
     }
     return st;
@@ -270,12 +271,17 @@ static void job_end(void)
         said(i, "the values are right");
 }
 
-static void gate_open(void)
+static void file_make(const char *name)
 {
-    FILE *file = fopen("go", "w");
+    FILE *file = fopen(name, "w");
 
     assert_non_null(file);
     (void)fclose(file);
+}
+
+static void gate_open(void)
+{
+    file_make("go");
 }
 
 static void gate_reached(void)
@@ -333,6 +339,118 @@ static void a_worker_is_killed(void **state)
         assert_int_equal(end_of(i), 6);
 }
 
+/* ---- a job that is asked ---- */
+
+#define ASK                                                                                                  \
+    "\"$T\" kv %s --set kvstore.transport=%s --set "                                                         \
+    "plugins.path=\"$TENON_TEST_PLUGINS,$TENON_TEST_BUILD/templates\""
+
+static const tool_said *asked(const char *what)
+{
+    char line[512];
+
+    (void)snprintf(line, sizeof line, ASK, what, *transport_of);
+    return tool(line);
+}
+
+static bool word(const char **at, char out[80])
+{
+    const size_t length = strspn(*at, "abcdefghijklmnopqrstuvwxyz_");
+
+    (void)snprintf(out, 80, "%.*s", (int)length, *at);
+    *at += length;
+    return length > 0 && length < 80;
+}
+
+/* A line of the text format of Prometheus: HELP, TYPE, or a sample of the metric that was last described. */
+static void prometheus_line(const char *line, char metric[80], char type[80])
+{
+    const char *at = line;
+    char name[80], *end;
+
+    if (!strncmp(line, "# HELP ", 7)) {
+        at += 7;
+        assert_true(word(&at, metric) && at[0] == ' ' && at[1] > ' ');
+        assert_false(strncmp(metric, "tenon_kv_", 9));
+        type[0] = '\0';
+        return;
+    }
+    if (!strncmp(line, "# TYPE ", 7)) {
+        at += 7;
+        assert_true(word(&at, name) && *at++ == ' ' && word(&at, type) && !*at);
+        assert_string_equal(name, metric);
+        assert_true(!strcmp(type, "counter") || !strcmp(type, "gauge") || !strcmp(type, "summary"));
+        return;
+    }
+    assert_true(*type && word(&at, name));
+    assert_int_equal(strncmp(name, metric, strlen(metric)), 0);
+    if (!strcmp(type, "summary"))
+        assert_true(!name[strlen(metric)] || strstr("_sum _count", name + strlen(metric)));
+    else
+        assert_string_equal(name, metric);
+    assert_false(strncmp(at, "{node=\"", 7));
+    at = strchr(at, '}');
+    assert_true(at && at[1] == ' ');
+    (void)strtod(at + 2, &end);
+    assert_true(end > at + 2 && !*end);
+}
+
+static int prometheus_check(char *text)
+{
+    char metric[80] = "", type[80] = "";
+    int lines = 0;
+
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), lines++)
+        prometheus_line(line, metric, type);
+    return lines;
+}
+
+static void who_waits(void **state)
+{
+    static const char waits[] = "worker 0 waits for key 0 part 0 round 5 at server 0 for ",
+                      lacks[] = "s: worker 1 (last heard ";
+    char line[512], *text;
+    const tool_said *t;
+    json_t *said_line;
+
+    transport_of = *state;
+    job_start();
+    gate_reached();
+    file_make("w1.hold");
+    t = asked("doctor");
+    assert_int_equal(t->code, 0);
+    assert_string_equal(t->out, "nobody waits\n");
+    gate_open();
+    (void)snprintf(line, sizeof line, ASK " >said; grep -q 'worker 1 is waited for by 1' said", "doctor",
+                   *transport_of);
+    assert_true(tool_until(pids[WORKER(0)], line));
+    text = tool_file("said");
+    assert_says(text, waits);
+    assert_says(text, lacks);
+    assert_says(text, "has not pushed it");
+    free(text);
+    t = asked("doctor --json");
+    said_line = tool_json(t, 0);
+    assert_int_equal(json_array_size(json_object_get(said_line, "findings")), 2);
+    json_decref(said_line);
+    t = asked("status");
+    assert_int_equal(t->code, 0);
+    assert_says(t->out, "dist_sync, 2 workers, 2 servers, running");
+    assert_says(t->out, "server 1 ");
+    t = asked("status --json");
+    said_line = tool_json(t, 0);
+    assert_int_equal(json_array_size(json_object_get(said_line, "nodes")), 5);
+    json_decref(said_line);
+    t = asked("status --prometheus");
+    assert_says(t->out, "tenon_kv_up{node=\"worker 1\"} 1\n");
+    text = strdup(t->out);
+    assert_non_null(text);
+    assert_true(prometheus_check(text) > 5 * 20);
+    free(text);
+    assert_int_equal(unlink("w1.hold"), 0);
+    job_end();
+}
+
 /* ---- what the commands say ---- */
 
 static void nobody_comes(void **state)
@@ -361,6 +479,12 @@ static void nobody_comes(void **state)
     assert_int_equal(tool("\"$T\" kv serve extra")->code, 2);
     assert_int_equal(tool("\"$T\" kv serve --address-file x")->code, 2);
     assert_int_equal(tool("\"$T\" kv")->code, 2);
+    assert_int_equal(tool("\"$T\" kv status extra")->code, 2);
+    assert_int_equal(tool("\"$T\" kv doctor --prometheus")->code, 2);
+    assert_int_equal(tool("\"$T\" kv doctor --set kvstore.transport=absent")->code, 3);
+    t = tool("\"$T\" kv status --scheduler 192.0.2.1");
+    assert_int_equal(t->code, 2);
+    assert_says(t->err, "kvstore.secret_file is needed");
 }
 
 #define JOB(test, transport) cmocka_unit_test_prestate(test, (void *)(uintptr_t)&transport)
@@ -384,10 +508,11 @@ int main(int argc, char **argv)
     const struct CMUnitTest over_tcp[] = {
         cmocka_unit_test(nobody_comes), JOB(a_job, tcp),
         JOB(a_server_is_killed, tcp),   JOB(the_scheduler_is_killed, tcp),
-        JOB(a_worker_is_killed, tcp),
+        JOB(a_worker_is_killed, tcp),   JOB(who_waits, tcp),
     };
     const struct CMUnitTest over_zmq[] = {
         JOB(a_job, zmq),
+        JOB(who_waits, zmq),
     };
     char plugin[4096];
     int failures;

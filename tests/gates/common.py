@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 SKIP = 77
-CODE = (".c", ".h", ".inc", ".list")
+CODE = (".c", ".h", ".inc", ".list", ".cu")
 
 
 def root_of(argv):

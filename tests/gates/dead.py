@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every .c of the tree is compiled by the build, and every header, .inc and .list is included by something.
+"""Every .c and .cu of the tree is compiled by the build, and every header, .inc and .list is included by something.
 
 usage: dead.py [ROOT] --build BUILD    (reads BUILD/compile_commands.json)
 """
@@ -32,7 +32,7 @@ def main():
         included |= {os.path.basename(m) for m in re.findall(r'#\s*(?:include|define BODY)\s*["<]([^">]+)', common.read(root, name))}
     findings, notes = [], set()
     for name in files:
-        if name.endswith(".c"):
+        if name.endswith((".c", ".cu")):
             if left_out(name, built):
                 notes.add(os.path.dirname(name))
             elif name not in built and os.path.basename(name) not in included:

@@ -1,40 +1,11 @@
 /* Kernels of arrays of one shape: two operands, copies and constants, sums of many, casts, a choice by
  * condition. */
+#include "../../common/points.h"
 #include "loops.h"
 #include "rows.h"
 
-#define OPS2(X)                                                                                              \
-    X(elemwise_add, ADD)                                                                                     \
-    X(elemwise_sub, SUB)                                                                                     \
-    X(elemwise_mul, MUL)                                                                                     \
-    X(elemwise_div, DIV)                                                                                     \
-    X(_grad_add, ADD)                                                                                        \
-    X(_scatter_elemwise_div, DIV)                                                                            \
-    X(_mod, MOD)                                                                                             \
-    X(_power, POWER)                                                                                         \
-    X(_maximum, MAXIMUM)                                                                                     \
-    X(_minimum, MINIMUM)                                                                                     \
-    X(_hypot, HYPOT)                                                                                         \
-    X(_equal, EQUAL)                                                                                         \
-    X(_not_equal, NOT_EQUAL)                                                                                 \
-    X(_greater, GREATER)                                                                                     \
-    X(_greater_equal, GREATER_EQUAL)                                                                         \
-    X(_lesser, LESSER)                                                                                       \
-    X(_lesser_equal, LESSER_EQUAL)                                                                           \
-    X(_logical_and, AND)                                                                                     \
-    X(_logical_or, OR)                                                                                       \
-    X(_logical_xor, XOR)
-
-#define OPS1(X)                                                                                              \
-    X(_copy, COPY)                                                                                           \
-    X(BlockGrad, COPY)                                                                                       \
-    X(make_loss, COPY)                                                                                       \
-    X(MakeLoss, COPY)                                                                                        \
-    X(zeros_like, ZERO)                                                                                      \
-    X(ones_like, ONE)
-
 /* clang-format off */
-static const tncpu_point rows[] = {OPS2(TNCPU_POINT_2) OPS1(TNCPU_POINT_1)};
+static const tncpu_point rows[] = {TNB_ELEMWISE_2(TNCPU_POINT_2) TNB_ELEMWISE_1(TNCPU_POINT_1)};
 /* clang-format on */
 static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 static const char *const all[] = {"*:" TNCPU_ALL, NULL};
@@ -327,7 +298,7 @@ static const char *const cast_types[] = {"*:" TNCPU_ALL ",i4,u4", NULL};
 
 /* clang-format off */
 const tn_kernel *const tncpu_family_elemwise[] = {
-    OPS2(KERNEL2) OPS1(KERNEL1)
+    TNB_ELEMWISE_2(KERNEL2) TNB_ELEMWISE_1(KERNEL1)
      TNCPU_ROW("add_n", all, TN_KERNEL_ADD_TO, sum_prepare, sum_run),
     TNCPU_ROW("Cast", cast_types, 0, cast_prepare, cast_run),
     TNCPU_ROW("amp_cast", cast_types, 0, cast_prepare, cast_run),

@@ -52,15 +52,11 @@ typedef void update(const step *s, const double *v, int64_t count);
 
 /* ---- operators ----------------------------------------------------------------------------------- */
 
-#define MIXED 1u  /* the last state is the weight in float32, which is computed with */
-#define MASTER 2u /* the same, but it is the last input, which is only read */
-#define SKIPS 4u  /* nothing is done where the last input is 0 or not finite */
+#define MIXED 1u
+#define MASTER 2u
+#define SKIPS 4u
 
-/*
- * The numbers of a step, in the order of its V: for each a letter and a hexadecimal digit. f: attribute, i: a
- * whole one; l, t: the item for this weight of an attribute that is a list, of whole numbers; p: that of an
- * input behind those of the weights; n: the only element of an input, s: of one behind those of the weights.
- */
+/* The numbers: see ../../common/update_forms.list. */
 typedef struct form {
     const char *op;
     int which;
@@ -69,51 +65,10 @@ typedef struct form {
     const char *numbers;
 } form;
 
-#define SGD_NUMBERS "f0f1f2f3"
-#define MOM_NUMBERS "f0f1f2f3f4"
-#define ADAMW_NUMBERS "f0f1f2f3f4f5f6s0"
-#define MULTI_SGD "l0l1f2f3"
-#define MULTI_MOM "l0f2l1f3f4"
-#define MULTI_ADAMW "l0f1f2f3l4l5f6s0"
-#define PRELOADED_SGD "p0p1f0f1"
-#define PRELOADED_MOM "p0f0p1f1f2"
-#define LAMB1_NUMBERS "f0f1f2i3i4f5f6f7"
-#define LAMB2_NUMBERS "f0f1f2n2n3"
-#define MULTI_LAMB "f1f2f3tai9l4f5f8"
-
 static const form forms[] = {
-    {"sgd_update", SGD, 0, 0, SGD_NUMBERS},
-    {"sgd_mom_update", SGD_MOM, 1, 0, MOM_NUMBERS},
-    {"nag_mom_update", NAG, 1, 0, MOM_NUMBERS},
-    {"mp_nag_mom_update", NAG, 2, MIXED, MOM_NUMBERS},
-    {"signsgd_update", SIGNSGD, 0, 0, SGD_NUMBERS},
-    {"signum_update", SIGNUM, 1, 0, "f0f1f2f3f4f5"},
-    {"adam_update", ADAM, 2, 0, "f0f1f2f3f4f5f6"},
-    {"rmsprop_update", RMSPROP, 1, 0, "f0f1f2f3f4f5f6"},
-    {"rmspropalex_update", RMSPROPALEX, 3, 0, "f0f1f2f3f4f5f6f7"},
-    {"ftrl_update", FTRL, 2, 0, "f0f1f2f3f4f5"},
-    {"ftml_update", FTML, 3, 0, "f0f1f2f3i4f5f6f7"},
-    {"_sparse_adagrad_update", ADAGRAD, 1, 0, "f0f1f2f3f4"},
-    {"_adamw_update", ADAMW, 2, SKIPS, ADAMW_NUMBERS},
-    {"_mp_adamw_update", ADAMW, 3, MIXED | SKIPS, ADAMW_NUMBERS},
-    {"_multi_adamw_update", ADAMW, 2, SKIPS, MULTI_ADAMW},
-    {"_multi_mp_adamw_update", ADAMW, 3, MIXED | SKIPS, MULTI_ADAMW},
-    {"lamb_update_phase1", LAMB_ALONG, 2, 0, LAMB1_NUMBERS},
-    {"mp_lamb_update_phase1", LAMB_ALONG, 2, MASTER, LAMB1_NUMBERS},
-    {"lamb_update_phase2", LAMB_MOVE, 0, 0, LAMB2_NUMBERS},
-    {"mp_lamb_update_phase2", LAMB_MOVE, 1, MIXED, LAMB2_NUMBERS},
-    {"_multi_lamb_update", LAMB_BOTH, 2, 0, MULTI_LAMB},
-    {"_multi_mp_lamb_update", LAMB_BOTH, 3, MIXED, MULTI_LAMB},
-    {"mp_sgd_update", SGD, 1, MIXED, SGD_NUMBERS},
-    {"mp_sgd_mom_update", SGD_MOM, 2, MIXED, MOM_NUMBERS},
-    {"multi_sgd_update", SGD, 0, 0, MULTI_SGD},
-    {"multi_sgd_mom_update", SGD_MOM, 1, 0, MULTI_MOM},
-    {"multi_mp_sgd_update", SGD, 1, MIXED, MULTI_SGD},
-    {"multi_mp_sgd_mom_update", SGD_MOM, 2, MIXED, MULTI_MOM},
-    {"preloaded_multi_sgd_update", SGD, 0, 0, PRELOADED_SGD},
-    {"preloaded_multi_sgd_mom_update", SGD_MOM, 1, 0, PRELOADED_MOM},
-    {"preloaded_multi_mp_sgd_update", SGD, 1, MIXED, PRELOADED_SGD},
-    {"preloaded_multi_mp_sgd_mom_update", SGD_MOM, 2, MIXED, PRELOADED_MOM},
+#define UPDATE_FORM(op, step, states, flags, numbers) {op, step, states, flags, numbers},
+#include "../../common/update_forms.list"
+#undef UPDATE_FORM
 };
 
 _Static_assert((int)TN_sgd_update_wd == 1 && (int)TN_sgd_update_clip_gradient == 3 &&

@@ -284,6 +284,25 @@ typedef void (*tn_kv_command_fn)(void *arg, int32_t head, const char *body);
  */
 TN_API tn_status tn_kv_run_role(tn_ctx *ctx, tn_kv_command_fn fn, void *arg, int32_t *ran);
 
+/**
+ * Asks a running job how it is, as a process that is no member of it: its scheduler by the options
+ * kvstore.scheduler, scheduler_port, transport and secret_file of the context, and through it all servers and
+ * workers, also while they wait for each other.
+ *
+ * @param timeout_ms longest wait for all answers; 0: 5,000
+ * @param json       yours (tn_free): an object with the view (job, view, workers, servers, started, failed,
+ *                   failed_by, ...), `about` (type and help of the numbers) and `nodes`, the scheduler
+ *                   first. Of each: node, state, heard_ms (ago, by the scheduler), answered, and if so
+ *                   `numbers`, `times_us` (count, sum, max, p50, p90, p99 to two digits) and `waits`: for,
+ *                   state, key, part, round, at, who, missing, age_ms, heard_ms; at most 64, of the
+ *                   `waiting` that there are
+ * @return TN_E_TIMEOUT: the scheduler has not answered · TN_E_UNSUPPORTED: no plugin for the transport ·
+ *         TN_E_ATTR: options that contradict each other · TN_E_FORMAT: no scheduler speaks there
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_kv_report(tn_ctx *ctx, uint32_t timeout_ms, char **json);
+
 #ifdef __cplusplus
 }
 #endif

@@ -15,7 +15,7 @@ enum {
     HALF,             /* RECV is told before the last bytes are here */
     CAME_TWICE,       /* every 20th message arrives twice */
     SWAPPED,          /* two messages arrive in each other's place */
-    SHIFTED,          /* payloads are aligned to 8 bytes */
+    SHIFTED,          /* payloads are aligned to 4 bytes */
     WRITTEN,          /* a payload changes before it is released */
     CREDIT_LOST,      /* TN_PENDING without TN_EVENT_CREDIT */
     NO_QUEUE_LIMIT,   /* send never says TN_PENDING */
@@ -245,8 +245,8 @@ static bool received(tn_transport *t, tn_transport_event *e)
     if (PLANTED == HALF && e->bytes > 50000)
         memset(data + PREFIX + e->bytes - 64, 0, 64);
     if (PLANTED == SHIFTED && e->bytes > 50000) {
-        memmove(data + 24, data + PREFIX, e->bytes);
-        e->data = data + 24;
+        memmove(data + 20, data + PREFIX, e->bytes);
+        e->data = data + 20;
     }
     return true;
 }

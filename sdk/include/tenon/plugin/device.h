@@ -51,7 +51,8 @@ typedef struct tn_device_ops {
     /** NULL: kernels declared for `head.id`. Else a plugin's name: that plugin's kernels, too, and of no
      * other; all are run in stream_call. */
     const char *runs_kernels_of;
-    /** [any] How many devices there are; 0 is fine. */
+    /** [any] How many devices there are; 0 is fine. TN_E_DEVICE: none can be used on this machine, and the
+     * message says what is missing. */
     tn_status (*count)(void *plugin, int32_t *out, tn_err *err);
     /** [load] Opens device `index`. Everything slow happens here. */
     tn_status (*open)(void *plugin, int32_t index, tn_device_handle **out, tn_err *err);

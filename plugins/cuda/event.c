@@ -1,0 +1,284 @@
+/*
+ * Events: the driver's, and the point of the stream's fate that each was recorded at.
+ *
+ * A notification is a callback in a stream of its own beside the event's stream, which waits for the event:
+ * so it says of an error that ended the context, too, where the driver calls no functions any more.
+ */
+#include "internal.h"
+
+/* ---- points -------------------------------------------------------------------------------------------- */
+
+static void event_move_locked(tn_event *e, tncuda_fate *fate, uint64_t number)
+{
+    tncuda_fate *before = e->fate;
+
+    e->fate = tncuda_fate_retain(fate);
+    e->number = number;
+    tncuda_fate_release(before);
+}
+
+void tncuda_event_move(tn_event *event, tncuda_fate *fate, uint64_t number)
+{
+    pthread_mutex_lock(&event->lock);
+    event_move_locked(event, fate, number);
+    pthread_mutex_unlock(&event->lock);
+}
+
+tncuda_point tncuda_event_point(tn_event *event)
+{
+    tncuda_point p;
+
+    pthread_mutex_lock(&event->lock);
+    p = (tncuda_point){.fate = tncuda_fate_retain(event->fate), .number = event->number};
+    pthread_mutex_unlock(&event->lock);
+    return p;
+}
+
+/* ---- records and waits --------------------------------------------------------------------------------- */
+
+static tn_status record_locked(tn_event *e, tn_stream *s, tn_err *err)
+{
+    tn_device_handle *d = s->device;
+    tn_status st;
+
+    pthread_mutex_lock(&e->lock);
+    st = tncuda_check(d,
+                      d->driver->event_record(e->handle, s->handle, s->recording ? TNCUDA_EVENT_EXTERNAL : 0),
+                      "cuEventRecordWithFlags", err);
+    if (!st && !s->recording)
+        event_move_locked(e, s->fate, s->calls);
+    pthread_mutex_unlock(&e->lock);
+    return !st && s->recording ? tncuda_graph_event(s->recording, s, e, false, err) : st;
+}
+
+tn_status tncuda_event_record(tn_event *event, tn_stream *stream, tn_err *err)
+{
+    tn_status st;
+
+    if (!event || !stream)
+        return tn_fail(err, TN_E_ARG, "no event or no stream to record it on");
+    if ((st = tncuda_enter(stream->device, err)))
+        return st;
+    pthread_mutex_lock(&stream->lock);
+    st = record_locked(event, stream, err);
+    pthread_mutex_unlock(&stream->lock);
+    tncuda_leave(stream->device);
+    return st;
+}
+
+/* Only where a function of the other stream is still to come, or has failed, there is something to look at.
+ */
+static tn_status look_locked(tn_stream *s, tncuda_point at, tn_err *err)
+{
+    if (!at.fate || at.fate == s->fate ||
+        (atomic_load_explicit(&at.fate->done, memory_order_acquire) >= at.number &&
+         !tncuda_fate_at(at.fate, at.number, NULL)))
+        return TN_OK;
+    return tncuda_call_locked(s, &(tncuda_call){.look = at}, err);
+}
+
+static tn_status wait_locked(tn_stream *s, tn_event *e, tn_err *err)
+{
+    tn_device_handle *d = s->device;
+    tncuda_point at;
+    tn_status st;
+
+    pthread_mutex_lock(&e->lock);
+    at = (tncuda_point){.fate = tncuda_fate_retain(e->fate), .number = e->number};
+    st = tncuda_check(d,
+                      d->driver->stream_event(s->handle, e->handle, s->recording ? TNCUDA_EVENT_EXTERNAL : 0),
+                      "cuStreamWaitEvent", err);
+    pthread_mutex_unlock(&e->lock);
+    if (!st)
+        st = s->recording ? tncuda_graph_event(s->recording, s, e, true, err) : look_locked(s, at, err);
+    tncuda_fate_release(at.fate);
+    return st;
+}
+
+tn_status tncuda_event_wait(tn_stream *stream, tn_event *event, tn_err *err)
+{
+    tn_status st;
+
+    if (!event || !stream)
+        return tn_fail(err, TN_E_ARG, "no event or no stream that waits for it");
+    if ((st = tncuda_enter(stream->device, err)))
+        return st;
+    pthread_mutex_lock(&stream->lock);
+    if (!(st = wait_locked(stream, event, err)))
+        tncuda_count(&stream->device->count.event_waits);
+    pthread_mutex_unlock(&stream->lock);
+    tncuda_leave(stream->device);
+    return st;
+}
+
+tn_status tncuda_event_query(tn_event *event, tn_err *err)
+{
+    tncuda_result result;
+    tncuda_point at;
+    tn_status st;
+
+    if (!event)
+        return tn_fail(err, TN_E_ARG, "no event");
+    if ((st = tncuda_enter(event->device, err)))
+        return st;
+    at = tncuda_event_point(event);
+    result = event->device->driver->event_query(event->handle);
+    if (result == TNCUDA_NOT_READY)
+        st = TN_PENDING;
+    else if (!(st = tncuda_check(event->device, result, "cuEventQuery", err)))
+        st = tncuda_fate_at(at.fate, at.number, err);
+    tncuda_fate_release(at.fate);
+    tncuda_leave(event->device);
+    return st;
+}
+
+/* ---- notifications ------------------------------------------------------------------------------------- */
+
+typedef struct note {
+    tncuda_item item; /* first */
+    tn_device_handle *device;
+    tncuda_point at;
+    void (*fn)(void *arg, tn_status status, const tn_err *err); /* NULL: it was called */
+    void *arg;
+} note;
+
+static void note_say(note *n, tn_status status, const tn_err *err)
+{
+    void (*fn)(void *arg, tn_status status, const tn_err *err) = n->fn;
+
+    n->fn = NULL;
+    fn(n->arg, status, err);
+}
+
+static void note_drop(tncuda_item *item)
+{
+    note *n = (note *)(void *)item;
+    const tncuda_plugin *p = n->device->plugin;
+    tn_err err = {0};
+
+    if (n->fn)
+        note_say(n, tn_fail(&err, TN_E_DEVICE, "the GPU has failed"), &err);
+    tncuda_fate_release(n->at.fate);
+    tncuda_delete(p, n);
+}
+
+/* The driver's thread comes here. */
+static void note_give(tncuda_stream stream, tncuda_result result, void *arg)
+{
+    note *n = arg;
+    tn_err err = {0};
+    tn_status st;
+
+    (void)stream;
+    tncuda_item_begin(n->device, &n->item);
+    st = result ? tncuda_driver_fail(NULL, result, "the GPU's work", &err)
+                : tncuda_fate_at(n->at.fate, n->at.number, &err);
+    note_say(n, st, &err);
+    tncuda_item_end(n->device, &n->item);
+}
+
+static tn_status notes_need(tncuda_fate *fate, tn_err *err)
+{
+    tn_device_handle *d = fate->device;
+    tn_status st = TN_OK;
+
+    pthread_mutex_lock(&fate->lock);
+    if (!fate->notes)
+        st = tncuda_check(d, d->driver->stream_create(&fate->notes, TNCUDA_STREAM_NON_BLOCKING, 0),
+                          "cuStreamCreateWithPriority", err);
+    pthread_mutex_unlock(&fate->lock);
+    return st;
+}
+
+/* Takes the note on success. */
+static tn_status note_queue(tn_event *e, note *n, tn_err *err)
+{
+    tn_device_handle *d = n->device;
+    tncuda_stream notes;
+    tn_status st;
+
+    if ((st = notes_need(n->at.fate, err)))
+        return st;
+    notes = n->at.fate->notes;
+    if ((st = tncuda_check(d, d->driver->stream_event(notes, e->handle, 0), "cuStreamWaitEvent", err)))
+        return st;
+    tncuda_item_add(d, &n->item);
+    return tncuda_check(d, d->driver->stream_callback(notes, note_give, n, 0), "cuStreamAddCallback", err);
+}
+
+tn_status tncuda_event_notify(tn_event *event, void (*fn)(void *arg, tn_status status, const tn_err *err),
+                              void *arg, tn_err *err)
+{
+    tn_device_handle *d = event ? event->device : NULL;
+    tn_err said = {0};
+    note *n;
+    tn_status st;
+
+    if (!event || !fn)
+        return tn_fail(err, TN_E_ARG, "no event or nobody to notify");
+    if ((st = tncuda_enter(d, err)))
+        return st;
+    if (!(n = tncuda_new(d->plugin, sizeof *n))) {
+        tncuda_leave(d);
+        return tncuda_nomem(err, "a notification");
+    }
+    *n = (note){.item.drop = note_drop, .device = d, .at = tncuda_event_point(event), .fn = fn, .arg = arg};
+    tncuda_count(&d->count.notifications);
+    if (n->at.fate && !n->at.fate->gone) {
+        st = note_queue(event, n, err);
+    } else { /* reached */
+        note_say(n, tncuda_fate_at(n->at.fate, n->at.number, &said), &said);
+        note_drop(&n->item);
+    }
+    tncuda_leave(d);
+    if (!st)
+        return TN_OK;
+    n->fn = NULL; /* the caller is told by the status */
+    if (n->item.link)
+        tncuda_item_end(d, &n->item);
+    else
+        note_drop(&n->item);
+    return st;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+tn_status tncuda_event_create(tn_device_handle *device, tn_event **out, tn_err *err)
+{
+    tn_event *e;
+    tn_status st;
+
+    if (!device || !out)
+        return tn_fail(err, TN_E_ARG, "no device");
+    if ((st = tncuda_enter(device, err)))
+        return st;
+    if (!(e = tncuda_new(device->plugin, sizeof *e)))
+        st = tncuda_nomem(err, "an event");
+    else
+        st = tncuda_check(device, device->driver->event_create(&e->handle, TNCUDA_EVENT_NO_TIMING),
+                          "cuEventCreate", err);
+    tncuda_leave(device);
+    if (st) {
+        tncuda_delete(device->plugin, e);
+        return st;
+    }
+    e->device = device;
+    pthread_mutex_init(&e->lock, NULL);
+    *out = e;
+    return TN_OK;
+}
+
+void tncuda_event_destroy(tn_event *event)
+{
+    tn_device_handle *d = event ? event->device : NULL;
+
+    if (!event || atomic_load_explicit(&d->plugin->forked, memory_order_relaxed))
+        return;
+    if (tncuda_enter_end(d)) {
+        (void)tncuda_check(d, d->driver->event_destroy(event->handle), "cuEventDestroy", NULL);
+        tncuda_leave(d);
+    }
+    tncuda_fate_release(event->fate);
+    pthread_mutex_destroy(&event->lock);
+    tncuda_delete(d->plugin, event);
+}

@@ -1,0 +1,208 @@
+/*
+ * Shared by the files of the plugin.
+ *
+ * driver.c: the driver's table · plugin.c: options, memory · device.c: the table of the device, memory ·
+ * stream.c: streams, calls, copies, and how a stream fails · event.c: points and notifications ·
+ * graph.c: recorded work.
+ *
+ * Locks, in this order: plugin -> event -> stream -> fate, device. The driver may be called under all but the
+ * last two; no function of the host is called under any.
+ */
+#ifndef TNCUDA_INTERNAL_H
+#define TNCUDA_INTERNAL_H
+
+#include "driver.h"
+#include "tenon/plugin/device.h"
+#include "tenon/plugin/util.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define TNCUDA_DEVICES_MAX 64
+#define TNCUDA_ALIGN 256u
+
+/* ---- plugin.c ---------------------------------------------------------------------------------------- */
+
+typedef struct tncuda_plugin {
+    const tn_host *host;
+    const tn_memory_service *memory; /* NULL: libc */
+    const tn_log_service *log;       /* NULL: none */
+    bool managed;                    /* device memory that moves on demand */
+    atomic_uint forked;              /* 1 in a child after fork(): the driver is of no use there */
+    pthread_mutex_t lock;            /* of what follows */
+    bool opened;
+    tncuda_driver driver;
+    struct {
+        tncuda_context context; /* NULL: not retained */
+        uint32_t users;
+    } contexts[TNCUDA_DEVICES_MAX];
+} tncuda_plugin;
+
+void *tncuda_new(const tncuda_plugin *plugin, uint64_t bytes); /* zeroed; NULL: out of memory */
+void tncuda_delete(const tncuda_plugin *plugin, void *memory);
+tn_status tncuda_nomem(tn_err *err, const char *what);
+/* TN_E_STATE in a child, TN_E_DEVICE without a driver, which is tried again each time. */
+tn_status tncuda_driver_need(tncuda_plugin *plugin, tn_err *err);
+/* The primary context of a device; to be given back. */
+tn_status tncuda_context_get(tncuda_plugin *plugin, int32_t index, tncuda_context *out, tn_err *err);
+void tncuda_context_give(tncuda_plugin *plugin, int32_t index);
+
+extern const tn_device_ops tncuda_device_ops;
+
+/* ---- device.c ---------------------------------------------------------------------------------------- */
+
+typedef struct tncuda_counters {
+    atomic_ullong calls, copies, launches, event_waits, notifications, graphs, graph_launches, graph_updates;
+    atomic_ullong allocations;
+} tncuda_counters;
+
+/* What the driver is to call, in the order of a stream: the head of a call, a notification, a launch. One
+ * that it never comes to, because the context has failed, is dropped. */
+typedef struct tncuda_item {
+    struct tncuda_item *next, **link;
+    bool running;
+    void (*drop)(struct tncuda_item *item); /* frees it */
+} tncuda_item;
+
+struct tn_device_handle {
+    tncuda_plugin *plugin;
+    const tncuda_driver *driver;
+    tncuda_context context;
+    int32_t index, ordinal;            /* ours, and the driver's */
+    pthread_mutex_t lock;              /* of what follows up to the counters */
+    pthread_cond_t quiet;              /* an item is through */
+    tncuda_item *items;                /* that the driver has not called yet, or is calling */
+    uint64_t pending;                  /* items whose memory is still there */
+    tn_err failure;                    /* code TN_OK: the context works */
+    tn_device_graph *dead;             /* freed while launches were under way */
+    uint8_t peers[TNCUDA_DEVICES_MAX]; /* 1: access was asked for */
+    char text[1024];
+    tncuda_counters count;
+    struct tncuda_kernels *kernels; /* launch.c; NULL: none was launched so far */
+};
+
+/* Between the two the context is the thread's. TN_E_STATE in a child, TN_E_DEVICE once the device has failed.
+ */
+tn_status tncuda_enter(tn_device_handle *device, tn_err *err);
+void tncuda_leave(tn_device_handle *device);
+/* The same for what gives something back, which is tried after a failure, too. False: in a child. */
+bool tncuda_enter_end(tn_device_handle *device);
+/* TN_OK, or the status of a result. An error that ends the context fails the device. */
+tn_status tncuda_check(tn_device_handle *device, tncuda_result result, const char *what, tn_err *err);
+void tncuda_item_add(tn_device_handle *device, tncuda_item *item);
+void tncuda_item_begin(tn_device_handle *device, tncuda_item *item);
+void tncuda_item_end(tn_device_handle *device, tncuda_item *item); /* drops it */
+void tncuda_items_drop(tn_device_handle *device); /* nobody calls what is left; waits for those running */
+static inline void tncuda_count(atomic_ullong *counter)
+{
+    atomic_fetch_add_explicit(counter, 1u, memory_order_relaxed);
+}
+
+/* ---- stream.c ---------------------------------------------------------------------------------------- */
+
+/*
+ * What becomes of a stream. Functions that it calls are numbered from 1; the first one that fails is `failed`
+ * and fails all that comes behind. An event knows how many came before it, so it is failed if failed is not 0
+ * and not above that. Lives as long as its stream or an event that was recorded there.
+ */
+typedef struct tncuda_fate {
+    tn_device_handle *device;
+    atomic_uint refs;
+    atomic_ullong done, failed; /* numbers of calls: of the last one that was made, of the first failure */
+    pthread_mutex_t lock;       /* of what follows */
+    tn_err err;
+    tncuda_stream notes; /* waits for events of the stream to notify of them; NULL: not needed so far */
+    bool gone;           /* the stream ran out and was destroyed */
+} tncuda_fate;
+
+tncuda_fate *tncuda_fate_retain(tncuda_fate *fate);
+void tncuda_fate_release(tncuda_fate *fate); /* NULL is fine */
+void tncuda_fate_fail(tncuda_fate *fate, uint64_t number, tn_status status, const tn_err *err);
+/* TN_OK, or how the stream had failed when `number` calls were made. */
+tn_status tncuda_fate_at(tncuda_fate *fate, uint64_t number, tn_err *err);
+
+/* A point of a stream. */
+typedef struct tncuda_point {
+    tncuda_fate *fate;
+    uint64_t number; /* of the last call before it */
+} tncuda_point;
+
+/* A function in a stream, or in a graph; `fn` NULL: it fails the stream if another one had failed at a point.
+ */
+typedef struct tncuda_call {
+    tncuda_item item;       /* first; of a stream */
+    tn_device_graph *graph; /* NULL: of a stream */
+    tncuda_point at;        /* in a graph without fate, counted from the launch */
+    tncuda_point look;      /* of a stream; retained */
+    uint32_t wait;          /* in a graph: which of its waits it looks at */
+    uint32_t slot;          /* in a graph: where arg lies, and 1; 0: in none */
+    tncuda_graph_node node; /* in a graph */
+    tn_status (*fn)(void *arg, tn_err *err);
+    void *arg;
+    struct tncuda_call *next; /* of the graph */
+    uint64_t launches;        /* in a graph, when replaced: how many had been asked for */
+} tncuda_call;
+
+struct tn_stream {
+    tn_device_handle *device;
+    tncuda_stream handle;
+    tncuda_fate *fate;
+    pthread_mutex_t lock; /* of what follows */
+    uint64_t calls;       /* asked for so far */
+    tn_device_graph *recording;
+};
+
+tn_status tncuda_stream_create(tn_device_handle *device, int32_t priority, tn_stream **out, tn_err *err);
+void tncuda_stream_destroy(tn_stream *stream);
+tn_status tncuda_stream_wait(tn_stream *stream, tn_err *err);
+tn_status tncuda_stream_call(tn_stream *stream, tn_status (*fn)(void *arg, tn_err *err), void *arg,
+                             tn_err *err);
+tn_status tncuda_copy(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes,
+                      tn_err *err);
+/* Under the stream's lock, in the context: a function, or a look at `look`. */
+tn_status tncuda_call_locked(tn_stream *stream, const tncuda_call *like, tn_err *err);
+/* Under the same: another function in the stream, which is no call of its. */
+tn_status tncuda_function_locked(tn_stream *stream, void (*fn)(void *arg), void *arg, tn_err *err);
+/* The stream's error, if it has failed already. */
+tn_status tncuda_stream_failed(tn_stream *stream, tn_err *err);
+
+/* ---- event.c ----------------------------------------------------------------------------------------- */
+
+struct tn_event {
+    tn_device_handle *device;
+    tncuda_event handle;
+    pthread_mutex_t lock; /* of what follows */
+    tncuda_fate *fate;    /* retained: of the stream it was recorded on; NULL: on none */
+    uint64_t number;      /* calls of that stream before it */
+};
+
+tn_status tncuda_event_create(tn_device_handle *device, tn_event **out, tn_err *err);
+void tncuda_event_destroy(tn_event *event);
+tn_status tncuda_event_record(tn_event *event, tn_stream *stream, tn_err *err);
+tn_status tncuda_event_wait(tn_stream *stream, tn_event *event, tn_err *err);
+tn_status tncuda_event_query(tn_event *event, tn_err *err);
+tn_status tncuda_event_notify(tn_event *event, void (*fn)(void *arg, tn_status status, const tn_err *err),
+                              void *arg, tn_err *err);
+void tncuda_event_move(tn_event *event, tncuda_fate *fate, uint64_t number);
+tncuda_point tncuda_event_point(tn_event *event); /* its fate is retained, or NULL */
+
+/* ---- graph.c ----------------------------------------------------------------------------------------- */
+
+tn_status tncuda_graph_begin(tn_stream *stream, tn_err *err);
+tn_status tncuda_graph_end(tn_stream *stream, uint32_t count, void *const *base, const uint64_t *bytes,
+                           tn_device_graph **out, tn_err *err);
+tn_status tncuda_graph_update(tn_device_graph *graph, uint32_t count, void *const *base, tn_err *err);
+tn_status tncuda_graph_launch(tn_device_graph *graph, tn_stream *stream, tn_err *err);
+void tncuda_graph_free(tn_device_graph *graph);
+/* While a stream records, under its lock: a copy of the call, which is the graph's. */
+tn_status tncuda_graph_call(tn_device_graph *graph, const tncuda_call *like, tncuda_call **out, tn_err *err);
+/* The same of a record (wait: false) or a wait for an event, which the driver has taken. */
+tn_status tncuda_graph_event(tn_device_graph *graph, tn_stream *stream, tn_event *event, bool wait,
+                             tn_err *err);
+/* In a launch: where the call is in its stream, and the point that it looks at. */
+tncuda_point tncuda_graph_at(const tncuda_call *call);
+tncuda_point tncuda_graph_look(const tncuda_call *call);
+void tncuda_graphs_sweep(tn_device_handle *device, bool all); /* frees the dead that are done */
+
+#endif

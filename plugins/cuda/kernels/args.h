@@ -1,0 +1,120 @@
+/* What kernels are given: one struct each, the same for the host and the GPU. Strides count elements. */
+#ifndef TNCUDA_ARGS_H
+#define TNCUDA_ARGS_H
+
+#include <stdint.h>
+
+#define TNCUDA_NDIM 32 /* TN_NDIM_MAX */
+
+typedef struct tncuda_operand {
+    void *data;
+    int32_t dtype, reserved;     /* TN_F32 … */
+    int64_t stride[TNCUDA_NDIM]; /* 0 where it broadcasts */
+} tncuda_operand;
+
+/* How what was computed becomes an element of the output. */
+#define TNCUDA_STORE_SAME 0  /* its compute type is the loop's */
+#define TNCUDA_STORE_TRUTH 1 /* bool: other than 0 */
+#define TNCUDA_STORE_CUT 2   /* a double becomes an integer */
+
+typedef struct tncuda_point_args {
+    int64_t count;
+    int32_t ndim, store, add, scalar; /* scalar: the operand that is `number`; -1 */
+    double number, s, s2;
+    int64_t shape[TNCUDA_NDIM];
+    tncuda_operand in[3], out;
+} tncuda_point_args;
+
+/* From one dense or strided array to another, with a change of data type. */
+typedef struct tncuda_cast_args {
+    int64_t count;
+    int32_t from, to;
+    const void *src;
+    void *dst;
+} tncuda_cast_args;
+
+/* c (m, n) = a (m, k) · b (k, n) [+ bias (n)], elements of one type; steps of rows and columns. `batch` of
+ * them, each `*_batch` elements apart. */
+typedef struct tncuda_product_args {
+    int64_t m, n, k, batch;
+    int64_t a_row, a_col, b_row, b_col, c_row, c_col, a_batch, b_batch, c_batch;
+    const void *a, *b, *bias;
+    void *c;
+    int32_t dtype, add;
+} tncuda_product_args;
+
+/* Sums of columns: y (n) = Σ x (m, n). */
+typedef struct tncuda_columns_args {
+    int64_t outer, n, inner; /* x (outer, n, inner) */
+    const void *x;
+    void *y;
+    int32_t dtype, add;
+} tncuda_columns_args;
+
+#define TNCUDA_SPACE 3
+
+/* Windows over (batch, channels, d, h, w), fewer dimensions having extents of 1 in front. */
+typedef struct tncuda_window_args {
+    int64_t batch, channels, filters, groups; /* of pools: filters = channels, groups = 1 */
+    int64_t in[TNCUDA_SPACE], out[TNCUDA_SPACE], kernel[TNCUDA_SPACE], stride[TNCUDA_SPACE],
+        dilate[TNCUDA_SPACE], pad[TNCUDA_SPACE];
+    const void *x, *w, *bias, *dy, *y;
+    void *to;      /* y, dx or dw */
+    int64_t count; /* elements of `to` */
+    int32_t dtype, add;
+    int32_t type, count_pad, power,
+        reserved; /* of pools: TNCUDA_POOL_…; averages count the padding; p of lp */
+} tncuda_window_args;
+
+#define TNCUDA_POOL_AVG 0 /* in the order of Pooling's choices */
+#define TNCUDA_POOL_LP 1
+#define TNCUDA_POOL_MAX 2
+#define TNCUDA_POOL_SUM 3
+
+/* Rows (outer, size, inner) along one axis. */
+typedef struct tncuda_rows_args {
+    int64_t outer, size, inner;
+    const void *x, *dy, *y;
+    void *to;
+    double scale; /* 1 / temperature, and its sign for softmin */
+    int32_t dtype, out_dtype, form, add;
+    const void *label; /* of the losses */
+    int32_t label_dtype, use_ignore, normalize, reserved;
+    double grad_scale, ignore, smooth;
+} tncuda_rows_args;
+
+#define TNCUDA_SOFT_MAX 0
+#define TNCUDA_SOFT_LOG 1
+
+/* y (kept dimensions) from x: dimensions that are kept first, then those that go. */
+typedef struct tncuda_reduce_args {
+    int64_t outer, inner; /* elements of y; elements of x for each */
+    int32_t outer_ndim, inner_ndim, dtype, out_dtype;
+    int64_t outer_shape[TNCUDA_NDIM], outer_stride[TNCUDA_NDIM], inner_shape[TNCUDA_NDIM],
+        inner_stride[TNCUDA_NDIM];
+    const void *x;
+    void *y;
+    double divide; /* mean: by how many; else 1 */
+    int32_t add, reserved;
+} tncuda_reduce_args;
+
+/* A step of an optimizer over one weight. `master`: the weight in float32, which w reads; NULL: none.
+ * `v`: the numbers of the step. */
+typedef struct tncuda_update_args {
+    int64_t count;
+    const void *w, *g;
+    void *out, *master, *state[3]; /* out NULL: nobody wants it */
+    int32_t w_dtype, g_dtype, out_dtype, state_dtype;
+    double v[16];
+} tncuda_update_args;
+
+/* Elements of rows: take, pick, one_hot, Embedding. x (outer, size, inner), index (many). */
+typedef struct tncuda_index_args {
+    int64_t outer, size, inner, many, count;
+    const void *x, *index;
+    void *to;
+    int32_t dtype, index_dtype, wrap, add;
+    double on, off;
+} tncuda_index_args;
+
+#endif

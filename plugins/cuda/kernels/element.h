@@ -1,0 +1,153 @@
+/*
+ * Elements of every data type, as the four compute types: f32 of the short floats, i32 of integers to 32
+ * bits, i64 of u32 and u64. plugins/cpu/plain/convert.c says the same for hosts.
+ */
+#ifndef TNCUDA_ELEMENT_H
+#define TNCUDA_ELEMENT_H
+
+#include "../../common/functions.h"
+#include "../../common/index.h"
+#include "args.h"
+#include "kernel.h"
+
+enum { /* TN_F32 … of tenon/plugin/base.h, which CUDA does not read */
+       ELEMENT_F32 = 0,
+       ELEMENT_F64 = 1,
+       ELEMENT_F16 = 2,
+       ELEMENT_U8 = 3,
+       ELEMENT_I32 = 4,
+       ELEMENT_I8 = 5,
+       ELEMENT_I64 = 6,
+       ELEMENT_BOOL = 7,
+       ELEMENT_I16 = 8,
+       ELEMENT_U16 = 9,
+       ELEMENT_U32 = 10,
+       ELEMENT_U64 = 11,
+       ELEMENT_BF16 = 12
+};
+
+#define ELEMENT_AT(type, data, i) (((const type *)(data))[i])
+#define ELEMENT_SET(type, data, i, value) (((type *)(data))[i] = (type)(value))
+
+/* Of a floating point array, as the type that it is computed in. */
+TNCUDA_INLINE float element_f32(const void *data, int32_t dtype, int64_t i)
+{
+    return dtype == ELEMENT_F32   ? ELEMENT_AT(float, data, i)
+           : dtype == ELEMENT_F16 ? tnb_half_float(ELEMENT_AT(uint16_t, data, i))
+                                  : tnb_bf16_float(ELEMENT_AT(uint16_t, data, i));
+}
+
+TNCUDA_INLINE void element_set_f32(void *data, int32_t dtype, int64_t i, float v)
+{
+    if (dtype == ELEMENT_F32)
+        ELEMENT_SET(float, data, i, v);
+    else
+        ELEMENT_SET(uint16_t, data, i, dtype == ELEMENT_F16 ? tnb_float_half(v) : tnb_float_bf16(v));
+}
+
+TNCUDA_INLINE double element_f64(const void *data, int32_t dtype, int64_t i)
+{
+    (void)dtype;
+    return ELEMENT_AT(double, data, i);
+}
+
+TNCUDA_INLINE void element_set_f64(void *data, int32_t dtype, int64_t i, double v)
+{
+    (void)dtype;
+    ELEMENT_SET(double, data, i, v);
+}
+
+/* Of any array of integers. */
+TNCUDA_APART int64_t element_whole(const void *data, int32_t dtype, int64_t i)
+{
+    switch (dtype) {
+    case ELEMENT_U8:
+        return ELEMENT_AT(uint8_t, data, i);
+    case ELEMENT_I8:
+        return ELEMENT_AT(int8_t, data, i);
+    case ELEMENT_BOOL:
+        return ELEMENT_AT(uint8_t, data, i) != 0;
+    case ELEMENT_I16:
+        return ELEMENT_AT(int16_t, data, i);
+    case ELEMENT_U16:
+        return ELEMENT_AT(uint16_t, data, i);
+    case ELEMENT_I32:
+        return ELEMENT_AT(int32_t, data, i);
+    case ELEMENT_U32:
+        return ELEMENT_AT(uint32_t, data, i);
+    default:
+        return ELEMENT_AT(int64_t, data, i);
+    }
+}
+
+/* The low bits of `v`; of bool whether it is 0. */
+TNCUDA_APART void element_set_whole(void *data, int32_t dtype, int64_t i, int64_t v)
+{
+    switch (dtype) {
+    case ELEMENT_BOOL:
+        ELEMENT_SET(uint8_t, data, i, v != 0);
+        break;
+    case ELEMENT_U8:
+    case ELEMENT_I8:
+        ELEMENT_SET(uint8_t, data, i, v);
+        break;
+    case ELEMENT_I16:
+    case ELEMENT_U16:
+        ELEMENT_SET(uint16_t, data, i, v);
+        break;
+    case ELEMENT_I32:
+    case ELEMENT_U32:
+        ELEMENT_SET(uint32_t, data, i, v);
+        break;
+    default:
+        ELEMENT_SET(int64_t, data, i, v);
+    }
+}
+
+TNCUDA_INLINE int32_t element_is_float(int32_t dtype)
+{
+    return dtype == ELEMENT_F32 || dtype == ELEMENT_F64 || dtype == ELEMENT_F16 || dtype == ELEMENT_BF16;
+}
+
+/* Of any array but u64, as a double. */
+TNCUDA_APART double element_number(const void *data, int32_t dtype, int64_t i)
+{
+    return dtype == ELEMENT_F64      ? ELEMENT_AT(double, data, i)
+           : element_is_float(dtype) ? (double)element_f32(data, dtype, i)
+                                     : (double)element_whole(data, dtype, i);
+}
+
+/* A double within the ends of an integer type, toward zero, NaN 0; of bool whether it is 0. */
+TNCUDA_APART int64_t element_cut(int32_t dtype, double v)
+{
+    const int32_t bits = dtype == ELEMENT_U8 || dtype == ELEMENT_I8     ? 8
+                         : dtype == ELEMENT_I16 || dtype == ELEMENT_U16 ? 16
+                                                                        : 32;
+    const int32_t is_signed = dtype == ELEMENT_I8 || dtype == ELEMENT_I16 || dtype == ELEMENT_I32;
+    const int64_t high = ((int64_t)1 << (is_signed ? bits - 1 : bits)) - 1, low = is_signed ? -high - 1 : 0;
+
+    if (dtype == ELEMENT_BOOL)
+        return v != 0.0;
+    if (dtype == ELEMENT_I64)
+        return tnb_i64_of_double(v);
+    if (dtype == ELEMENT_U64)
+        return (int64_t)tnb_u64_of_double(v);
+    if (!(v == v))
+        return 0;
+    return v < (double)low ? low : v > (double)high ? high : (int64_t)v;
+}
+
+/* A double, rounded once. */
+TNCUDA_APART void element_set_number(void *data, int32_t dtype, int64_t i, double v)
+{
+    if (dtype == ELEMENT_F64)
+        ELEMENT_SET(double, data, i, v);
+    else if (dtype == ELEMENT_F32)
+        ELEMENT_SET(float, data, i, v);
+    else if (element_is_float(dtype))
+        element_set_f32(data, dtype, i, tnb_odd_float(v));
+    else
+        element_set_whole(data, dtype, i, element_cut(dtype, v));
+}
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * The words that kernels are written in: C as far as CUDA's compiler and the host's agree on it. The host's
+ * makes kernels for the emulator of tests/cuda, which checks indices, barriers and shared memory.
+ *
+ *     TNCUDA_KERNEL(name, FREE, arguments)   no barrier and no shared memory; `call` is what it was given
+ *     {
+ *         for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP)
+ *             …
+ *     }
+ *
+ * A SYNC kernel may meet at TNCUDA_SYNC(), where all threads of its block come to the same line, and share
+ * TNCUDA_SHARED(type, name, count), read by TNCUDA_GET(name, i) and written by TNCUDA_PUT(name, i, value).
+ * Grids and blocks have one dimension; a kernel is launched by its name.
+ */
+#ifndef TNCUDA_KERNEL_H
+#define TNCUDA_KERNEL_H
+
+#ifndef TNCUDA_KERNEL /* the emulator has given its own: tests/cuda/emulator/emulated.h */
+#define TNCUDA_BLOCK_THREADS 256
+#define TNCUDA_KERNEL(name, mode, args) TNCUDA_KERNEL_(name, mode, args)
+#define TNCUDA_KERNEL_(name, mode, args)                                                                     \
+    static __device__ __forceinline__ void name##_thread(const args *call);                                  \
+    extern "C" __global__ void __launch_bounds__(TNCUDA_BLOCK_THREADS)                                       \
+        name(const __grid_constant__ args given)                                                             \
+    {                                                                                                        \
+        name##_thread(&given);                                                                               \
+    }                                                                                                        \
+    static __device__ __forceinline__ void name##_thread(const args *call)
+#define TNCUDA_INLINE static __device__ inline
+#define TNCUDA_APART static __device__ __noinline__ /* once in a file: for what is seldom */
+#define TNCUDA_THREAD ((int32_t)threadIdx.x)
+#define TNCUDA_THREADS ((int32_t)blockDim.x)
+#define TNCUDA_BLOCK ((int64_t)blockIdx.x)
+#define TNCUDA_BLOCKS ((int64_t)gridDim.x)
+#define TNCUDA_SYNC() __syncthreads()
+#define TNCUDA_SHARED(type, name, count) __shared__ type name[count]
+#define TNCUDA_GET(name, index) ((name)[index])
+#define TNCUDA_PUT(name, index, value) ((name)[index] = (value))
+#endif
+
+#define TNCUDA_FIRST (TNCUDA_BLOCK * TNCUDA_THREADS + TNCUDA_THREAD)
+#define TNCUDA_STEP (TNCUDA_BLOCKS * TNCUDA_THREADS)
+
+#define GLUE_(a, b) a##b
+#define GLUE(a, b) GLUE_(a, b)
+
+#endif

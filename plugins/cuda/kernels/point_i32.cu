@@ -1,0 +1,3 @@
+/* Pointwise kernels that compute in i32. */
+#define WORDS_I32
+#include "point.inc"

@@ -1,0 +1,133 @@
+/*
+ * Reductions (../../common/reduce.list). With many elements to each output a block makes one: its threads
+ * take every 256th element, then join in a tree of fixed form; with few, a thread makes one. Either way the
+ * same shape gives the same bits.
+ */
+#include "element.h"
+
+TNCUDA_INLINE int64_t reduce_first(const tncuda_reduce_args *call, int64_t o)
+{
+    return tnb_offset(call->outer_ndim, call->outer_shape, call->outer_stride, o);
+}
+
+TNCUDA_INLINE int64_t reduce_at(const tncuda_reduce_args *call, int64_t first, int64_t k)
+{
+    return first + (call->inner_ndim == 1
+                        ? k * call->inner_stride[0]
+                        : tnb_offset(call->inner_ndim, call->inner_shape, call->inner_stride, k));
+}
+
+#define TREE 256
+
+#define REDUCE_FREE(id, init, map, join)                                                                     \
+    TNCUDA_KERNEL(GLUE(GLUE(reduce_##id, _), N), FREE, tncuda_reduce_args)                                   \
+    {                                                                                                        \
+        for (int64_t o = TNCUDA_FIRST; o < call->outer; o += TNCUDA_STEP) {                                  \
+            const int64_t first = reduce_first(call, o);                                                     \
+            ACC total = init;                                                                                \
+                                                                                                             \
+            for (int64_t k = 0; k < call->inner; k++) {                                                      \
+                const T x = LOAD(call->x, call->dtype, reduce_at(call, first, k));                           \
+                const ACC a = total, b = map;                                                                \
+                                                                                                             \
+                total = join;                                                                                \
+            }                                                                                                \
+            STORE(call, o, total);                                                                           \
+        }                                                                                                    \
+    }
+#define REDUCE_SYNC(id, init, map, join)                                                                     \
+    TNCUDA_KERNEL(GLUE(GLUE(reduce_tree_##id, _), N), SYNC, tncuda_reduce_args)                              \
+    {                                                                                                        \
+        TNCUDA_SHARED(ACC, part, TREE);                                                                      \
+                                                                                                             \
+        for (int64_t o = TNCUDA_BLOCK; o < call->outer; o += TNCUDA_BLOCKS) {                                \
+            const int64_t first = reduce_first(call, o);                                                     \
+            ACC total = init;                                                                                \
+                                                                                                             \
+            for (int64_t k = TNCUDA_THREAD; k < call->inner; k += TREE) {                                    \
+                const T x = LOAD(call->x, call->dtype, reduce_at(call, first, k));                           \
+                const ACC a = total, b = map;                                                                \
+                                                                                                             \
+                total = join;                                                                                \
+            }                                                                                                \
+            TNCUDA_PUT(part, TNCUDA_THREAD, total);                                                          \
+            TNCUDA_SYNC();                                                                                   \
+            for (int32_t half = TREE / 2; half > 0; half /= 2) {                                             \
+                if (TNCUDA_THREAD < half) {                                                                  \
+                    const ACC a = TNCUDA_GET(part, TNCUDA_THREAD);                                           \
+                    const ACC b = TNCUDA_GET(part, TNCUDA_THREAD + half);                                    \
+                                                                                                             \
+                    TNCUDA_PUT(part, TNCUDA_THREAD, join);                                                   \
+                }                                                                                            \
+                TNCUDA_SYNC();                                                                               \
+            }                                                                                                \
+            if (TNCUDA_THREAD == 0)                                                                          \
+                STORE(call, o, TNCUDA_GET(part, 0));                                                         \
+            TNCUDA_SYNC();                                                                                   \
+        }                                                                                                    \
+    }
+#define REDUCE(id, init, map, join) REDUCE_FREE(id, init, map, join) REDUCE_SYNC(id, init, map, join)
+
+/* ---- floating point: sums in double ------------------------------------------------------------------ */
+
+TNCUDA_APART void reduce_store_float(const tncuda_reduce_args *call, int64_t o, double v)
+{
+    v = call->divide != 1 ? v / call->divide : v;
+    if (call->add)
+        v = element_is_float(call->out_dtype) && call->out_dtype != ELEMENT_F64
+                ? (double)((float)v + element_f32(call->y, call->out_dtype, o))
+                : v + element_number(call->y, call->out_dtype, o);
+    element_set_number(call->y, call->out_dtype, o, v);
+}
+
+#define T double
+#define ACC double
+#define N float
+#define LOAD element_number
+#define STORE reduce_store_float
+#define PLUS(a, b) ((a) + (b))
+#define TIMES(a, b) ((a) * (b))
+#define MINUS(a) (-(a))
+#define LOW (-INFINITY)
+#define HIGH INFINITY
+#define IS_NAN(x) ((x) != (x))
+#include "../../common/reduce.list"
+#undef T
+#undef ACC
+#undef N
+#undef LOAD
+#undef STORE
+#undef PLUS
+#undef TIMES
+#undef MINUS
+#undef LOW
+#undef HIGH
+#undef IS_NAN
+
+/* ---- integers ---------------------------------------------------------------------------------------- */
+
+TNCUDA_APART void reduce_store_whole(const tncuda_reduce_args *call, int64_t o, int64_t v)
+{
+    if (element_is_float(call->out_dtype)) {
+        reduce_store_float(call, o, (double)v);
+        return;
+    }
+    if (call->divide != 1)
+        v = call->divide != 0 ? element_cut(call->out_dtype, (double)v / call->divide) : 0;
+    if (call->add)
+        v = (int64_t)((uint64_t)v + (uint64_t)element_whole(call->y, call->out_dtype, o));
+    element_set_whole(call->y, call->out_dtype, o, v);
+}
+
+#define T int64_t
+#define ACC int64_t
+#define N whole
+#define LOAD element_whole
+#define STORE reduce_store_whole
+#define PLUS(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
+#define TIMES(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
+#define MINUS(a) ((int64_t)(0 - (uint64_t)(a)))
+#define LOW INT64_MIN
+#define HIGH INT64_MAX
+#define IS_NAN(x) 0
+#include "../../common/reduce.list"

@@ -1,0 +1,297 @@
+/*
+ * Kernels lie in files beside the plugin, one for each family: cuda/FAMILY.fatbin. A file is read when a
+ * device first launches one of its kernels, and stays with the device.
+ */
+#include "launch.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define THREADS 256    /* of a block: TNCUDA_BLOCK_THREADS */
+#define BLOCKS_EACH 32 /* blocks of a grid for each unit: the rest is strided over */
+#define FILE_BYTES_MAX (64 << 20)
+#define BUCKETS 256u
+
+typedef struct module {
+    struct module *next;
+    tncuda_module handle;
+    char family[TNCUDA_NAME_BYTES];
+} module;
+
+typedef struct function {
+    struct function *next; /* of the bucket */
+    tncuda_function handle;
+    char name[TNCUDA_NAME_BYTES];
+} function;
+
+struct tncuda_kernels {
+    pthread_mutex_t lock;
+    module *modules;
+    function *buckets[BUCKETS];
+    int32_t units;
+};
+
+/* ---- plans --------------------------------------------------------------------------------------------- */
+
+typedef struct state_head {
+    const tncuda_plugin *plugin;
+    uint64_t unused; /* keeps what follows aligned to 16 */
+} state_head;
+
+tn_status tncuda_state(void *plugin, const tn_node *node, tn_plan *plan, uint64_t bytes, tn_err *err)
+{
+    state_head *h = tncuda_new(plugin, sizeof *h + bytes);
+
+    (void)node;
+    if (!h)
+        return tncuda_nomem(err, "a plan");
+    h->plugin = plugin;
+    plan->state = h + 1;
+    plan->flags = TN_PLAN_THREAD_INVARIANT | TN_PLAN_CAPTURABLE;
+    plan->threads = 1;
+    return TN_OK;
+}
+
+void tncuda_release(tn_plan *plan)
+{
+    state_head *h = plan->state ? (state_head *)plan->state - 1 : NULL;
+
+    if (h)
+        tncuda_delete(h->plugin, h);
+    plan->state = NULL;
+}
+
+/* ---- files --------------------------------------------------------------------------------------------- */
+
+static tn_status path_of(const char *family, char *out, size_t bytes, tn_err *err)
+{
+    Dl_info info;
+    const char *slash;
+
+    if (!dladdr((const void *)(uintptr_t)&tncuda_device_ops, &info) || !info.dli_fname ||
+        !(slash = strrchr(info.dli_fname, '/')) ||
+        snprintf(out, bytes, "%.*s/cuda/%s.fatbin", (int)(slash - info.dli_fname), info.dli_fname, family) >=
+            (int)bytes)
+        return tn_fail(err, TN_E_IO, "the folder of the plugin cuda is not known");
+    return TN_OK;
+}
+
+static tn_status file_read(const tncuda_plugin *p, const char *path, void **out, tn_err *err)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat s;
+    ssize_t got = -1;
+    char *data = NULL;
+
+    if (fd < 0 || fstat(fd, &s) || s.st_size < 16 || s.st_size > FILE_BYTES_MAX) {
+        const int failure = errno;
+
+        if (fd >= 0)
+            (void)close(fd);
+        return tn_failf(err, TN_E_IO, "%s, kernels for GPUs, cannot be read: %s; install the plugin anew",
+                        path, fd < 0 ? strerror(failure) : "its size cannot be right");
+    }
+    if ((data = tncuda_new(p, (uint64_t)s.st_size + 1)))
+        got = read(fd, data, (size_t)s.st_size);
+    (void)close(fd);
+    if (data && got == s.st_size) {
+        *out = data;
+        return TN_OK;
+    }
+    tncuda_delete(p, data);
+    return data ? tn_failf(err, TN_E_IO, "%s was not read as a whole", path) : tncuda_nomem(err, "kernels");
+}
+
+static tn_status module_need_locked(tn_device_handle *d, const char *family, tncuda_module *out, tn_err *err)
+{
+    struct tncuda_kernels *k = d->kernels;
+    char path[4096];
+    void *image = NULL;
+    module *m = k->modules;
+    tn_status st;
+
+    while (m && strcmp(m->family, family) != 0)
+        m = m->next;
+    if (m) {
+        *out = m->handle;
+        return TN_OK;
+    }
+    if ((st = path_of(family, path, sizeof path, err)) || (st = file_read(d->plugin, path, &image, err)))
+        return st;
+    if (!(m = tncuda_new(d->plugin, sizeof *m)))
+        st = tncuda_nomem(err, "kernels");
+    else
+        st = tncuda_check(d, d->driver->module_load(&m->handle, image), path, err);
+    tncuda_delete(d->plugin, image);
+    if (st) {
+        tncuda_delete(d->plugin, m);
+        return st;
+    }
+    (void)snprintf(m->family, sizeof m->family, "%s", family);
+    m->next = k->modules;
+    k->modules = m;
+    *out = m->handle;
+    return TN_OK;
+}
+
+/* ---- functions ----------------------------------------------------------------------------------------- */
+
+static uint32_t bucket_of(const char *name)
+{
+    uint32_t h = 2166136261u;
+
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    return h % BUCKETS;
+}
+
+static tn_status function_make_locked(tn_device_handle *d, const char *family, const char *name,
+                                      function **out, tn_err *err)
+{
+    function *f;
+    tncuda_module m;
+    char what[128];
+    tn_status st = module_need_locked(d, family, &m, err);
+
+    if (st)
+        return st;
+    if (!(f = tncuda_new(d->plugin, sizeof *f)))
+        return tncuda_nomem(err, "a kernel");
+    (void)snprintf(what, sizeof what, "kernel %s of family %s: cuModuleGetFunction", name, family);
+    if ((st = tncuda_check(d, d->driver->module_function(&f->handle, m, name), what, err))) {
+        tncuda_delete(d->plugin, f);
+        return st;
+    }
+    (void)snprintf(f->name, sizeof f->name, "%s", name);
+    f->next = d->kernels->buckets[bucket_of(name)];
+    d->kernels->buckets[bucket_of(name)] = f;
+    *out = f;
+    return TN_OK;
+}
+
+static tn_status kernels_need(tn_device_handle *d, tn_err *err)
+{
+    struct tncuda_kernels *made = NULL;
+    tn_status st = TN_OK;
+
+    pthread_mutex_lock(&d->lock);
+    if (!d->kernels && !(made = tncuda_new(d->plugin, sizeof *made)))
+        st = tncuda_nomem(err, "kernels");
+    if (made) {
+        pthread_mutex_init(&made->lock, NULL);
+        made->units = 1;
+        d->kernels = made;
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (made)
+        (void)d->driver->device_attribute(&made->units, TNCUDA_ATTRIBUTE_UNITS, d->ordinal);
+    return st;
+}
+
+/* In the context. */
+static tn_status function_need(tn_device_handle *d, const char *family, const char *name,
+                               tncuda_function *out, tn_err *err)
+{
+    function *f;
+    tn_status st = kernels_need(d, err);
+
+    if (st)
+        return st;
+    pthread_mutex_lock(&d->kernels->lock);
+    f = d->kernels->buckets[bucket_of(name)];
+    while (f && strcmp(f->name, name) != 0)
+        f = f->next;
+    if (!f)
+        st = function_make_locked(d, family, name, &f, err);
+    pthread_mutex_unlock(&d->kernels->lock);
+    if (!st)
+        *out = f->handle;
+    return st;
+}
+
+void tncuda_modules_drop(tn_device_handle *device)
+{
+    struct tncuda_kernels *k = device->kernels;
+    const bool works = k && tncuda_enter_end(device);
+
+    if (!k)
+        return;
+    for (module *m = k->modules, *next; m; m = next) {
+        next = m->next;
+        if (works)
+            (void)device->driver->module_unload(m->handle);
+        tncuda_delete(device->plugin, m);
+    }
+    for (uint32_t i = 0; i < BUCKETS; i++)
+        for (function *f = k->buckets[i], *next; f; f = next) {
+            next = f->next;
+            tncuda_delete(device->plugin, f);
+        }
+    if (works)
+        tncuda_leave(device);
+    pthread_mutex_destroy(&k->lock);
+    tncuda_delete(device->plugin, k);
+    device->kernels = NULL;
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------ */
+
+static tn_status launch_locked(tn_stream *s, tncuda_function f, int64_t blocks, const char *name,
+                               const void *args, tn_err *err)
+{
+    tn_device_handle *d = s->device;
+    void *params[] = {(void *)(uintptr_t)args};
+    char what[96];
+    tn_status st = tncuda_stream_failed(s, err);
+    tncuda_result result;
+
+    if (st)
+        return st;
+    if ((result = d->driver->launch(f, (uint32_t)blocks, 1, 1, THREADS, 1, 1, 0, s->handle, params, NULL))) {
+        (void)snprintf(what, sizeof what, "kernel %s: cuLaunchKernel", name);
+        return tncuda_check(d, result, what, err);
+    }
+    tncuda_count(&d->count.launches);
+    return TN_OK;
+}
+
+static tn_status launch(const tn_exec *x, const char *family, const char *name, int64_t blocks, bool strided,
+                        const void *args, tn_err *err)
+{
+    tn_stream *s = (tn_stream *)(uintptr_t)x->stream;
+    tncuda_function f = NULL;
+    tn_status st;
+
+    if (!s)
+        return tn_fail(err, TN_E_INTERNAL, "a kernel of a GPU without a stream");
+    if ((st = tncuda_enter(s->device, err)))
+        return st;
+    if (!(st = function_need(s->device, family, name, &f, err))) {
+        const int64_t most = strided ? (int64_t)s->device->kernels->units * BLOCKS_EACH : INT32_MAX;
+
+        pthread_mutex_lock(&s->lock);
+        st = launch_locked(s, f, blocks < most ? blocks : most, name, args, err);
+        pthread_mutex_unlock(&s->lock);
+    }
+    tncuda_leave(s->device);
+    return st;
+}
+
+tn_status tncuda_launch(const tn_exec *x, const char *family, const char *name, int64_t count,
+                        const void *args, tn_err *err)
+{
+    return count > 0 ? launch(x, family, name, (count - 1) / THREADS + 1, true, args, err) : TN_OK;
+}
+
+tn_status tncuda_launch_blocks(const tn_exec *x, const char *family, const char *name, int64_t blocks,
+                               const void *args, tn_err *err)
+{
+    return blocks > 0 ? launch(x, family, name, blocks, false, args, err) : TN_OK;
+}

@@ -1,0 +1,104 @@
+/* How kernels are found and launched, and what the families of them share. */
+#ifndef TNCUDA_LAUNCH_H
+#define TNCUDA_LAUNCH_H
+
+#include "internal.h"
+#include "kernels/args.h"
+#include "tenon/plugin/op.h"
+
+#define TNCUDA_NAME_BYTES 48
+
+#define TNCUDA_FLOATS "f32,f64,f16,bf16"
+#define TNCUDA_NUMBERS "f32,f64,f16,u8,i32,i8,i64,i16,u16,u32,bf16"
+#define TNCUDA_MOST "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,bf16" /* all but u64 */
+#define TNCUDA_ALL "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,u64,bf16"
+
+#define TNCUDA_ROW(op_, types_, flags_, prepare_, run_)                                                      \
+    &(const tn_kernel)                                                                                       \
+    {                                                                                                        \
+        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = "plain",         \
+        .device = "cuda", .isa = "", .op_version_min = 1, .op_version_max = 1,                               \
+        .flags = TN_KERNEL_DETERMINISTIC | (flags_), .types = types_, .prepare = prepare_, .run = run_,      \
+        .release = tncuda_release                                                                            \
+    }
+
+/* Memory of plan->state, zeroed; tncuda_release frees it. Sets what all plans have in common. */
+tn_status tncuda_state(void *plugin, const tn_node *node, tn_plan *plan, uint64_t bytes, tn_err *err);
+void tncuda_release(tn_plan *plan);
+
+/* A kernel of a family's file over `count` elements, or `blocks` blocks, in the stream of the run. `args`:
+ * its struct, copied by the driver. Nothing is launched for 0 of them. */
+tn_status tncuda_launch(const tn_exec *x, const char *family, const char *name, int64_t count,
+                        const void *args, tn_err *err);
+tn_status tncuda_launch_blocks(const tn_exec *x, const char *family, const char *name, int64_t blocks,
+                               const void *args, tn_err *err);
+
+/* launch.c: the functions of a device's kernels, freed with the device. */
+void tncuda_modules_drop(tn_device_handle *device);
+
+/* "f64" for float64, else "f32": what a floating point type is computed in. */
+static inline const char *tncuda_suffix(int32_t dtype)
+{
+    return dtype == TN_F64 ? "f64" : "f32";
+}
+
+static inline bool tncuda_is_float(int32_t dtype)
+{
+    return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
+}
+
+static inline int64_t tncuda_dims(const tn_tensor *t, int32_t first, int32_t last)
+{
+    int64_t n = 1;
+
+    for (int32_t i = first; i < last; i++)
+        n *= t->shape[i];
+    return n;
+}
+
+/* Item `i` of a tuple attribute; `otherwise` where the tuple is None or shorter. */
+static inline int64_t tncuda_tuple(tn_value v, int64_t i, int64_t otherwise)
+{
+    const tn_tuple *t = (const tn_tuple *)tn_value_pointer(v);
+
+    return t && i < t->count ? t->item[i] : otherwise;
+}
+
+/* ---- point.c: operators of which each element follows from one element of each input ------------------ */
+
+typedef struct tncuda_point_row {
+    const char *op;
+    uint16_t loop;
+    uint8_t operands;
+    int8_t scalar; /* the operand that is attribute 0 as a number, or -1 */
+} tncuda_point_row;
+
+enum {
+#define LOOP1(id, ns, expression) TNCUDA_##id,
+#define LOOP2 LOOP1
+#define LOOP3 LOOP1
+#define LOOP1S LOOP1
+#define LOOP2S LOOP1
+#define LOOP1SS LOOP1
+#define LOOP2SS LOOP1
+#include "../common/loops.list"
+#include "../common/loops_float.list"
+#include "../common/loops_int.list"
+#undef LOOP1
+#undef LOOP2
+#undef LOOP3
+#undef LOOP1S
+#undef LOOP2S
+#undef LOOP1SS
+#undef LOOP2SS
+    TNCUDA_LOOP_COUNT
+};
+
+/* Plans a row; `in_count` inputs of the node are operands. */
+tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void *plugin, const tn_node *node,
+                            tn_plan *plan, tn_err *err);
+/* The loop's own number shall be this one. */
+void tncuda_point_number(tn_plan *plan, double number);
+tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
+
+#endif

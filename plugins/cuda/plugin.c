@@ -1,0 +1,198 @@
+/* Options, the plugin's memory, its driver and the contexts of its devices. */
+#include "launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *tncuda_new(const tncuda_plugin *plugin, uint64_t bytes)
+{
+    void *made = plugin->memory ? plugin->memory->alloc(plugin->host, bytes, 16) : malloc((size_t)bytes);
+
+    if (made)
+        memset(made, 0, (size_t)bytes);
+    return made;
+}
+
+void tncuda_delete(const tncuda_plugin *plugin, void *memory)
+{
+    if (!memory)
+        return;
+    if (plugin->memory)
+        plugin->memory->free(plugin->host, memory);
+    else
+        free(memory);
+}
+
+tn_status tncuda_nomem(tn_err *err, const char *what)
+{
+    return tn_failf(err, TN_E_NOMEM, "out of host memory for %s", what);
+}
+
+/* ---- the driver and its contexts --------------------------------------------------------------------- */
+
+static tn_status forked(const tncuda_plugin *p, tn_err *err)
+{
+    return atomic_load_explicit(&p->forked, memory_order_relaxed)
+               ? tn_fail(err, TN_E_STATE, "cuda cannot be used in a child of fork(); start a new process")
+               : TN_OK;
+}
+
+static tn_status driver_need_locked(tncuda_plugin *p, tn_err *err)
+{
+    tn_status st = TN_OK;
+
+    if (!p->opened && !(st = tncuda_driver_open(&p->driver, err)))
+        p->opened = true;
+    return st;
+}
+
+tn_status tncuda_driver_need(tncuda_plugin *plugin, tn_err *err)
+{
+    tn_status st = forked(plugin, err);
+
+    if (st)
+        return st;
+    pthread_mutex_lock(&plugin->lock);
+    st = driver_need_locked(plugin, err);
+    pthread_mutex_unlock(&plugin->lock);
+    return st;
+}
+
+tn_status tncuda_context_get(tncuda_plugin *plugin, int32_t index, tncuda_context *out, tn_err *err)
+{
+    const tncuda_driver *d = &plugin->driver;
+    int32_t ordinal = 0;
+    tncuda_result result;
+    tn_status st = TN_OK;
+
+    if (index < 0 || index >= TNCUDA_DEVICES_MAX)
+        return tn_failf(err, TN_E_DEVICE, "there is no cuda:%d", (int)index);
+    pthread_mutex_lock(&plugin->lock);
+    if (!plugin->contexts[index].users) {
+        if ((result = d->device_get(&ordinal, index)))
+            st = tncuda_driver_fail(d, result, "cuDeviceGet", err);
+        else if ((result = d->context_retain(&plugin->contexts[index].context, ordinal)))
+            st = tncuda_driver_fail(d, result, "cuDevicePrimaryCtxRetain", err);
+    }
+    if (!st) {
+        plugin->contexts[index].users++;
+        *out = plugin->contexts[index].context;
+    }
+    pthread_mutex_unlock(&plugin->lock);
+    return st;
+}
+
+void tncuda_context_give(tncuda_plugin *plugin, int32_t index)
+{
+    int32_t ordinal;
+
+    pthread_mutex_lock(&plugin->lock);
+    if (--plugin->contexts[index].users == 0 && !plugin->driver.device_get(&ordinal, index))
+        (void)plugin->driver.context_release(ordinal);
+    pthread_mutex_unlock(&plugin->lock);
+}
+
+/* ---- options ------------------------------------------------------------------------------------------ */
+
+static const tn_option_row option_memory = {
+    .struct_size = (uint32_t)TN_END(tn_option_row, max),
+    .key = "memory",
+    .type = "choice",
+    .choices = "device|managed",
+    .default_text = "device",
+    .help = "managed: blocks may exceed the GPU's memory, pages move on demand",
+    .since = "0.1",
+    .min = 1,
+    .max = 0,
+};
+
+static const tn_option_row *const option_rows[] = {&option_memory, NULL};
+
+static const tn_option_table options = {
+    .head = TN_CAPABILITY(tn_option_table, rows, TN_KIND_OPTIONS, "cuda"),
+    .rows = option_rows,
+};
+
+static tn_status options_read(tncuda_plugin *plugin, tn_err *err)
+{
+    const tn_options_service *s = tn_host_service(plugin->host, TN_SERVICE_OPTIONS);
+    const char *text = s && TN_OFFERS(s, tn_options_service, text) ? s->text(plugin->host, "memory") : NULL;
+
+    if (text && strcmp(text, "device") != 0 && strcmp(text, "managed") != 0)
+        return tn_failf(err, TN_E_ARG, "memory is '%.40s', but must be device or managed", text);
+    plugin->managed = text && strcmp(text, "managed") == 0;
+    return TN_OK;
+}
+
+/* ---- the plugin ---------------------------------------------------------------------------------------- */
+
+static tn_status cuda_init(const tn_host *host, void **plugin, tn_err *err)
+{
+    tncuda_plugin made = {.host = host,
+                          .memory = tn_host_service(host, TN_SERVICE_MEMORY),
+                          .log = tn_host_service(host, TN_SERVICE_LOG)};
+    tncuda_plugin *p;
+    tn_status st;
+
+    if (made.memory && !TN_OFFERS(made.memory, tn_memory_service, free))
+        return tn_fail(err, TN_E_UNSUPPORTED, "the host's memory service lacks a function");
+    if (made.log && !TN_OFFERS(made.log, tn_log_service, write))
+        made.log = NULL;
+    if (!(p = tncuda_new(&made, sizeof *p)))
+        return tncuda_nomem(err, "the plugin");
+    p->host = made.host;
+    p->memory = made.memory;
+    p->log = made.log;
+    if ((st = options_read(p, err))) {
+        tncuda_delete(&made, p);
+        return st;
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    *plugin = p;
+    return TN_OK;
+}
+
+static void cuda_fini(void *plugin)
+{
+    tncuda_plugin *p = plugin;
+
+    if (p) {
+        const tncuda_plugin with = {.host = p->host, .memory = p->memory};
+
+        pthread_mutex_destroy(&p->lock);
+        tncuda_delete(&with, p);
+    }
+}
+
+static tn_status cuda_fork(void *plugin, uint32_t phase)
+{
+    tncuda_plugin *p = plugin;
+
+    if (phase == TN_FORK_CHILD)
+        atomic_store_explicit(&p->forked, 1u, memory_order_relaxed);
+    return TN_OK;
+}
+
+#define TNCUDA_FAMILY(name) extern const tn_kernel *const tncuda_family_##name[];
+#include "kernels.list"
+#undef TNCUDA_FAMILY
+
+#define TNCUDA_FAMILY(name)                                                                                  \
+    static const tn_kernel_table table_##name = {                                                            \
+        .head = TN_CAPABILITY(tn_kernel_table, stream_detach, TN_KIND_KERNELS, "cuda"),                      \
+        .kernels = tncuda_family_##name,                                                                     \
+    };
+#include "kernels.list"
+#undef TNCUDA_FAMILY
+
+static const tn_capability *const capabilities[] = {
+    &tncuda_device_ops.head,
+#define TNCUDA_FAMILY(name) &table_##name.head,
+#include "kernels.list"
+#undef TNCUDA_FAMILY
+    &options.head,
+    NULL,
+};
+
+TN_PLUGIN_DEFINE("cuda", "0.1.0", "Tenon", "Apache-2.0", "NVIDIA GPUs by the driver's interface", "",
+                 "device:cuda kernels@cuda options", cuda_init, cuda_fini, cuda_fork, capabilities);

@@ -1,0 +1,278 @@
+/*
+ * Pointwise operators: the rows of plugins/common/points.h, each a kernel for each of four compute types.
+ * plugins/cpu/plain/pointwise.c plans hosts by the same rules: the widest type of the operands and the output
+ * computes, or double where a function means nothing on integers.
+ */
+#include "../common/points.h"
+#include "launch.h"
+#include "tenon/plugin/op/activation.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { K_F32, K_F64, K_I32, K_I64 };
+
+#define IN_FLOATS 1u
+#define IN_WHOLE 2u
+
+static const struct {
+    const char *name;
+    uint8_t kinds, numbers; /* IN_…; how many attributes are numbers of it */
+} loops[] = {
+#define LOOP1(id, ns, expression) {#id, KINDS, 0},
+#define LOOP2 LOOP1
+#define LOOP3 LOOP1
+#define LOOP1S(id, ns, expression) {#id, KINDS, 1},
+#define LOOP2S LOOP1S
+#define LOOP1SS(id, ns, expression) {#id, KINDS, 2},
+#define LOOP2SS LOOP1SS
+#define KINDS (IN_FLOATS | IN_WHOLE)
+#include "../common/loops.list"
+#undef KINDS
+#define KINDS IN_FLOATS
+#include "../common/loops_float.list"
+#undef KINDS
+#define KINDS IN_WHOLE
+#include "../common/loops_int.list"
+#undef KINDS
+};
+
+static const uint8_t kinds[TN_DTYPE_LIMIT] = {
+    [TN_F32] = K_F32, [TN_F64] = K_F64, [TN_F16] = K_F32,  [TN_U8] = K_I32,  [TN_I32] = K_I32,
+    [TN_I8] = K_I32,  [TN_I64] = K_I64, [TN_BOOL] = K_I32, [TN_I16] = K_I32, [TN_U16] = K_I32,
+    [TN_U32] = K_I64, [TN_U64] = K_I64, [TN_BF16] = K_F32};
+
+typedef struct point_state {
+    char kernel[TNCUDA_NAME_BYTES], family[16];
+    uint32_t in_count, numbers;
+    bool own_number;
+    tncuda_point_args args; /* all but where the arrays lie and the numbers of a run */
+} point_state;
+
+/* ---- planning ------------------------------------------------------------------------------------------ */
+
+static void operand_plan(tncuda_operand *o, const tn_tensor *t, const tn_tensor *out)
+{
+    const int32_t lead = out->ndim - t->ndim;
+
+    o->dtype = t->dtype;
+    for (int32_t d = 0; d < out->ndim; d++)
+        o->stride[d] =
+            t != out && (d < lead || t->shape[d - lead] == 1) ? 0 : t->stride[t == out ? d : d - lead];
+}
+
+/* Joins dimensions that all operands walk as one, and drops those of size 1. */
+static void dims_join(tncuda_point_args *a, tncuda_operand *const *operands, uint32_t count,
+                      const tn_tensor *out)
+{
+    int32_t n = 0;
+
+    for (int32_t d = 0; d < out->ndim; d++) {
+        bool join = n > 0;
+
+        if (out->shape[d] == 1)
+            continue;
+        for (uint32_t k = 0; k < count && join; k++)
+            join = operands[k]->stride[n - 1] == operands[k]->stride[d] * out->shape[d];
+        n += !join;
+        a->shape[n - 1] = join ? a->shape[n - 1] * out->shape[d] : out->shape[d];
+        for (uint32_t k = 0; k < count; k++)
+            operands[k]->stride[n - 1] = operands[k]->stride[d];
+    }
+    a->ndim = n;
+}
+
+static uint32_t wider(uint32_t a, uint32_t b)
+{
+    static const uint8_t order[] = {[K_I32] = 0, [K_I64] = 1, [K_F32] = 2, [K_F64] = 3};
+
+    return order[a] >= order[b] ? a : b;
+}
+
+static bool is_whole(uint32_t kind)
+{
+    return kind == K_I32 || kind == K_I64;
+}
+
+static bool has_loop(const tncuda_point_row *row, uint32_t kind)
+{
+    return loops[row->loop].kinds & (is_whole(kind) ? IN_WHOLE : IN_FLOATS);
+}
+
+/* A number with a point is compared as such, whatever it is compared to. */
+static uint32_t kind_of(const tncuda_point_row *row, uint32_t in_count, const tn_node *node)
+{
+    uint32_t kind = kinds[node->out[0]->dtype];
+
+    for (uint32_t k = 0; k < in_count; k++)
+        kind = wider(kind, kinds[node->in[k]->dtype]);
+    if (row->scalar >= 0 && node->attr_count > 1 && node->out[0]->dtype == TN_BOOL && is_whole(kind) &&
+        !tn_value_int(node->attrs[1]))
+        kind = K_F64;
+    return is_whole(kind) && !has_loop(row, kind) ? K_F64 : kind;
+}
+
+static bool broadcasts(const tn_tensor *in, const tn_tensor *out)
+{
+    if (in->ndim > out->ndim)
+        return false;
+    for (int32_t d = 0; d < in->ndim; d++)
+        if (in->shape[d] != 1 && in->shape[d] != out->shape[d + out->ndim - in->ndim])
+            return false;
+    return true;
+}
+
+static tn_status node_check(const tncuda_point_row *row, uint32_t in_count, const tn_node *node, tn_err *err)
+{
+    const uint32_t kind = kind_of(row, in_count, node), out = kinds[node->out[0]->dtype];
+
+    if (in_count + (row->scalar >= 0) != row->operands || node->out_count < 1)
+        return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
+    if (!has_loop(row, kind))
+        return tn_fail(err, TN_E_UNSUPPORTED, "no loop for this data type");
+    if (kind != out && node->out[0]->dtype != TN_BOOL && has_loop(row, out))
+        return tn_fail(err, TN_E_UNSUPPORTED, "an output of a narrower data type than an input");
+    for (uint32_t k = 0; k < in_count; k++)
+        if (!broadcasts(node->in[k], node->out[0]))
+            return tn_fail(err, TN_E_SHAPE, "an input does not broadcast to the output");
+    return TN_OK;
+}
+
+/* An input of the same places and type as the output. */
+static bool same_places(const tn_tensor *in, const tn_tensor *out)
+{
+    bool same = in->dtype == out->dtype && in->ndim == out->ndim;
+
+    for (int32_t d = 0; d < out->ndim && same; d++)
+        same = in->shape[d] == out->shape[d] && (in->shape[d] == 1 || in->stride[d] == out->stride[d]);
+    return same;
+}
+
+tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void *plugin, const tn_node *node,
+                            tn_plan *plan, tn_err *err)
+{
+    static const char *const suffixes[] = {"f32", "f64", "i32", "i64"};
+    const tn_tensor *out = node->out[0];
+    tncuda_operand *operands[4];
+    point_state *s;
+    uint32_t kind;
+    tn_status st;
+
+    if ((st = node_check(row, in_count, node, err)) ||
+        (st = tncuda_state(plugin, node, plan, sizeof(point_state), err)))
+        return st;
+    s = plan->state;
+    kind = kind_of(row, in_count, node);
+    (void)snprintf(s->kernel, sizeof s->kernel, "point_%s_%s", loops[row->loop].name, suffixes[kind]);
+    (void)snprintf(s->family, sizeof s->family, "point_%s", suffixes[kind]);
+    s->in_count = in_count;
+    s->numbers = loops[row->loop].numbers;
+    s->args.count = tn_tensor_count(out);
+    s->args.scalar = row->scalar;
+    s->args.store = kinds[out->dtype] == kind ? TNCUDA_STORE_SAME
+                    : out->dtype == TN_BOOL   ? TNCUDA_STORE_TRUTH
+                                              : TNCUDA_STORE_CUT;
+    operand_plan(operands[0] = &s->args.out, out, out);
+    for (uint32_t k = 0; k < in_count; k++) {
+        operand_plan(operands[k + 1] = &s->args.in[k], node->in[k], out);
+        if (same_places(node->in[k], out) && plan->inplace[0] < 0)
+            plan->inplace[0] = (int32_t)k;
+    }
+    dims_join(&s->args, operands, in_count + 1, out);
+    return TN_OK;
+}
+
+void tncuda_point_number(tn_plan *plan, double number)
+{
+    point_state *s = plan->state;
+
+    s->own_number = true;
+    s->args.s = number;
+}
+
+tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const point_state *s = plan->state;
+    tncuda_point_args args = s->args;
+
+    if (x->modes[0] == TN_MODE_NONE)
+        return TN_OK;
+    args.add = x->modes[0] == TN_MODE_ADD;
+    args.out.data = x->out[0]->data;
+    for (uint32_t k = 0; k < s->in_count; k++)
+        args.in[k].data = x->in[k]->data;
+    if (args.scalar >= 0)
+        args.number = tn_value_float(x->attrs[0]);
+    if (s->numbers > 0 && !s->own_number)
+        args.s = tn_value_float(x->attrs[0]);
+    if (s->numbers > 1)
+        args.s2 = tn_value_float(x->attrs[1]);
+    return tncuda_launch(x, s->family, s->kernel, args.count, &args, err);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------- */
+
+#define POINT_1(op, id) {#op, TNCUDA_##id, 1, -1},
+#define POINT_2(op, id) {#op, TNCUDA_##id, 2, -1},
+#define POINT_SCALAR(op, id) {#op, TNCUDA_##id, 2, 1},
+
+static const tncuda_point_row rows[] = {
+    TNB_ELEMWISE_2(POINT_2) TNB_ELEMWISE_1(POINT_1) TNB_UNARY_NUMBERS(POINT_1) TNB_UNARY_FLOATS(POINT_1)
+        TNB_UNARY_MOST(POINT_1) TNB_UNARY_BACK_FLOATS(POINT_2) TNB_UNARY_BACK_MOST(POINT_2)
+            TNB_SCALAR(POINT_SCALAR) TNB_SCALAR_BACK(POINT_2) TNB_BROADCAST_2(POINT_2)
+                TNB_BROADCAST_1(POINT_1) TNB_BROADCAST_LIKE(POINT_1){"_move", TNCUDA_COPY, 1, -1},
+    {"_fill", TNCUDA_COPY, 1, 0},
+};
+
+static tn_status point_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const bool like = strcmp(node->op, "broadcast_like") == 0 || strcmp(node->op, "_stretch_like") == 0;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].op, node->op))
+            return tncuda_point_plan(&rows[i],
+                                     rows[i].scalar == 0 ? 0
+                                     : like              ? 1
+                                                         : node->in_count,
+                                     plugin, node, plan, err);
+    return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
+}
+
+/* An attribute chooses the loop: in the order of the definition's choices. */
+static tn_status activation_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    static const tncuda_point_row forward[] = {POINT_1(Activation, RELU) POINT_1(Activation, SIGMOID) POINT_1(
+        Activation, TANH) POINT_1(Activation, SOFTRELU) POINT_1(Activation, SOFTSIGN)};
+    static const tncuda_point_row back[] = {
+        POINT_2(_backward_Activation, STEP_BACK) POINT_2(_backward_Activation, SIGMOID_BACK)
+            POINT_2(_backward_Activation, TANH_BACK) POINT_2(_backward_Activation, SOFTRELU_BACK)
+                POINT_2(_backward_Activation, SOFTSIGN_Y_BACK)};
+
+    return tncuda_point_plan(&(node->in_count == 1 ? forward : back)[node->attrs[TN_Activation_act_type]],
+                             node->in_count, plugin, node, plan, err);
+}
+
+static const char *const floats[] = {"*:" TNCUDA_FLOATS, NULL};
+static const char *const numbers[] = {"*:" TNCUDA_NUMBERS, NULL};
+static const char *const most[] = {"*:" TNCUDA_MOST, NULL};
+static const char *const all[] = {"*:" TNCUDA_ALL, NULL};
+
+#define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
+#define ROW(op, types) TNCUDA_ROW(op, types, FLAGS, point_prepare, tncuda_point_run),
+#define FLOATS(op, id) ROW(#op, floats)
+#define NUMBERS(op, id) ROW(#op, numbers)
+#define MOST(op, id) ROW(#op, most)
+#define ALL(op, id) ROW(#op, all)
+
+/* clang-format off */
+const tn_kernel *const tncuda_family_point[] = {
+    TNB_ELEMWISE_2(MOST) TNB_ELEMWISE_1(ALL) TNB_UNARY_NUMBERS(NUMBERS) TNB_UNARY_FLOATS(FLOATS)
+    TNB_UNARY_MOST(MOST) TNB_UNARY_BACK_FLOATS(FLOATS) TNB_UNARY_BACK_MOST(MOST)
+    TNB_SCALAR(MOST) TNB_SCALAR_BACK(FLOATS)
+    TNB_BROADCAST_2(MOST) TNB_BROADCAST_1(ALL) TNB_BROADCAST_LIKE(ALL)
+    ROW("_move", all) ROW("_fill", all)
+    TNCUDA_ROW("Activation", floats, FLAGS, activation_prepare, tncuda_point_run),
+    TNCUDA_ROW("_backward_Activation", floats, FLAGS, activation_prepare, tncuda_point_run),
+    NULL,
+};
+/* clang-format on */

@@ -1,0 +1,129 @@
+/*
+ * Optimizer steps whose numbers are attributes: a launch for each weight. A weight may be updated in place;
+ * its float32 master, where there is one, is the last state.
+ */
+#include "launch.h"
+#include "tenon/plugin/op/optimizer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MIXED 1u
+#define MASTER 2u
+#define SKIPS 4u
+#define NUMBERS_MAX 16
+
+typedef struct form {
+    const char *op, *step;
+    uint32_t states, flags;
+    const char *numbers;
+} form;
+
+static const form forms[] = {
+#define UPDATE_FORM(op, step, states, flags, numbers) {op, #step, states, flags, numbers},
+#include "../common/update_forms.list"
+#undef UPDATE_FORM
+};
+
+typedef struct update_state {
+    const form *form;
+    char kernel[TNCUDA_NAME_BYTES];
+    uint32_t weights, each;
+} update_state;
+
+static tn_status update_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const form *f = forms;
+    update_state *s;
+    tn_status st;
+
+    while (strcmp(f->op, node->op) != 0)
+        f++;
+    if ((st = tncuda_state(plugin, node, plan, sizeof(update_state), err)))
+        return st;
+    s = plan->state;
+    s->form = f;
+    s->weights = node->out_count / (1 + f->states);
+    s->each = 2 + f->states;
+    (void)snprintf(s->kernel, sizeof s->kernel, "update_%s_%s", f->step, tncuda_suffix(node->in[0]->dtype));
+    for (uint32_t w = 0; w < s->weights; w++)
+        if (node->out[w]->dtype == node->in[w * s->each]->dtype)
+            plan->inplace[w] = (int32_t)(w * s->each);
+    return TN_OK;
+}
+
+static uint32_t number_index(const char *number)
+{
+    return (uint32_t)(number[1] >= 'a' ? number[1] - 'a' + 10 : number[1] - '0');
+}
+
+/* The numbers of a step for one weight: see ../common/update_forms.list. */
+static tn_status numbers_get(const update_state *s, const tn_exec *x, uint32_t weight, double *v, tn_err *err)
+{
+    for (const char *number = s->form->numbers; *number; number += 2, v++) {
+        const tn_value value = x->attrs[number_index(number)];
+        const tn_floats *floats = *number == 'l' ? tn_value_pointer(value) : NULL;
+        const tn_tuple *tuple = *number == 't' ? tn_value_pointer(value) : NULL;
+
+        if ((*number == 'l' && (!floats || floats->count != (int64_t)s->weights)) ||
+            (*number == 't' && (!tuple || tuple->count != (int64_t)s->weights)))
+            return tn_fail(err, TN_E_ATTR, "each list of numbers has one item for each weight");
+        *v = floats           ? floats->item[weight]
+             : tuple          ? (double)tuple->item[weight]
+             : *number == 'i' ? (double)tn_value_int(value)
+                              : tn_value_float(value);
+    }
+    return TN_OK;
+}
+
+static tn_status update_one(const update_state *s, const tn_exec *x, uint32_t w, tn_err *err)
+{
+    const form *f = s->form;
+    const tn_tensor *const *in = x->in + w * s->each, *const *states = x->out + s->weights + w * f->states;
+    const bool mixed = f->flags & MIXED;
+    const uint32_t own = f->states - mixed;
+    const tn_tensor *weight = mixed ? states[own] : in[0];
+    tncuda_update_args a = {.count = tn_tensor_count(in[0]),
+                            .w = weight->data,
+                            .w_dtype = weight->dtype,
+                            .g = in[1]->data,
+                            .g_dtype = in[1]->dtype,
+                            .master = mixed ? weight->data : NULL,
+                            .out = x->modes[w] == TN_MODE_NONE ? NULL : x->out[w]->data,
+                            .out_dtype = x->out[w]->dtype};
+    tn_status st;
+
+    for (uint32_t k = 0; k < own; k++) {
+        a.state[k] = states[k]->data;
+        a.state_dtype = states[k]->dtype;
+    }
+    st = numbers_get(s, x, w, a.v, err);
+    return st ? st : tncuda_launch(x, "update", s->kernel, a.count, &a, err);
+}
+
+static tn_status update_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const update_state *s = plan->state;
+    tn_status st = TN_OK;
+
+    for (uint32_t w = 0; w < s->weights && !st; w++)
+        st = update_one(s, x, w, err);
+    return st;
+}
+
+static const char *const float_types[] = {"weight:" TNCUDA_FLOATS, "*:=weight", NULL};
+static const char *const multi_types[] = {"weight_*:" TNCUDA_FLOATS, "*:=weight_*", NULL};
+static const char *const mixed_types[] = {"weight:f16,bf16,f32", "grad:=weight", "output:=weight", "*:f32",
+                                          NULL};
+
+#define ROW(op, types) TNCUDA_ROW(op, types, 0, update_prepare, update_run)
+const tn_kernel *const tncuda_family_update[] = {
+    ROW("sgd_update", float_types),           ROW("sgd_mom_update", float_types),
+    ROW("nag_mom_update", float_types),       ROW("signsgd_update", float_types),
+    ROW("signum_update", float_types),        ROW("adam_update", float_types),
+    ROW("rmsprop_update", float_types),       ROW("rmspropalex_update", float_types),
+    ROW("ftrl_update", float_types),          ROW("ftml_update", float_types),
+    ROW("mp_sgd_update", mixed_types),        ROW("mp_sgd_mom_update", mixed_types),
+    ROW("mp_nag_mom_update", mixed_types),    ROW("multi_sgd_update", multi_types),
+    ROW("multi_sgd_mom_update", multi_types), NULL,
+};

@@ -1,0 +1,96 @@
+/*
+ * Trainings on the emulated GPU: the accuracy of the host, and the same bits whatever the order in which
+ * streams come to their ends, and from whichever pool memory is. An edge between streams that is left out is
+ * seen.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cuda.h"
+#include "support/runs.h"
+
+#define TRAIN(model) "\"$T\" train " model " --data digits --progress none --seed 3 --epochs 1 --out $D/run "
+#define IN_FOLDER "D=$(mktemp -d); trap 'rm -r $D' EXIT; "
+
+/* Two dense layers: parameters, forward, gradients and updates in little time. */
+static const char net[] = "printf '%s' '{\"nodes\":["
+                          "{\"op\":\"null\",\"name\":\"data\",\"inputs\":[]},"
+                          "{\"op\":\"null\",\"name\":\"a_weight\",\"inputs\":[]},"
+                          "{\"op\":\"null\",\"name\":\"a_bias\",\"inputs\":[]},"
+                          "{\"op\":\"FullyConnected\",\"name\":\"a\",\"attrs\":{\"num_hidden\":\"32\"},"
+                          "\"inputs\":[[0,0,0],[1,0,0],[2,0,0]]},"
+                          "{\"op\":\"Activation\",\"name\":\"r\",\"attrs\":{\"act_type\":\"relu\"},"
+                          "\"inputs\":[[3,0,0]]},"
+                          "{\"op\":\"null\",\"name\":\"b_weight\",\"inputs\":[]},"
+                          "{\"op\":\"null\",\"name\":\"b_bias\",\"inputs\":[]},"
+                          "{\"op\":\"FullyConnected\",\"name\":\"b\",\"attrs\":{\"num_hidden\":\"10\"},"
+                          "\"inputs\":[[4,0,0],[5,0,0],[6,0,0]]}],"
+                          "\"arg_nodes\":[0,1,2,5,6],\"heads\":[[7,0,0]]}' >$D/net-symbol.json; ";
+
+/* The rest of the line behind `name`. */
+static void value_of(const said *s, const char *name, char *out, size_t bytes)
+{
+    const char *at = strstr(s->out, name);
+
+    if (s->code || !at)
+        fail_msg("ends with %d, and says no %s:\n%s", s->code, name, s->out);
+    at += strlen(name);
+    (void)snprintf(out, bytes, "%.*s", (int)strcspn(at, "\n"), at);
+}
+
+static void as_the_host(void **state)
+{
+    char host[64], gpu[64];
+
+    (void)state;
+    value_of(cuda_say("", IN_FOLDER TRAIN("zoo:lenet")), "accuracy ", host, sizeof host);
+    value_of(cuda_say("TNEMU_DELAY_US=0", IN_FOLDER TRAIN("zoo:lenet") "--set device.default=cuda:0"),
+             "accuracy ", gpu, sizeof gpu);
+    assert_string_equal(gpu, host);
+    assert_true(strtod(gpu, NULL) > 0.3);
+}
+
+static void trained(unsigned seed, const char *more, char *out, size_t bytes)
+{
+    static const char *const pools[] = {"segment", "round", "naive"};
+    char settings[96], command[2048];
+
+    (void)snprintf(settings, sizeof settings, "TNEMU_SEED=%u%s", seed, more);
+    (void)snprintf(command, sizeof command,
+                   IN_FOLDER
+                   "%s" TRAIN("$D/net-symbol.json") "--set device.default=gpu:0 --set memory.cuda.pool=%s",
+                   net, pools[seed % 3]);
+    value_of(cuda_say(settings, command), "params_sha256 ", out, bytes);
+}
+
+/* From another pool and in another order each time. */
+static void same_bits(void **state)
+{
+    const uint64_t runs = test_runs(test_short() ? 3 : 9);
+    char first[80], now[80];
+
+    (void)state;
+    trained(0, "", first, sizeof first);
+    for (uint64_t seed = 1; seed < runs; seed++) {
+        trained((unsigned)seed, "", now, sizeof now);
+        assert_string_equal(now, first);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_the_host),
+        cmocka_unit_test(same_bits),
+    };
+
+    cuda_setup();
+    return cmocka_run_group_tests_name("train", tests, NULL, NULL);
+}

@@ -1,0 +1,448 @@
+/*
+ * What a job says of itself: histograms, reports and questions by a process that is no member, also while
+ * workers wait for each other; and what hostile peers make of them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "kv/ask.h"
+#include "kv/job.h"
+#include "kv/server.h"
+
+#define SECOND 1000000000ull
+
+/* ---- histograms ---- */
+
+static void digits_of_histograms(void **state)
+{
+    static const uint64_t values[] = {0, 1, 63, 64, 65, 127, 128, 1000, 123456, 99999999};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        tni_kv_histogram h = {0};
+        uint64_t got;
+
+        tni_kv_histogram_add(&h, values[i]);
+        tni_kv_histogram_add(&h, UINT64_MAX);
+        got = tni_kv_histogram_at(&h, 500);
+        assert_true(got <= values[i] + values[i] / 64 && got + got / 64 >= values[i]);
+        assert_true(tni_kv_histogram_at(&h, 1000) >= values[i]);
+        assert_int_equal(h.count, 2);
+        assert_true(h.max == UINT64_MAX);
+        tni_kv_histogram_fini(&h);
+    }
+}
+
+/* The quantiles of 1 to 10,000 are known. */
+static void quantiles(void **state)
+{
+    tni_kv_histogram h = {0};
+
+    (void)state;
+    assert_int_equal(tni_kv_histogram_at(&h, 500), 0);
+    for (uint64_t i = 1; i <= 10000; i++)
+        tni_kv_histogram_add(&h, i);
+    for (uint32_t p = 10; p <= 1000; p += 10) {
+        const double got = (double)tni_kv_histogram_at(&h, p), exact = 10.0 * p;
+
+        assert_true(got >= exact * 0.985 && got <= exact * 1.015);
+    }
+    assert_int_equal(h.sum, 50005000);
+    tni_kv_histogram_fini(&h);
+}
+
+/* ---- reports as bytes ---- */
+
+static tni_kv_report report_of(void)
+{
+    tni_kv_report r = {0};
+
+    for (uint32_t i = 0; i < TNI_KV_NUMBER_COUNT; i++)
+        r.numbers[i] = i * 1000003ull << i;
+    r.times[TNI_KV_T_PUSH] = (tni_kv_times){4, 40, 20, 10, 15, 20};
+    for (uint32_t i = 0; i < TNI_KV_WAITS_MAX + 6; i++) {
+        const tni_kv_wait w = {.kind = TNI_KV_DO_PUSH,
+                               .state = TNI_KV_WAIT_HELD,
+                               .at = TNI_KV_NODE(TNI_KV_SERVER, 2),
+                               .who = TNI_KV_NODE(TNI_KV_WORKER, 0),
+                               .part = 3,
+                               .key = 17 + i,
+                               .round = 812,
+                               .missing = 2,
+                               .age_ms = 41000,
+                               .heard_ms = 7};
+
+        tni_kv_report_wait(&r, &w);
+    }
+    return r;
+}
+
+static tn_status report_take(const void *text, uint64_t bytes, tni_kv_report *out)
+{
+    tni_kv_reader in = {text, bytes, false};
+
+    return tni_kv_report_read(&in, out);
+}
+
+static void reports_and_torn_ones(void **state)
+{
+    const tni_kv_report r = report_of();
+    tni_kv_report back;
+    uint64_t random = 7;
+    tni_str text;
+
+    (void)state;
+    assert_int_equal(r.waiting, TNI_KV_WAITS_MAX + 6);
+    assert_int_equal(r.wait_count, TNI_KV_WAITS_MAX);
+    tni_str_init(&text, TN_TEXT_MAX);
+    tni_kv_report_write(&r, &text);
+    assert_int_equal(text.status, TN_OK);
+    assert_true(text.length <= TNI_KV_REPORT_MAX);
+    assert_int_equal(report_take(text.text, text.length, &back), TN_OK);
+    assert_memory_equal(&back, &r, sizeof r);
+    for (size_t bytes = 0; bytes < text.length; bytes++) {
+        uint8_t *cut = malloc(bytes + 1); /* a read behind the end is seen */
+
+        assert_non_null(cut);
+        memcpy(cut, text.text, bytes);
+        assert_int_equal(report_take(cut, bytes, &back), TN_E_FORMAT);
+        free(cut);
+    }
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint8_t *copy = malloc(text.length);
+        tni_str json;
+        tn_status st;
+
+        assert_non_null(copy);
+        memcpy(copy, text.text, text.length);
+        for (uint32_t n = 0; n < 1 + i % 4; n++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            copy[(random >> 33) % (n ? 8 : text.length)] = (uint8_t)(random >> 20);
+        }
+        st = report_take(copy, text.length, &back);
+        assert_true(st == TN_OK || st == TN_E_FORMAT);
+        free(copy);
+        if (st || i % 500)
+            continue;
+        tni_str_init(&json, TN_TEXT_MAX);
+        tni_kv_report_json(&back, &json);
+        assert_int_equal(json.status, TN_OK);
+        tni_str_fini(&json);
+    }
+    tni_str_fini(&text);
+}
+
+/* ---- a job that is asked ---- */
+
+typedef struct question {
+    tni_kv_setup setup;
+    uint64_t timeout_ns;
+    tni_thread *thread;
+    atomic_bool done;
+    tn_status status;
+    tn_err error;
+    tni_str text;
+    json_t *json;
+} question;
+
+static void question_run(void *arg)
+{
+    question *q = arg;
+
+    q->status = tni_kv_ask_with(&q->setup, q->timeout_ns, &q->text);
+    tni_error_get(&q->error);
+    atomic_store(&q->done, true);
+}
+
+static bool question_done(void *arg)
+{
+    return atomic_load(&((question *)arg)->done);
+}
+
+/* The status; `q->json`: what was said, to be given back by `question_end`. */
+static tn_status job_question(job *j, question *q, uint64_t number)
+{
+    memset(q, 0, sizeof *q);
+    atomic_init(&q->done, false);
+    q->setup = j->setup;
+    q->setup.settings.job = number;
+    q->timeout_ns = 5 * SECOND;
+    tni_str_init(&q->text, TN_TEXT_MAX);
+    assert_int_equal(tni_thread_create("ask", question_run, q, &q->thread), TN_OK);
+    loop_wait_open(++j->opened);
+    assert_true(loop_until(question_done, q, 60));
+    tni_thread_join(q->thread);
+    if (!q->status)
+        q->json = json_loadb(q->text.text, q->text.length, 0, NULL);
+    assert_true(q->status || q->json);
+    return q->status;
+}
+
+static void question_end(question *q)
+{
+    tni_str_fini(&q->text);
+    json_decref(q->json);
+}
+
+static json_t *node_of(const question *q, const char *name)
+{
+    json_t *nodes = json_object_get(q->json, "nodes"), *node;
+    size_t i;
+
+    json_array_foreach(nodes, i,
+                       node) if (!strcmp(json_string_value(json_object_get(node, "node")), name)) return node;
+    fail_msg("no node %s in %s", name, q->text.text);
+    return NULL;
+}
+
+static json_int_t number_of(const question *q, const char *node, const char *name)
+{
+    return json_integer_value(json_object_get(json_object_get(node_of(q, node), "numbers"), name));
+}
+
+static json_int_t time_count(const question *q, const char *node, const char *name)
+{
+    const json_t *times = json_object_get(node_of(q, node), "times_us");
+
+    return json_integer_value(json_object_get(json_object_get(times, name), "count"));
+}
+
+static const json_t *wait_of(const question *q, const char *node, size_t index)
+{
+    return json_array_get(json_object_get(node_of(q, node), "waits"), index);
+}
+
+static void wait_is(const json_t *w, const char *what, const char *state, const char *at, const char *who)
+{
+    assert_non_null(w);
+    assert_string_equal(json_string_value(json_object_get(w, "for")), what);
+    assert_string_equal(json_string_value(json_object_get(w, "state")), state);
+    assert_string_equal(json_string_value(json_object_get(w, "at")), at);
+    assert_string_equal(json_string_value(json_object_get(w, "who")), who);
+}
+
+#define ELEMENTS 100u
+
+static void keys_make(job *j, const float *first)
+{
+    const tni_kv_request init = {.kind = TNI_KV_DO_INIT, .in = first};
+
+    for (uint32_t i = 0; i < j->setup.settings.workers; i++) {
+        assert_int_equal(tni_kv_process_key(j->workers[i], 0, 0, ELEMENTS, sizeof(float)), TN_OK);
+        assert_int_equal(job_do(j->workers[i], &init), TN_OK);
+    }
+}
+
+/* Worker 1 waits for worker 0, and then both for a barrier that worker 2 does not reach. */
+static void who_waits_for_whom(void **state)
+{
+    static float value[ELEMENTS], out[3][ELEMENTS];
+    tni_kv_request push = {.kind = TNI_KV_DO_PUSHPULL, .in = value};
+    const tni_kv_request barrier = {.kind = TNI_KV_DO_BARRIER};
+    answer pushed[3], met[3];
+    question q;
+    job j;
+
+    (void)state;
+    job_begin(&j, 3, 2);
+    job_start(&j);
+    keys_make(&j, value);
+    for (uint32_t i = 1; i < 3; i++) {
+        push.out = out[i];
+        job_ask(j.workers[i], &push, &pushed[i]);
+    }
+    (void)loop_until(job_answered, (answer *[]){&pushed[1], NULL}, 3);
+    assert_int_equal(job_question(&j, &q, 0), TN_OK);
+    assert_int_equal(json_integer_value(json_object_get(q.json, "workers")), 3);
+    assert_true(json_is_true(json_object_get(q.json, "started")));
+    assert_true(json_is_false(json_object_get(q.json, "failed")));
+    assert_int_equal(json_array_size(json_object_get(q.json, "nodes")), 6);
+    wait_is(wait_of(&q, "worker 1", 0), "pushpull", "held", "server 0", "worker 0");
+    assert_true(json_integer_value(json_object_get(wait_of(&q, "worker 1", 0), "age_ms")) >= 2000);
+    assert_int_equal(json_integer_value(json_object_get(wait_of(&q, "worker 1", 0), "round")), 1);
+    wait_is(wait_of(&q, "server 0", 0), "push", "held", "server 0", "worker 0");
+    assert_null(wait_of(&q, "worker 0", 0));
+    assert_null(wait_of(&q, "server 1", 0));
+    assert_int_equal(number_of(&q, "server 0", "parts"), 1);
+    assert_int_equal(number_of(&q, "worker 1", "requests"), 1);
+    assert_true(number_of(&q, "scheduler", "messages_received") > 0);
+    question_end(&q);
+
+    push.out = out[0];
+    assert_int_equal(job_do(j.workers[0], &push), TN_OK);
+    for (uint32_t i = 1; i < 3; i++)
+        assert_int_equal(job_wait(&pushed[i]), TN_OK);
+    for (uint32_t i = 0; i < 2; i++)
+        job_ask(j.workers[i], &barrier, &met[i]);
+    (void)loop_until(job_answered, (answer *[]){&met[0], NULL}, 2);
+    assert_int_equal(job_question(&j, &q, j.setup.settings.job), TN_OK);
+    wait_is(wait_of(&q, "worker 0", 0), "barrier", "held", "scheduler", "worker 2");
+    assert_int_equal(number_of(&q, "server 0", "rounds_applied"), 1);
+    assert_int_equal(number_of(&q, "server 0", "round_max"), 1);
+    assert_int_equal(time_count(&q, "server 0", "round"), 1);
+    assert_int_equal(time_count(&q, "server 0", "apply"), 1);
+    assert_int_equal(time_count(&q, "worker 2", "pushpull"), 1);
+    assert_int_equal(time_count(&q, "worker 2", "barrier"), 0);
+    question_end(&q);
+    assert_int_equal(job_do(j.workers[2], &barrier), TN_OK);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(job_wait(&met[i]), TN_OK);
+    job_end(&j);
+}
+
+static atomic_uint tables;
+static char table[256];
+
+static void log_take(void *arg, int32_t level, const char *message)
+{
+    (void)arg, (void)level;
+    if (strstr(message, "was last in") && atomic_fetch_add(&tables, 1) == 0)
+        (void)snprintf(table, sizeof table, "%s", message);
+}
+
+/* Worker 1 comes last in three of four rounds. */
+static void who_comes_last(void **state)
+{
+    static float value[ELEMENTS], out[2][ELEMENTS];
+    static const tni_log log = {.fn = log_take, .level = TN_LOG_INFO};
+    job j;
+
+    (void)state;
+    atomic_store(&tables, 0);
+    job_begin(&j, 2, 1);
+    j.setup.settings.verbose = 1;
+    j.setup.log = &log;
+    job_start(&j);
+    keys_make(&j, value);
+    for (uint32_t round = 0; round < 100; round++) {
+        const uint32_t first = round % 4 == 0;
+        tni_kv_request push = {.kind = TNI_KV_DO_PUSHPULL, .in = value};
+        answer a[2];
+
+        for (uint32_t i = 0; i < 2; i++) {
+            const uint32_t w = i ? 1 - first : first;
+
+            push.out = out[w];
+            job_ask(j.workers[w], &push, &a[w]);
+            if (i == 0)
+                (void)loop_until(job_answered, (answer *[]){&a[w], NULL}, 0.5);
+        }
+        assert_int_equal(job_wait(&a[0]), TN_OK);
+        assert_int_equal(job_wait(&a[1]), TN_OK);
+    }
+    job_end(&j);
+    assert_int_equal(atomic_load(&tables), 2); /* a row for each worker */
+    assert_non_null(strstr(table, "server 0: worker 1 was last in 75 % of 100 rounds of parts, "));
+    assert_null(strstr(table, ", 0.0 ms"));
+}
+
+/* A worker that nothing reaches is told as silent; of another job nobody says anything. */
+static void members_that_do_not_answer(void **state)
+{
+    static float value[ELEMENTS];
+    question q;
+    job j;
+
+    (void)state;
+    job_begin(&j, 2, 1);
+    job_start(&j);
+    keys_make(&j, value);
+    loop_cut(3, true); /* scheduler, server, worker 0, worker 1 */
+    assert_int_equal(job_question(&j, &q, 0), TN_OK);
+    assert_true(json_is_false(json_object_get(node_of(&q, "worker 1"), "answered")));
+    assert_true(json_is_true(json_object_get(node_of(&q, "worker 0"), "answered")));
+    assert_true(json_is_true(json_object_get(node_of(&q, "server 0"), "answered")));
+    assert_true(json_integer_value(json_object_get(node_of(&q, "worker 1"), "heard_ms")) < 10000);
+    question_end(&q);
+    loop_cut(3, false);
+    assert_int_equal(job_question(&j, &q, 78), TN_E_TIMEOUT);
+    assert_non_null(strstr(q.error.message, "sched:1: no answer for 5.0 s"));
+    question_end(&q);
+    job_end(&j);
+}
+
+/* ---- hostile questions, over the machine of a scheduler ---- */
+
+static uint32_t sent[TNI_KV_TYPE_END];
+
+static void count_sent(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
+                       uint64_t bytes, uint32_t priority)
+{
+    (void)arg, (void)to, (void)payload, (void)bytes, (void)priority;
+    sent[header[3]]++;
+}
+
+static void say(tni_kv_scheduler *s, tni_kv_header h, const void *payload, uint64_t bytes)
+{
+    uint8_t text[TNI_KV_HEADER_BYTES];
+
+    h.bytes = bytes;
+    tni_kv_encode(&h, payload, text);
+    (void)tni_kv_scheduler_receive(s, text, payload, bytes, 5);
+}
+
+static void hostile_questions(void **state)
+{
+    static const uint8_t long_text[TNI_KV_REPORT_MAX + 1];
+    const tni_kv_settings settings = {.job = 5, .workers = 2, .servers = 1};
+    const tni_kv_host host = {.send = count_sent};
+    const tni_kv_header good = {
+        .type = TNI_KV_ASK, .from = TNI_KV_UNKNOWN, .to = TNI_KV_SCHEDULER_NODE, .sequence = 9};
+    tni_kv_header h;
+    tni_kv_scheduler *s;
+
+    (void)state;
+    memset(sent, 0, sizeof sent);
+    assert_int_equal(tni_kv_scheduler_create(&settings, &host, NULL, NULL, 0, 1, &s), TN_OK);
+    say(s, good, NULL, 0);
+    assert_int_equal(sent[TNI_KV_REPORT], 1);
+    say(s, good, long_text, 1); /* with a payload */
+    h = good;
+    h.sequence = 0;
+    say(s, h, NULL, 0);
+    h = good;
+    h.job = 6;
+    say(s, h, NULL, 0);
+    for (uint64_t key = 1; key < 1u << 20; key += 511) { /* nobody is there, or speaks */
+        h = good;
+        h.key = key;
+        say(s, h, NULL, 0);
+    }
+    h = good;
+    h.key = UINT64_MAX;
+    say(s, h, NULL, 0);
+    for (uint32_t from = 0; from < TNI_KV_UNKNOWN;
+         from += 13) { /* members do not ask, strangers do not report */
+        h = good;
+        h.from = (uint16_t)from;
+        h.job = 5;
+        h.incarnation = 1;
+        say(s, h, NULL, 0);
+        h.type = TNI_KV_REPORT;
+        say(s, h, long_text, from % 2 ? sizeof long_text : 8);
+    }
+    h = good;
+    h.type = TNI_KV_REPORT;
+    say(s, h, long_text, 8);
+    assert_int_equal(sent[TNI_KV_REPORT], 1);
+    assert_int_equal(sent[TNI_KV_ASK], 0);
+    tni_kv_scheduler_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(digits_of_histograms),  cmocka_unit_test(quantiles),
+        cmocka_unit_test(reports_and_torn_ones), cmocka_unit_test(who_waits_for_whom),
+        cmocka_unit_test(who_comes_last),        cmocka_unit_test(members_that_do_not_answer),
+        cmocka_unit_test(hostile_questions),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
