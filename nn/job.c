@@ -137,8 +137,8 @@ void tnn_job_seek(tn_train *t, int64_t epoch, int64_t index)
     tn_data_seek(t->data, epoch, index < t->own_batches ? index : t->own_batches);
 }
 
-/* All divide by what worker 0 has, as the devices of one process do by what the first one has, times the ratio
- * of all batch sizes to its own. */
+/* All divide by what worker 0 has, as the devices of one process do by what the first one has, times the
+ * ratio of all batch sizes to its own. */
 int64_t tnn_job_samples(const tn_train *t, const tn_batch *b, int64_t n)
 {
     const int64_t devices = t->shares[0] ? (int64_t)t->object.app->device_count : 1;

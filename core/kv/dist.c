@@ -6,8 +6,8 @@
  * `turn`, which what comes between two steps (a changed learning rate) writes: it waits for the pushes before
  * it, and those behind it wait for it.
  *
- * A trip that cannot begin, since its gradient failed or there is no memory, breaks the step: no server moves the key by this
- * round, and all workers hear of it. Values that failed stay so until all workers assign.
+ * A trip that cannot begin, since its gradient failed or there is no memory, breaks the step: no server moves
+ * the key by this round, and all workers hear of it. Values that failed stay so until all workers assign.
  */
 #include "kv/dist.h"
 
