@@ -35,19 +35,24 @@ void tnn_job_close(tn_train *t)
         tn_kv_destroy(t->store);
 }
 
-/* Batches and samples of each worker, by a sum in which each adds its own. */
+enum { BATCHES, SAMPLES, BATCH, COUNTS };
+
+/* Batches, samples and batch size of each worker, by a sum in which each adds its own. */
 static tn_status counts_exchange(tn_app *app, tn_train *t, double *counts)
 {
-    const int64_t shape[] = {t->workers, 2};
-    const uint64_t bytes = (uint64_t)t->workers * 2 * sizeof *counts;
+    const int64_t shape[] = {t->workers, COUNTS};
+    const uint64_t bytes = (uint64_t)t->workers * COUNTS * sizeof *counts;
     tn_array *a = NULL;
-    tn_kv_item item = {.name = "batches and samples", .value_count = 1, .values = &a};
+    tn_kv_item item = {.name = "sizes of the workers' data", .value_count = 1, .values = &a};
     tn_status st;
 
     if (!(st = tn_array_zeros(app->ctx, TN_F64, 2, shape, NULL, &a)) &&
         !(st = tn_kv_init(t->store, 1, &item))) {
-        counts[2 * t->rank] = (double)t->own_batches;
-        counts[2 * t->rank + 1] = (double)tn_data_count(t->data);
+        double *own = counts + COUNTS * t->rank;
+
+        own[BATCHES] = (double)t->own_batches;
+        own[SAMPLES] = (double)tn_data_count(t->data);
+        own[BATCH] = (double)t->o.batch;
         item.out_count = 1;
         item.outs = &a;
         if (!(st = tn_array_write(a, counts, bytes)) && !(st = tn_kv_pushpull(t->store, 1, &item)))
@@ -82,17 +87,19 @@ tn_status tnn_job_agree(tn_app *app, tn_train *t)
     t->own_batches = t->batches;
     if (!t->steps_alike || t->workers < 2)
         return TN_OK;
-    if (!(counts = tnn_alloc(app, 2 * (size_t)t->workers, sizeof *counts)))
+    if (!(counts = tnn_alloc(app, COUNTS * (size_t)t->workers, sizeof *counts)))
         return app->status;
     if (!counts_exchange(app, t, counts)) {
         for (int64_t i = 0; i < t->workers; i++) {
-            const int64_t batches = (int64_t)counts[2 * i];
+            const int64_t batches = (int64_t)counts[COUNTS * i + BATCHES];
 
             least = batches < least ? batches : least;
             most = batches > most ? batches : most;
+            t->all_batch += (int64_t)counts[COUNTS * i + BATCH];
         }
-        t->first_batches = (int64_t)counts[0];
-        t->first_count = (int64_t)counts[1];
+        t->first_batches = (int64_t)counts[BATCHES];
+        t->first_count = (int64_t)counts[SAMPLES];
+        t->first_batch = (int64_t)counts[BATCH];
         if (least != most)
             uneven(app, t, least, most);
     }
@@ -130,17 +137,20 @@ void tnn_job_seek(tn_train *t, int64_t epoch, int64_t index)
     tn_data_seek(t->data, epoch, index < t->own_batches ? index : t->own_batches);
 }
 
-/* All divide by what worker 0 has, as the devices of one process do by what the first one has. */
+/* All divide by what worker 0 has, as the devices of one process do by what the first one has, times the
+ * ratio of all batch sizes to its own. */
 int64_t tnn_job_samples(const tn_train *t, const tn_batch *b, int64_t n)
 {
-    const size_t devices = t->shares[0] ? t->object.app->device_count : 1;
-    int64_t first = t->shares[0] ? b->n : n;
+    const int64_t devices = t->shares[0] ? (int64_t)t->object.app->device_count : 1;
+    int64_t first = t->first_batch, left;
 
-    if (t->first_batches > 0 && !tnn_data_fills(t->data)) {
-        first = t->first_count - (t->at - 1) % t->first_batches * t->o.batch;
-        first = first < t->o.batch ? first : t->o.batch;
+    if (!t->first_batches)
+        return (t->shares[0] ? b->n : n) * devices * (t->steps_alike ? t->workers : 1);
+    if (!tnn_data_fills(t->data)) {
+        left = t->first_count - (t->at - 1) % t->first_batches * t->first_batch;
+        first = left < first ? left : first;
     }
-    return first * (int64_t)devices * (t->steps_alike ? t->workers : 1);
+    return first * devices * t->all_batch / t->first_batch;
 }
 
 tn_status tnn_job_end(tn_train *t)

@@ -62,14 +62,20 @@ static void env_settings(const launch_job *job, launch_list *env)
     }
 }
 
-/* What a lost worker means to the store follows from what it means here. */
+/* What a lost process means to the store follows from what it means here: only a restart brings it back. */
 static void env_on_fail(const launch_job *job, launch_list *env)
 {
-    static const char *const losses[] = {NULL, "wait:60", "shrink"};
-    const char *loss = losses[job->on_fail];
+    static const struct {
+        const char *name, *values[3];
+    } losses[] = {{"TENON_KVSTORE__ON_WORKER_LOSS", {NULL, "wait:60", "shrink"}},
+                  {"TENON_KVSTORE__ON_SERVER_LOSS", {"wait:1", NULL, "wait:1"}}};
 
-    if (loss && job->servers && !getenv("TENON_KVSTORE__ON_WORKER_LOSS"))
-        launch_list_set(env, "TENON_KVSTORE__ON_WORKER_LOSS", "%s", loss);
+    for (size_t i = 0; i < sizeof losses / sizeof *losses && job->servers; i++) {
+        const char *loss = losses[i].values[job->on_fail];
+
+        if (loss && !getenv(losses[i].name))
+            launch_list_set(env, losses[i].name, "%s", loss);
+    }
 }
 
 static void env_job(const launch_job *job, launch_list *env)

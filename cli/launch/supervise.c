@@ -300,11 +300,13 @@ static void limits_raise(launch_run *r)
 static bool signals_take(launch_run *r)
 {
     static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP};
+    struct sigaction before;
     sigset_t set;
 
     (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        (void)sigaddset(&set, ours[i]);
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) /* nohup ignores one: so it stays */
+        if (sigaction(ours[i], NULL, &before) || before.sa_handler != SIG_IGN)
+            (void)sigaddset(&set, ours[i]);
     (void)sigprocmask(SIG_BLOCK, &set, &r->mask);
     (void)signal(SIGCHLD, SIG_DFL); /* one that was started with it ignored could not wait for its own */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -239,10 +239,10 @@ static int stopped(training *t, const tn_train_info *info)
     }
     cli_view_clear(&t->view);
     if (!t->args->value[OPT_QUIET])
-        (void)fprintf(stderr,
-                      "stopped after step %lld of %lld; checkpoint %s\nresume: tenon train --resume %s\n",
-                      (long long)info->step, (long long)info->steps,
-                      info->checkpoint ? info->checkpoint : "none", t->run.folder);
+        (void)fprintf(stderr, "stopped after step %lld of %lld; checkpoint %s\n", (long long)info->step,
+                      (long long)info->steps, info->checkpoint ? info->checkpoint : "none");
+    if (!t->args->value[OPT_QUIET] && !info->rank) /* a job goes on from worker 0's folder */
+        (void)fprintf(stderr, "resume: tenon train --resume %s\n", t->run.folder);
     if (t->json)
         line(t, o);
     else

@@ -6,8 +6,8 @@
  * `turn`, which what comes between two steps (a changed learning rate) writes: it waits for the pushes before
  * it, and those behind it wait for it.
  *
- * A trip that cannot begin, since its gradient failed, breaks the step: no server moves the key by this
- * round, and all workers hear of it. Values that failed stay so until all workers assign.
+ * A trip that cannot begin, since its gradient failed or there is no memory, breaks the step: no server moves
+ * the key by this round, and all workers hear of it. Values that failed stay so until all workers assign.
  */
 #include "kv/dist.h"
 
@@ -57,7 +57,15 @@ static void trip_called(void *arg, tn_status st)
     tni_engine_complete(t->op, st, st ? &err : NULL);
 }
 
-/* Something that it needs has failed: so has it. One worker breaks a step once. */
+/* Its push never comes. One worker breaks a step once. */
+static tn_status trip_break(trip *t, tn_status st)
+{
+    if (pushes(t) && !atomic_exchange(&t->d->broken, true))
+        tni_kv_process_fail(t->d->process, t->r.key);
+    return st;
+}
+
+/* Something that it needs has failed: so has it. */
 static tn_status trip_fail(trip *t)
 {
     tn_err err = {0};
@@ -65,10 +73,8 @@ static tn_status trip_fail(trip *t)
     if (!(t->in && tni_var_failure(tni_array_var(t->in), &err)) &&
         !(t->order && tni_var_failure(tni_array_var(t->order), &err)))
         (void)tni_var_failure(&t->d->turn, &err);
-    if (pushes(t) && !atomic_exchange(&t->d->broken, true))
-        (void)tni_kv_process_fail(t->d->process, t->r.key);
     tni_error_set(&err);
-    return err.code;
+    return trip_break(t, err.code);
 }
 
 /* Behind the request the trip may be over at any time. */
@@ -81,14 +87,14 @@ static tn_status trip_run(void *payload, tni_run *run)
         return trip_fail(t);
     if ((t->in && (st = tni_storage_touch(t->in->storage, NULL))) ||
         (t->out && (st = tni_storage_allocate(t->out->storage, NULL))))
-        return st;
+        return trip_break(t, st);
     if (t->in)
         t->r.in = tni_array_data(t->in);
     if (t->out)
         t->r.out = tni_array_data(t->out);
     t->op = run->op;
     st = tni_kv_process_request(t->d->process, &t->r, trip_called, t);
-    return st ? st : TN_PENDING;
+    return st ? trip_break(t, st) : TN_PENDING;
 }
 
 static void trip_done(void *payload, tni_engine *engine, tn_status status)
@@ -312,9 +318,22 @@ tn_status tni_kv_dist_agree(tni_kv_dist *d, const char *which, const char *name,
     return st ? st : tni_kv_dist_barrier(d);
 }
 
+/* A change for which there is no memory is none: no half of it goes out, and later ones can. */
+static tn_status changes_cut(tni_str *s, size_t length)
+{
+    const tn_status st = s->status;
+
+    if (st) {
+        s->length = length;
+        s->status = TN_OK;
+    }
+    return st;
+}
+
 tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *param, double value)
 {
     char text[40], number[24] = "";
+    size_t before;
 
     if (d->rank &&
         !d->settings.async) /* a round waits for worker 0, so it knows; without rounds each tells */
@@ -325,6 +344,7 @@ tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *
         if (st)
             return st;
     }
+    before = d->changes.length;
     (void)tni_format_f64(text, sizeof text, value);
     if (key)
         (void)snprintf(number, sizeof number, "%u", key->wire);
@@ -333,11 +353,12 @@ tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *
     word_add(&d->changes, param);
     word_add(&d->changes, text);
     word_add(&d->changes, number);
-    return d->changes.status;
+    return changes_cut(&d->changes, before);
 }
 
 tn_status tni_kv_dist_flush(tni_kv_dist *d)
 {
+    tn_status st;
     trip *t;
 
     if (!d->changes.length)
@@ -348,14 +369,16 @@ tn_status tni_kv_dist_flush(tni_kv_dist *d)
     t->r.in = t->text;
     t->r.bytes = d->changes.length;
     t->r.priority = 255;
-    d->changes.length = 0;
-    return trip_push(t, INT32_MAX, true);
+    st = trip_push(t, INT32_MAX, true);
+    d->changes.length = st ? d->changes.length : 0;
+    return st;
 }
 
 /* A step begins with a key that was pushed as often as any: those before it are whole then. */
 tn_status tni_kv_dist_step(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)
 {
     const uint64_t every = d->settings.snapshot_steps;
+    tn_status st = TN_OK;
     bool begins = false;
     trip *t;
 
@@ -365,10 +388,10 @@ tn_status tni_kv_dist_step(tni_kv_dist *d, uint32_t count, tni_kv_key *const *ke
         if (!(t = trip_make(d, TNI_KV_DO_SNAPSHOT, 0)))
             return TN_E_NOMEM;
         t->r.step = d->first_step + d->steps;
-        d->kept = d->steps;
-        return trip_push(t, INT32_MAX, true);
+        st = trip_push(t, INT32_MAX, true);
+        d->kept = st ? d->kept : d->steps;
     }
-    return TN_OK;
+    return st;
 }
 
 void tni_kv_dist_pushed(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)

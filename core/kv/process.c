@@ -13,9 +13,10 @@
 
 #define SENT_NS 2000000000u
 #define FLUSH_NS 1000000000u
-#define GRACE_BEATS 5u /* that the scheduler's word may come late */
+#define GRACE_BEATS 5u           /* that the scheduler's word may come late */
+#define JOIN_TELL_NS 5000000000u /* that a user is left without a word while others are waited for */
 
-typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_FAIL, CALL_RESUME } call_kind;
+typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_RESUME } call_kind;
 
 typedef struct call {
     tni_kv_hold hold;   /* first */
@@ -40,11 +41,13 @@ struct tni_kv_process {
     tni_thread *thread;
     call *running; /* the machine has them, or the transport */
     uint64_t begun_ns;
-    bool over; /* nothing more is asked */
+    bool over, told; /* nothing more is asked; it was said who is waited for */
     tni_mutex lock;
     tni_cond changed;
     call *first, **last;                  /* guarded: what is queued */
     bool stop, ready, dead;               /* guarded; dead: the transport is of no use */
+    bool failing;                         /* guarded: the next round of key `failed` never comes */
+    uint32_t failed;                      /* guarded */
     tn_status status;                     /* guarded: of the machine */
     tn_err error;                         /* guarded */
     uint64_t cut, heard_ns;               /* guarded */
@@ -169,9 +172,6 @@ static void call_run(tni_kv_process *p, call *c, uint64_t now)
     case CALL_BREAK:
         st = tni_kv_worker_break(p->worker, (uint32_t)c->r.step, now);
         break;
-    case CALL_FAIL:
-        st = tni_kv_worker_break(p->worker, tni_kv_worker_round(p->worker, c->r.key) + 1, now);
-        break;
     case CALL_RESUME:
         tni_kv_worker_resume(p->worker);
         break;
@@ -181,26 +181,54 @@ static void call_run(tni_kv_process *p, call *c, uint64_t now)
 
 /* ---- the thread ---- */
 
+/* Nodes that have not come, and the first of them. */
+static uint32_t missing_count(const tni_kv_view *v, char first[24])
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = v->workers + v->servers; i-- > 0;)
+        if (v->members[i].state == TNI_KV_MISSING) {
+            (void)tni_kv_node_name(tni_kv_view_node(v, i), first);
+            count++;
+        }
+    return count;
+}
+
+static void join_tell(tni_kv_process *p)
+{
+    const tni_kv_view *v = tni_kv_worker_view(p->worker);
+    const char *why = tni_kv_post_why(p->post);
+    char first[24] = "nobody";
+    const uint32_t missing = missing_count(v, first);
+
+    p->told = true;
+    if (v->number)
+        tni_logf(p->setup.log, TN_LOG_WARNING, "kvstore: waits for %s and %u more to join", first,
+                 missing ? missing - 1 : 0);
+    else
+        tni_logf(p->setup.log, TN_LOG_WARNING,
+                 "kvstore: waits for the scheduler at %.100s, at most %.0f s%s%.100s", p->setup.scheduler,
+                 (double)p->setup.settings.control_timeout_ns / 1e9, *why ? ": " : "", why);
+}
+
 /* The scheduler fails a job whose nodes do not come; this is for one that is gone itself. */
 static void join_check(tni_kv_process *p, uint64_t now)
 {
     const tni_kv_settings *s = &p->setup.settings;
-    const tni_kv_view *v = tni_kv_worker_view(p->worker);
     const uint64_t most = s->control_timeout_ns + GRACE_BEATS * tni_kv_beat_ns(s);
-    uint32_t missing = 0, first = 0;
-    char name[24];
+    char first[24] = "nobody";
+    uint32_t missing;
 
-    if (now < p->begun_ns + most || p->ready || tni_kv_worker_status(p->worker))
+    if (p->ready || tni_kv_worker_status(p->worker))
         return;
-    for (uint32_t i = v->workers + v->servers; i-- > 0;)
-        if (v->members[i].state == TNI_KV_MISSING) {
-            first = i;
-            missing++;
-        }
-    tni_kv_worker_stop(
-        p->worker, tni_error(TN_E_TIMEOUT, "the job has not begun after %.1f s: %s is missing, and %u more",
-                             (double)most / 1e9, tni_kv_node_name(tni_kv_view_node(v, first), name),
-                             missing ? missing - 1 : 0));
+    if (!p->told && now >= p->begun_ns + JOIN_TELL_NS)
+        join_tell(p);
+    if (now < p->begun_ns + most)
+        return;
+    missing = missing_count(tni_kv_worker_view(p->worker), first);
+    tni_kv_worker_stop(p->worker, tni_error(TN_E_TIMEOUT,
+                                            "the job has not begun after %.1f s: %s is missing, and %u more",
+                                            (double)most / 1e9, first, missing ? missing - 1 : 0));
 }
 
 /* When to look again at calls whose payloads the transport keeps. */
@@ -237,11 +265,26 @@ static call *queue_take(tni_kv_process *p)
     return first;
 }
 
+static void failed_take(tni_kv_process *p, uint64_t now)
+{
+    uint32_t key;
+    bool failing;
+
+    tni_mutex_lock(&p->lock);
+    key = p->failed;
+    failing = p->failing;
+    p->failing = false;
+    tni_mutex_unlock(&p->lock);
+    if (failing)
+        (void)tni_kv_worker_break(p->worker, tni_kv_worker_round(p->worker, key) + 1, now);
+}
+
 static uint64_t worker_step(void *arg, uint64_t now)
 {
     tni_kv_process *p = arg;
     uint64_t next, sent;
 
+    failed_take(p, now);
     for (call *c = queue_take(p), *after; c; c = after) {
         after = c->next;
         call_run(p, c, now);
@@ -353,15 +396,20 @@ static void process_free(tni_kv_process *p)
     tni_free(p);
 }
 
+static void wake_locked(tni_kv_process *p)
+{
+    tni_cond_broadcast(&p->changed);
+    if (!p->dead)
+        tni_kv_post_wake(p->post);
+}
+
 void tni_kv_process_end(tni_kv_process *p)
 {
     if (!p)
         return;
     tni_mutex_lock(&p->lock);
     p->stop = true;
-    tni_cond_broadcast(&p->changed);
-    if (!p->dead)
-        tni_kv_post_wake(p->post);
+    wake_locked(p);
     tni_mutex_unlock(&p->lock);
     process_free(p);
 }
@@ -522,24 +570,22 @@ tn_status tni_kv_process_status(const tni_kv_process *process)
 
 /* ---- queueing ---- */
 
-/* [takes] c on success. */
+/* [takes] c. */
 static tn_status call_queue(tni_kv_process *p, call *c)
 {
-    bool first, stop;
+    bool stop;
 
     c->process = p;
     c->hold.free = call_finish;
     tni_mutex_lock(&p->lock);
-    first = !p->first;
     stop = p->stop;
     if (!stop) {
+        const bool first = !p->first;
+
         *p->last = c;
         p->last = &c->next;
-        if (first) {
-            tni_cond_broadcast(&p->changed);
-            if (!p->dead)
-                tni_kv_post_wake(p->post);
-        }
+        if (first)
+            wake_locked(p);
     }
     tni_mutex_unlock(&p->lock);
     if (stop)
@@ -655,15 +701,15 @@ tn_status tni_kv_process_break(tni_kv_process *p, uint32_t round)
     return call_wait(p, c);
 }
 
-tn_status tni_kv_process_fail(tni_kv_process *p, uint32_t key)
+void tni_kv_process_fail(tni_kv_process *p, uint32_t key)
 {
-    call *c;
-    tn_status st = call_make(CALL_FAIL, NULL, NULL, &c);
-
-    if (st)
-        return st;
-    c->r.key = key;
-    return call_queue(p, c);
+    tni_mutex_lock(&p->lock);
+    if (!p->stop && !p->failing) {
+        p->failing = true;
+        p->failed = key;
+        wake_locked(p);
+    }
+    tni_mutex_unlock(&p->lock);
 }
 
 tn_status tni_kv_process_resume(tni_kv_process *p)

@@ -49,9 +49,9 @@ tn_status tni_kv_process_request(tni_kv_process *p, const tni_kv_request *r, tni
 tn_status tni_kv_process_key(tni_kv_process *p, uint32_t key, uint8_t dtype, uint64_t elements,
                              uint64_t element_bytes); /* waits for the machine's answer */
 tn_status tni_kv_process_break(tni_kv_process *p, uint32_t round);
-/* The next round of `key` never comes from this worker: its step, by the key's rounds, is broken. Never
- * waits. */
-tn_status tni_kv_process_fail(tni_kv_process *p, uint32_t key);
+/* [any thread] The next round of `key` never comes from this worker: its step, by the key's rounds, is
+ * broken. Never waits, takes no memory; calls that are queued behind come behind it. */
+void tni_kv_process_fail(tni_kv_process *p, uint32_t key);
 tn_status tni_kv_process_resume(tni_kv_process *p);
 /* A request, and the wait for its end. */
 tn_status tni_kv_process_call(tni_kv_process *p, const tni_kv_request *r);

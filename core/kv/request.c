@@ -169,6 +169,15 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     w->sending = 0;
 }
 
+/* There was no memory: the next tick tries again. */
+static void starve(tni_kv_worker *w)
+{
+    const uint64_t at = w->node.now + RETRY_MIN_NS;
+
+    w->starved = true;
+    w->retry_ns = at < w->retry_ns ? at : w->retry_ns;
+}
+
 /* Once for each piece. */
 static void stall_count(tni_kv_worker *w, tni_kv_piece *p)
 {
@@ -191,8 +200,10 @@ static bool lane_send(tni_kv_worker *w, tni_kv_lane *lane)
             stall_count(w, p);
             return false;
         }
-        if (tni_vec_push(&w->flights, &top))
-            return false; /* no memory: the next tick tries again */
+        if (tni_vec_push(&w->flights, &top)) {
+            starve(w);
+            return false;
+        }
         (void)heap_pop(&lane->heap);
         p->flight = (uint32_t)w->flights.count - 1;
         p->state = TNI_KV_SENT;
@@ -221,17 +232,19 @@ static void lanes_pump(tni_kv_worker *w)
     }
 }
 
-/* Waits for credit again, with the same sequence. */
+/* Waits for credit again, with the same sequence; a failure leaves a piece of a lane as it was. */
 static tn_status piece_queue(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
 {
     tni_kv_piece *p = &l->pieces[index];
     const tni_kv_queued q = {l, w->order++, p->sequence, index, l->first->r.priority};
     tni_kv_lane *lane = lane_of(w, l, index);
-    tn_status st = TN_OK;
+    tn_status st = lane ? heap_push(&lane->heap, &q) : TN_OK;
 
+    if (st)
+        return st;
     piece_land(w, l, index, TNI_KV_QUEUED);
     if (lane)
-        return heap_push(&lane->heap, &q);
+        return TN_OK;
     st = tni_vec_push(&w->flights, &q);
     if (st)
         return st;
@@ -242,6 +255,14 @@ static tn_status piece_queue(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
 }
 
 /* ---- operations ---- */
+
+static void op_land(tni_kv_worker *w, const tni_kv_op *op)
+{
+    for (uint32_t i = 0; op->started && i < op->lot->plan.parts; i++) {
+        piece_land(w, op->lot, i, TNI_KV_IDLE);
+        op->lot->pieces[i].sequence = 0;
+    }
+}
 
 static void op_begin(tni_kv_worker *w, tni_kv_op *op)
 {
@@ -266,9 +287,13 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
         if (!st)
             st = piece_queue(w, l, i);
     }
-    lanes_pump(w);
-    if (st) /* no memory for a queue: it goes out at its deadline, said to be late */
-        op->deadline_ns = w->deadline_ns = w->node.now;
+    if (!st) {
+        lanes_pump(w);
+        return;
+    }
+    op_land(w, op);
+    op->started = false;
+    starve(w);
 }
 
 /* True: begins now. Behind a fence nothing does, and a fence behind something does not. */
@@ -303,14 +328,6 @@ static void op_unlink(tni_kv_worker *w, tni_kv_op *op)
     *(op->next ? &op->next->previous : &w->last) = op->previous;
     w->fences -= kind_of(op)->fence;
     w->op_count--;
-}
-
-static void op_land(tni_kv_worker *w, const tni_kv_op *op)
-{
-    for (uint32_t i = 0; op->started && i < op->lot->plan.parts; i++) {
-        piece_land(w, op->lot, i, TNI_KV_IDLE);
-        op->lot->pieces[i].sequence = 0;
-    }
 }
 
 /* Ends an operation, begins what may begin then, and tells. */
@@ -638,6 +655,16 @@ static void deadlines_check(tni_kv_worker *w)
     } while (late);
 }
 
+/* What there was no memory for. */
+static void feed(tni_kv_worker *w)
+{
+    w->starved = false;
+    if (w->break_round)
+        (void)tni_kv_worker_break(w, w->break_round, w->node.now);
+    tni_kv_ops_start(w);
+    lanes_pump(w);
+}
+
 void tni_kv_ops_tick(tni_kv_worker *w)
 {
     if (w->node.now >= w->retry_ns) {
@@ -651,6 +678,8 @@ void tni_kv_ops_tick(tni_kv_worker *w)
             else if (p->retry_ns < w->retry_ns)
                 w->retry_ns = p->retry_ns;
         }
+        if (w->starved)
+            feed(w);
     }
     if (w->node.now >= w->deadline_ns && !TNI_KV_BUG(NO_DEADLINE))
         deadlines_check(w);
@@ -715,8 +744,11 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
     if (st)
         return st;
     op = tni_zalloc(sizeof *op);
-    if (!op)
+    if (!op) {
+        if (kinds[r->kind].pushes && r->kind != TNI_KV_DO_BREAK)
+            (void)tni_kv_worker_break(w, l->round + 1, now); /* the others would wait for it */
         return TN_E_NOMEM;
+    }
     op->r = *r;
     op->lot = l;
     op->silent = r->kind == TNI_KV_DO_BREAK;
@@ -744,11 +776,17 @@ tn_status tni_kv_worker_break(tni_kv_worker *w, uint32_t round, uint64_t now)
     tn_status st = TN_OK;
 
     w->broken = true;
+    w->break_round = 0;
     for (uint32_t i = 0; !st && i < w->key_count; i++)
         while (!st && w->keys[i] && w->keys[i]->known && w->keys[i]->round < last) {
             const tni_kv_request r = {.kind = TNI_KV_DO_BREAK, .key = i, .priority = 255};
 
             st = tni_kv_worker_request(w, &r, now);
         }
+    if (st == TN_E_NOMEM) { /* the rest of it, later */
+        w->break_round = round;
+        starve(w);
+        st = TN_OK;
+    }
     return st;
 }

@@ -244,13 +244,18 @@ static void member_lost(tni_kv_scheduler *s, uint32_t index)
     tni_kv_member *m = &v->members[index];
     const bool worker = index < v->workers;
     const tni_kv_loss loss = worker ? o->worker_loss : o->server_loss;
+    const uint64_t wait_ns = worker ? o->worker_wait_ns : o->server_wait_ns;
+    char name[24];
 
     s->changed = true;
     if (v->flags & TNI_KV_JOB_DONE) {
         m->state = TNI_KV_LEFT;
     } else if (loss == TNI_KV_LOSS_WAIT) {
         m->state = TNI_KV_DEAD;
-        s->seats[index].wait_until_ns = s->node.now + (worker ? o->worker_wait_ns : o->server_wait_ns);
+        s->seats[index].wait_until_ns = s->node.now + wait_ns;
+        tni_logf(s->node.host.log, TN_LOG_WARNING,
+                 "scheduler: %s is dead: the job waits %.0f s for one in its place",
+                 tni_kv_node_name(tni_kv_view_node(v, index), name), (double)wait_ns / 1e9);
     } else if (loss == TNI_KV_LOSS_SHRINK && worker &&
                workers_in(v, ~(uint32_t)OUT) > (o->workers_min ? o->workers_min : 1)) {
         m->state = TNI_KV_GONE;

@@ -54,6 +54,7 @@ static void roll_back(tni_kv_worker *w)
     w->epoch = w->node.view.epoch_view;
     w->epochs++;
     w->broken = false;
+    w->break_round = 0;
     for (uint32_t i = 0; i < w->key_count; i++)
         if (w->keys[i])
             w->keys[i]->known = false;

@@ -59,7 +59,8 @@ struct tni_kv_worker {
     uint64_t sending; /* cookie of the request whose payload is being sent */
     uint64_t begun_ns, hello_ns, beat_ns, retry_ns, deadline_ns; /* when the next is due */
     uint32_t fences, barriers, epoch, epochs, end_round;
-    bool broken, over; /* over: `status` holds */
+    uint32_t break_round;       /* up to which there is still to break, for want of memory; 0: none */
+    bool broken, over, starved; /* over: `status` holds; starved: there was no memory to send, later */
     tn_status status;
     tn_err error;
 };

@@ -548,6 +548,13 @@ static void stops(void **state)
     s = tool_wait(pid);
     assert_int_equal(s->code, 3);
     assert_says(s->err, "failed: exit code 3");
+    /* below nohup */
+    pid = tool_start("trap '' HUP; " PLAIN
+                     "sh -c 'trap \"exit 0\" USR1; echo up; while :; do read x <hold; done'");
+    assert_true(tool_lines(pid, "out.txt", 2));
+    assert_int_equal(kill(pid, SIGHUP), 0);
+    assert_int_equal(kill(pid, SIGUSR1), 0);
+    assert_int_equal(tool_wait(pid)->code, 0);
     /* a second signal */
     pid = tool_start(PLAIN "sh -c 'trap \"echo asked\" TERM; echo up; while :; do read x <hold; done'");
     assert_true(tool_lines(pid, "out.txt", 2));

@@ -99,6 +99,7 @@ void tool_signals_reset(void)
 {
     (void)signal(SIGINT, SIG_DFL);
     (void)signal(SIGQUIT, SIG_DFL);
+    (void)signal(SIGHUP, SIG_DFL);
 }
 
 pid_t tool_start(const char *line)

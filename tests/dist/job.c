@@ -425,12 +425,12 @@ tn_status tni_kv_process_break(tni_kv_process *p, uint32_t round)
     return call_wait(c);
 }
 
-tn_status tni_kv_process_fail(tni_kv_process *p, uint32_t key)
+void tni_kv_process_fail(tni_kv_process *p, uint32_t key)
 {
     call *c = call_new(p, CALL_FAIL);
 
     c->key = key;
-    return call_queue(c);
+    (void)call_queue(c);
 }
 
 tn_status tni_kv_process_resume(tni_kv_process *p)

@@ -35,6 +35,7 @@ typedef struct course { /* of a training */
     const char *settings[12];
     const char *const *local; /* of the reference; NULL: none */
     tn_train_options o;
+    int64_t more; /* samples that a batch has more than that of the rank below */
     char reference[65];
     char sha[JOB_WORKERS_MAX][65];
     tn_train_info info[JOB_WORKERS_MAX];
@@ -69,8 +70,10 @@ static void trains(worker *w)
 {
     course *c = w->arg;
     tn_app *app = app_open(c->settings);
+    tn_train_options o = c->o;
 
-    train(app, &c->o, c->sha[w->rank], &c->info[w->rank]);
+    o.batch += w->rank * c->more;
+    train(app, &o, c->sha[w->rank], &c->info[w->rank]);
     WORKER_TRUE(w, tn_app_close(app) == 0);
 }
 
@@ -135,16 +138,19 @@ static void uneven_data_ends(void **state)
     static const struct {
         const char *policy;
         uint32_t uneven;
-        int64_t steps[2];
-    } rows[] = {{"kvstore.uneven=pad", 0, {6, 6}},
-                {"kvstore.uneven=drop", 1, {4, 4}},
-                {"kvstore.uneven=join", 2, {4, 6}}};
+        int64_t batch, more, steps[2];
+    } rows[] = {{"kvstore.uneven=pad", 0, 359, 0, {6, 6}},
+                {"kvstore.uneven=drop", 1, 359, 0, {4, 4}},
+                {"kvstore.uneven=join", 2, 359, 0, {4, 6}},
+                {"kvstore.uneven=pad", 0, 100, 100, {16, 16}},
+                {"kvstore.uneven=drop", 1, 200, -100, {8, 8}}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const job_options o = {.workers = 2, .servers = 2, .uneven = rows[i].uneven};
         course c = {.settings = {"kvstore.type=dist_sync", rows[i].policy},
-                    .o = {.data = "digits", .valid = "none", .epochs = 2, .batch = 359, .lr = 0.01}};
+                    .o = {.data = "digits", .valid = "none", .epochs = 2, .batch = rows[i].batch, .lr = 0.01},
+                    .more = rows[i].more};
 
         job_run(&o, NULL, trains, &c);
         assert_string_equal(c.sha[0], c.sha[1]);

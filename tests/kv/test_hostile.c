@@ -12,6 +12,7 @@
 
 #include "kv/server.h"
 #include "kv/sim/sim.h"
+#include "kv/worker.h"
 #include "support/runs.h"
 
 static uint64_t state = 7;
@@ -491,7 +492,8 @@ static void step_that_fails(void **unused)
 
 static tn_status told;
 static uint32_t told_count;
-static uint64_t asked; /* sequence of the last request that it sent */
+static uint64_t asked;     /* sequence of the last request that it sent */
+static uint32_t pushed[2]; /* by key: round of its last push, a break too */
 
 static void worker_told(void *arg, uint64_t cookie, tn_status st)
 {
@@ -511,6 +513,8 @@ static void worker_sends(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEA
     for (uint64_t at = 0; h.type == TNI_KV_BATCH && at < bytes;) {
         assert_int_equal(tni_kv_entry_get(&h, payload, &at, &entry, &at_payload), TN_OK);
         asked = entry.sequence;
+        if (entry.type == TNI_KV_PUSH)
+            pushed[entry.key >> 16 & 1] = entry.round;
     }
 }
 
@@ -586,14 +590,13 @@ static void steps_out_of_range(void **unused)
     tni_kv_worker_destroy(w);
 }
 
-/* Keys behind one that has all its rounds are broken, too. */
-static void break_at_the_end(void **unused)
+/* Two keys; key N has 2 - N rounds behind it. */
+static tni_kv_worker *keys_begin(uint32_t end_round)
 {
     static const uint8_t value[40];
     tni_kv_worker *w;
 
-    (void)unused;
-    worker_begin(2, &w);
+    worker_begin(end_round, &w);
     for (uint32_t key = 0; key < 2; key++) {
         const tni_kv_request r = {.kind = TNI_KV_DO_INIT, .key = key, .in = value};
 
@@ -610,10 +613,55 @@ static void break_at_the_end(void **unused)
                      NULL, 0);
         assert_int_equal(tni_kv_worker_round(w, key), 2 - key);
     }
+    return w;
+}
+
+/* Keys behind one that has all its rounds are broken, too. */
+static void break_at_the_end(void **unused)
+{
+    tni_kv_worker *w = keys_begin(2);
+
+    (void)unused;
     assert_int_equal(tni_kv_worker_break(w, 4, 1000), TN_OK);
     assert_int_equal(tni_kv_worker_round(w, 0), 2);
     assert_int_equal(tni_kv_worker_round(w, 1), 2);
     tni_kv_worker_destroy(w);
+}
+
+/* A push for which there is no memory comes later, or its step is broken for all: nobody waits for it. */
+static bool push_without_memory(uint64_t nth, bool forever)
+{
+    static const uint8_t gradient[40];
+    const tni_kv_request r = {.kind = TNI_KV_DO_PUSH, .key = 1, .in = gradient};
+    uint64_t now = 1000;
+    tni_kv_worker *w = keys_begin(UINT32_MAX);
+    tn_status st;
+    bool hit;
+
+    told_count = pushed[1] = 0;
+    tni_vec_fini(&w->lanes[0].heap); /* they grow again */
+    tni_vec_fini(&w->flights);
+    tni_mem_fail_at(nth, forever, true);
+    st = tni_kv_worker_request(w, &r, now);
+    (void)tni_kv_worker_tick(w, now);
+    hit = tni_mem_failed();
+    tni_mem_fail_at(0, false, true);
+    for (int i = 0; i < 8 && pushed[1] != 2; i++)
+        now = tni_kv_worker_tick(w, now);
+    assert_int_equal(told_count, 0);
+    assert_int_equal(pushed[1], 2);
+    assert_int_equal(tni_kv_worker_request(w, &r, now), st ? TN_E_STATE : TN_OK);
+    tni_kv_worker_destroy(w);
+    return hit;
+}
+
+static void pushes_without_memory(void **unused)
+{
+    uint64_t nth = 1;
+
+    for ((void)unused; push_without_memory(nth, false); nth++)
+        assert_true(push_without_memory(nth, true));
+    assert_true(nth > 2);
 }
 
 static tn_status journal_keep(void *arg, const void *record, uint64_t bytes)
@@ -738,21 +786,15 @@ static void journal_is_compacted(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(hostile_members),
-                                       cmocka_unit_test(mutated_views),
-                                       cmocka_unit_test(torn_journals),
-                                       cmocka_unit_test(changed_snapshots),
-                                       cmocka_unit_test(push_of_no_code),
-                                       cmocka_unit_test(view_of_a_worker),
-                                       cmocka_unit_test(command_that_failed),
-                                       cmocka_unit_test(step_that_fails),
-                                       cmocka_unit_test(long_failure),
-                                       cmocka_unit_test(steps_out_of_range),
-                                       cmocka_unit_test(break_at_the_end),
-                                       cmocka_unit_test(journal_of_another_job),
-                                       cmocka_unit_test(values_that_are_refused),
-                                       cmocka_unit_test(snapshots_one_by_one),
-                                       cmocka_unit_test(journal_is_compacted)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hostile_members),        cmocka_unit_test(mutated_views),
+        cmocka_unit_test(torn_journals),          cmocka_unit_test(changed_snapshots),
+        cmocka_unit_test(push_of_no_code),        cmocka_unit_test(view_of_a_worker),
+        cmocka_unit_test(command_that_failed),    cmocka_unit_test(step_that_fails),
+        cmocka_unit_test(long_failure),           cmocka_unit_test(steps_out_of_range),
+        cmocka_unit_test(break_at_the_end),       cmocka_unit_test(pushes_without_memory),
+        cmocka_unit_test(journal_of_another_job), cmocka_unit_test(values_that_are_refused),
+        cmocka_unit_test(snapshots_one_by_one),   cmocka_unit_test(journal_is_compacted)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

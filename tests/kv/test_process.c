@@ -267,24 +267,43 @@ static void silence_is_named(void **state)
     job_end(&j);
 }
 
+static char logged[1024]; /* by the one thread that has a log */
+
+static void log_take(void *arg, int32_t level, const char *text)
+{
+    (void)arg;
+    if (level <= TN_LOG_WARNING)
+        (void)snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", text);
+}
+
+/* Who is waited for is said once, long before the time is over. */
 static void nobody_comes(void **state)
 {
+    static const tni_log quiet;
+    const tni_log log = {.fn = log_take, .level = TN_LOG_WARNING};
     job j;
 
     (void)state;
     job_begin(&j, 2, 1);
+    j.setup.log = &log;
     j.workers[0] = job_work(&j, 0);
     assert_true(loop_until(failed, j.workers[0], 100));
     assert_int_equal(tni_kv_process_joined(j.workers[0]), TN_E_TIMEOUT);
     assert_non_null(strstr(tni_error_message(), "scheduler sched:1: no answer"));
     tni_kv_process_end(j.workers[0]);
+    assert_non_null(strstr(logged, "waits for the scheduler at sched:1, at most 60 s"));
+    assert_ptr_equal(strchr(logged, '\n'), strrchr(logged, '\n'));
+    logged[0] = '\0';
+    j.setup.log = &quiet;
     (void)job_schedule(&j);
     (void)job_serve(&j, 0);
+    j.setup.log = &log;
     j.workers[0] = job_work(&j, 0);
     assert_true(loop_until(failed, j.workers[0], 100));
     assert_int_equal(tni_kv_process_joined(j.workers[0]), TN_E_PEER);
     assert_non_null(strstr(tni_error_message(), "worker 1 has not come"));
     tni_kv_process_end(j.workers[0]);
+    assert_non_null(strstr(logged, "waits for worker 1 and 0 more to join"));
     j.workers[0] = NULL;
     job_end(&j);
     assert_int_equal(j.nodes[0].status, TN_E_PEER);
