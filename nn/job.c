@@ -35,19 +35,22 @@ void tnn_job_close(tn_train *t)
         tn_kv_destroy(t->store);
 }
 
-/* Batches and samples of each worker, by a sum in which each adds its own. */
+#define COUNTS 3 /* batches, samples, samples of a batch */
+
+/* They are of each worker, by a sum in which each adds its own. */
 static tn_status counts_exchange(tn_app *app, tn_train *t, double *counts)
 {
-    const int64_t shape[] = {t->workers, 2};
-    const uint64_t bytes = (uint64_t)t->workers * 2 * sizeof *counts;
+    const int64_t shape[] = {t->workers, COUNTS};
+    const uint64_t bytes = (uint64_t)t->workers * COUNTS * sizeof *counts;
     tn_array *a = NULL;
-    tn_kv_item item = {.name = "batches and samples", .value_count = 1, .values = &a};
+    tn_kv_item item = {.name = "batches, samples and their batch", .value_count = 1, .values = &a};
     tn_status st;
 
     if (!(st = tn_array_zeros(app->ctx, TN_F64, 2, shape, NULL, &a)) &&
         !(st = tn_kv_init(t->store, 1, &item))) {
-        counts[2 * t->rank] = (double)t->own_batches;
-        counts[2 * t->rank + 1] = (double)tn_data_count(t->data);
+        counts[COUNTS * t->rank] = (double)t->own_batches;
+        counts[COUNTS * t->rank + 1] = (double)tn_data_count(t->data);
+        counts[COUNTS * t->rank + 2] = (double)t->o.batch;
         item.out_count = 1;
         item.outs = &a;
         if (!(st = tn_array_write(a, counts, bytes)) && !(st = tn_kv_pushpull(t->store, 1, &item)))
@@ -82,17 +85,18 @@ tn_status tnn_job_agree(tn_app *app, tn_train *t)
     t->own_batches = t->batches;
     if (!t->steps_alike || t->workers < 2)
         return TN_OK;
-    if (!(counts = tnn_alloc(app, 2 * (size_t)t->workers, sizeof *counts)))
+    if (!(counts = tnn_alloc(app, COUNTS * (size_t)t->workers, sizeof *counts)))
         return app->status;
     if (!counts_exchange(app, t, counts)) {
         for (int64_t i = 0; i < t->workers; i++) {
-            const int64_t batches = (int64_t)counts[2 * i];
+            const int64_t batches = (int64_t)counts[COUNTS * i];
 
             least = batches < least ? batches : least;
             most = batches > most ? batches : most;
         }
         t->first_batches = (int64_t)counts[0];
         t->first_count = (int64_t)counts[1];
+        t->first_batch = (int64_t)counts[2];
         if (least != most)
             uneven(app, t, least, most);
     }
@@ -137,8 +141,8 @@ int64_t tnn_job_samples(const tn_train *t, const tn_batch *b, int64_t n)
     int64_t first = t->shares[0] ? b->n : n;
 
     if (t->first_batches > 0 && !tnn_data_fills(t->data)) {
-        first = t->first_count - (t->at - 1) % t->first_batches * t->o.batch;
-        first = first < t->o.batch ? first : t->o.batch;
+        first = t->first_count - (t->at - 1) % t->first_batches * t->first_batch;
+        first = first < t->first_batch ? first : t->first_batch;
     }
     return first * (int64_t)devices * (t->steps_alike ? t->workers : 1);
 }

@@ -42,7 +42,7 @@ struct tn_train {
     bool joins;                    /* this worker may end before others */
     int64_t rank, workers;
     int64_t own_batches, at;            /* of this worker's data; the next one of the epoch */
-    int64_t first_count, first_batches; /* samples and batches of worker 0's */
+    int64_t first_count, first_batches, first_batch; /* worker 0's samples, batches and their size */
     tn_array *ahead[TNN_STEPS_AHEAD];   /* losses of the last steps; NULL */
     int64_t ahead_step[TNN_STEPS_AHEAD];
     double lr, last_loss, last_accuracy, valid_loss, valid_accuracy, best;
