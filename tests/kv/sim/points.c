@@ -1,7 +1,7 @@
 /*
- * Named points of the code (kv/point.h). A process that is killed within a call has no effect after the point:
- * it sends and writes nothing more, and ends when the call has. One that is stopped there sends the rest when
- * it goes on. For another process the point is when it is killed or stopped.
+ * Named points of the code (kv/point.h). A process that is killed within a call has no effect after the
+ * point: it sends and writes nothing more, and ends when the call has. One that is stopped there sends the
+ * rest when it goes on. For another process the point is when it is killed or stopped.
  */
 #include "kv/sim/internal.h"
 
