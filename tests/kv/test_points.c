@@ -1,8 +1,8 @@
 /*
  * Each of the 44 named points (core/kv/point.h): the process that gets there, or one of the other two
  * roles, is killed, or stopped for longer than the dead time. The job ends with the same bits (I3), or with
- * an error that names who is gone. A point that is never reached is a failure. TENON_RUNS: seeds of each, at the first,
- * second, ... time that it is reached.
+ * an error that names who is gone. A point that is never reached is a failure. TENON_RUNS: seeds of each, at
+ * the first, second, ... time that it is reached.
  */
 #include <setjmp.h>
 #include <stdarg.h>
