@@ -148,7 +148,9 @@ static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint
         d->steps[1] = d->steps[0];
         d->steps[0] = step;
     }
-    return each(d, old_remove, NULL);
+    st = each(d, old_remove, NULL);
+    TNI_KV_POINT(trimmed);
+    return st;
 }
 
 /* Its checksum, which ends it, is right. */
@@ -229,6 +231,7 @@ static tn_status journal_append(void *arg, const void *record, uint64_t bytes)
         at += done > 0 ? done : 0;
         bytes -= done > 0 ? (uint64_t)done : 0;
     }
+    TNI_KV_POINT(view_written);
     return st ? st : fdatasync(d->fd) ? io_error(d, "sync") : TN_OK;
 }
 

@@ -9,6 +9,28 @@
 
 #ifdef TN_TEST_SWITCHES
 int tni_kv_bug;
+_Thread_local tni_kv_at tni_kv_half;
+
+#define FAILPOINT(role, name, failpoint, what, remark) [TNI_KV_AT_##name] = failpoint,
+static void point_default(tni_kv_at at)
+{
+    static const char *const names[] = {TNI_KV_POINTS(FAILPOINT)};
+
+    (void)tni_failpoint(names[at]);
+}
+
+void (*tni_kv_point)(tni_kv_at at) = point_default;
+
+/* Between the messages to two nodes. */
+static void point_half(const tni_kv_node *n, uint32_t sent)
+{
+    if (tni_kv_half && sent && sent < n->dirty_count)
+        tni_kv_point(tni_kv_half);
+    if (sent == n->dirty_count)
+        tni_kv_half = TNI_KV_AT_NONE;
+}
+#else
+#define point_half(n, sent) ((void)0)
 #endif
 
 tn_status tni_kv_node_init(tni_kv_node *n, const tni_kv_settings *s, const tni_kv_host *host, uint16_t id)
@@ -160,6 +182,7 @@ void tni_kv_node_flush(tni_kv_node *n)
 
         p->dirty = false;
         peer_flush(n, n->dirty[i], p);
+        point_half(n, i + 1);
     }
     n->dirty_count = 0;
 }

@@ -157,6 +157,7 @@ static void value_send(tni_kv_server *s, const tni_kv_store_part *p, const tni_k
 
     if (!h->what || h->type != TNI_KV_PULL || !s->update.read) {
         tni_kv_node_send(&s->node, h->from, &answer, p->value, p->bytes);
+        TNI_KV_POINT_IF(h->type == TNI_KV_PULL && p->key & 0xffff, pull_half);
         return;
     }
     made = tni_alloc(p->bytes);
@@ -252,6 +253,7 @@ static void waiting_answer(tni_kv_server *s, tni_kv_store_part *p)
             continue;
         slot->sequence = 0;
         p->waiting--;
+        TNI_KV_POINT_HALF(acks_half);
         if (!s->node.async && was_void(p, slot->round))
             answer(s, p, &h, TNI_KV_VOID, p->breaker, 1);
         else if (slot->want)
@@ -385,7 +387,9 @@ static tn_status round_step(tni_kv_server *s, tni_kv_store_part *p)
         }
     }
     if (!st && p->here > 0 && (p->folded == workers || (TNI_KV_BUG(COUNT_MESSAGES) && p->here >= workers))) {
+        TNI_KV_POINT(reduced);
         st = p->added ? apply(s, p, workers) : TN_OK;
+        TNI_KV_POINT(applied);
         if (!st)
             round_end(s, p, false);
     }
@@ -407,7 +411,9 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
     const uint32_t rank = rank_of(h);
     tni_kv_slot *slot = &p->slots[rank];
     tn_status st = TN_OK;
+    uint16_t who;
 
+    TNI_KV_POINT_IF(missing(s, p, &who) == 1, all_in);
     if (TNI_KV_BUG(OVERWRITE) && p->here == 0)
         memcpy(p->value, payload, p->bytes);
     if (rank == p->folded || s->node.settings->any_order || (TNI_KV_BUG(COUNT_MESSAGES) && slot->here)) {
@@ -429,6 +435,8 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         p->begun_ns = s->node.now;
     p->latest = (uint16_t)rank;
     wait_begin(p, h, h->flags & TNI_KV_WANT);
+    TNI_KV_POINT_IF(missing(s, p, &who) > 0, some_in);
+    TNI_KV_POINT_IF(p->key & 0xffff, push_half);
     return st ? st : round_step(s, p);
 }
 

@@ -134,6 +134,33 @@ static uint64_t answer_time(const tni_kv_lane *lane)
     return ns > RETRY_MIN_NS ? ns : 4u * RETRY_MIN_NS;
 }
 
+#ifdef TN_TEST_SWITCHES
+static bool all_sent(const tni_kv_lot *l)
+{
+    bool all = l->left == l->plan.parts;
+
+    for (uint32_t i = 0; all && i < l->plan.parts; i++)
+        all = l->pieces[i].state == TNI_KV_SENT;
+    return all;
+}
+
+static void piece_sent(const tni_kv_lot *l)
+{
+    const tni_kv_kind kind = l->first->r.kind;
+
+    TNI_KV_POINT_IF(kind == TNI_KV_DO_INIT, init_pushed);
+    TNI_KV_POINT_IF(kind == TNI_KV_DO_BARRIER, in_barrier);
+    TNI_KV_POINT_IF(has_payload(l->first) && kind_of(l->first)->pushes && l->plan.parts > 1 && !all_sent(l),
+                    push_part);
+    TNI_KV_POINT_IF(kind_of(l->first)->pushes && all_sent(l), all_sent);
+    TNI_KV_POINT_IF(kind == TNI_KV_DO_PULL, pull_asked);
+    TNI_KV_POINT_IF(kind == TNI_KV_DO_SNAPSHOT, save_asked);
+    TNI_KV_POINT_IF(kind == TNI_KV_DO_BYE, leave_sent);
+}
+#else
+#define piece_sent(l) ((void)0)
+#endif
+
 static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
 {
     const tni_kv_op *op = l->first;
@@ -167,6 +194,7 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     retry_at(w, p, p->state == TNI_KV_WAITS ? ASK_NS : answer_time(lane_of(w, l, index)));
     tni_kv_node_send(&w->node, target(w, l, index), &h, payload, bytes);
     w->sending = 0;
+    piece_sent(l);
 }
 
 /* There was no memory: the next tick tries again. */
@@ -340,6 +368,7 @@ static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     if (!st && kind_of(op)->time)
         tni_kv_histogram_add(&w->node.metrics.times[kind_of(op)->time - 1],
                              (w->node.now - op->begun_ns) / 1000u);
+    TNI_KV_POINT_IF(!st && kind_of(op)->value, installed);
     op_land(w, op);
     op_unlink(w, op);
     tni_free(op);
@@ -527,7 +556,11 @@ static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
     piece_land(w, l, piece, TNI_KV_IDLE);
     p->sequence = 0;
     l->got = h->round < l->got ? h->round : l->got;
-    if (--l->left == 0) {
+    l->left--;
+    TNI_KV_POINT_IF(l->left && kind_of(op)->pushes, half_acked);
+    TNI_KV_POINT_IF(l->left && kind_of(op)->value, pull_in_half);
+    TNI_KV_POINT_IF(l->left && op->r.kind == TNI_KV_DO_SNAPSHOT, save_half);
+    if (l->left == 0) {
         if (!l->control && !l->known && (op->r.kind == TNI_KV_DO_INIT || op->r.kind == TNI_KV_DO_PULL)) {
             l->known = true;
             l->round = l->got;

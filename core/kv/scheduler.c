@@ -97,9 +97,13 @@ static void commit(tni_kv_scheduler *s)
         return;
     }
     s->changed = false;
+    TNI_KV_POINT_IF(v->flags & TNI_KV_STARTED, view_synced);
     for (uint32_t i = 0; v->flags & (TNI_KV_STARTED | TNI_KV_JOB_FAILED) && i < s->count; i++)
-        if (speaks(&v->members[i]))
+        if (speaks(&v->members[i])) {
             view_send(s, i, text.text + JOB_BYTES, text.length - JOB_BYTES);
+            TNI_KV_POINT_IF(v->flags & TNI_KV_JOB_DONE && i + 1 < s->count, shutdown_half);
+        }
+    TNI_KV_POINT_IF(v->epoch_view == v->number, plan_sent);
     tni_str_fini(&text);
 }
 
@@ -205,6 +209,14 @@ static void welcome_send(tni_kv_scheduler *s, uint32_t index)
     tni_str_fini(&text);
 }
 
+/* One from `index` on waits for its rank. */
+static inline bool welcome_waits(const tni_kv_scheduler *s, uint32_t index)
+{
+    while (index < s->count && !s->seats[index].welcome)
+        index++;
+    return index < s->count;
+}
+
 /* Answers held requests whose time has come; only what is in the journal is said. */
 static void held_answer(tni_kv_scheduler *s)
 {
@@ -213,8 +225,11 @@ static void held_answer(tni_kv_scheduler *s)
     for (uint32_t i = 0; !s->changed && i < s->count; i++) {
         tni_kv_header h = {.from = tni_kv_view_node(v, i), .sequence = s->seats[i].bye_sequence};
 
-        if (s->seats[i].welcome)
+        if (s->seats[i].welcome) {
+            TNI_KV_POINT(assigned);
             welcome_send(s, i);
+            TNI_KV_POINT_IF(welcome_waits(s, i + 1), assigned_half);
+        }
         if (h.sequence)
             tni_kv_node_answer(&s->node, &h, TNI_KV_APPLIED, 0, 0);
         s->seats[i].welcome = false;
@@ -228,6 +243,7 @@ static void held_answer(tni_kv_scheduler *s)
             h.sequence = w->barrier_sequence;
             w->barrier_sequence = 0;
             tni_kv_node_answer(&s->node, &h, TNI_KV_APPLIED, 0, 0);
+            TNI_KV_POINT_HALF(release_half);
         }
         if (w->end_sequence && v->flags & TNI_KV_ALL_ENDED) {
             h.sequence = w->end_sequence;
@@ -264,6 +280,7 @@ static void member_lost(tni_kv_scheduler *s, uint32_t index)
     }
     ends_check(s);
     barrier_check(s);
+    TNI_KV_POINT(node_dead);
 }
 
 /* ---- registration ---- */
@@ -421,8 +438,10 @@ static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const
             tni_kv_node_send(&s->node, h->from, &answer, NULL, 0);
             return TN_OK;
         }
+        TNI_KV_POINT(peer_known);
         if (seat_take(s, index, &who))
             return TN_E_NOMEM;
+        TNI_KV_POINT(recorded);
     }
     s->seats[index].heard_ns = s->node.now;
     s->seats[index].lost_ns = 0;
@@ -511,6 +530,7 @@ static void barrier_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t
     missing = barrier_missing(s, &count);
     if (w->barrier > s->node.view.released && missing != UINT32_MAX)
         tni_kv_node_answer(&s->node, h, TNI_KV_HELD, tni_kv_view_node(&s->node.view, missing), count);
+    TNI_KV_POINT_IF(w->barrier > s->node.view.released && count == 1, barrier_short);
 }
 
 static void end_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t index)
@@ -783,6 +803,7 @@ tn_status tni_kv_scheduler_create(const tni_kv_settings *settings, const tni_kv_
     s->changed = true;
     commit(s);
     *out = s;
+    TNI_KV_POINT(bound);
     return TN_OK;
 }
 

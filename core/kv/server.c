@@ -112,6 +112,7 @@ static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t
     if (st)
         tni_kv_server_stop(s, st);
     beat_send(s);
+    TNI_KV_POINT(registered);
     return st;
 }
 
@@ -139,6 +140,7 @@ static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uin
     tni_kv_header of = *h;
     tn_status st = value_check(s, p, h);
 
+    TNI_KV_POINT(init_in);
     if (!p && !st) {
         st = tni_kv_part_create(s, h->key, h->dtype, h->bytes, &p);
         if (!st)
@@ -149,6 +151,7 @@ static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uin
         return st;
     }
     p->slots[TNI_KV_RANK(h->from)].unheard = false;
+    TNI_KV_POINT(init_stored);
     of.round = tni_kv_server_applied(s, h->key, TNI_KV_RANK(h->from));
     tni_kv_node_answer(&s->node, &of, TNI_KV_APPLIED, 0, 0);
     return TN_OK;
@@ -192,6 +195,7 @@ void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t
     } else {
         s->steps[1] = s->steps[0];
         s->steps[0] = step;
+        TNI_KV_POINT(log_synced);
         tni_kv_node_answer(&s->node, &s->save_asked, TNI_KV_APPLIED, 0, 0);
     }
     tni_kv_node_flush(&s->node);
@@ -226,6 +230,7 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
     tni_str_init(&text, (size_t)1 << 40);
     st = tni_kv_snapshot_write(s, &text);
     if (!st) {
+        TNI_KV_POINT(logged);
         s->saving = h->key;
         st = s->snapshots.write(s->snapshots.arg, h->key, text.text, text.length);
     }
@@ -266,6 +271,7 @@ static tn_status data_handle(tni_kv_server *s, const tni_kv_header *h, const uin
     default:
         return tni_error(TN_E_FORMAT, "a server takes no message of type %u", h->type);
     }
+    TNI_KV_POINT_IF(h->type == TNI_KV_PUSH, push_header);
     p = tni_kv_part_find(s, h->key);
     if (!p) {
         tni_kv_node_answer(&s->node, h, TNI_KV_ABSENT, 0, 0);

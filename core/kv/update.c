@@ -315,6 +315,7 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
 
     if (st || p->what == TNI_KV_ABSTAIN || !bytes)
         return st;
+    TNI_KV_POINT(update_half);
     if (p->what >= TNI_KV_STATE) {
         if (!(st = states_ready(u, p, h->dtype, value, bytes)))
             tni_kv_states_copy(&p->slot, states_of(u), (uint64_t)(p->what - TNI_KV_STATE) * bytes,

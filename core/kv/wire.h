@@ -15,6 +15,7 @@
 #define TN_KV_WIRE_H
 
 #include "base/base.h"
+#include "kv/point.h"
 
 #define TNI_KV_HEADER_BYTES 64u
 #define TNI_KV_ENTRY_BYTES 32u

@@ -36,7 +36,7 @@ static void hello_tick(tni_kv_worker *w)
         w->begun_ns = w->node.now + 1;
     if (w->node.now >= w->begun_ns + w->node.settings->control_timeout_ns && !TNI_KV_BUG(NO_DEADLINE))
         tni_kv_worker_stop(w, tni_error(TN_E_TIMEOUT, "no answer from the scheduler for %.1f s",
-                          (double)(w->node.now - w->begun_ns) / 1e9));
+                                        (double)(w->node.now - w->begun_ns) / 1e9));
     else if (w->node.now >= w->hello_ns)
         hello_send(w);
 }
@@ -91,6 +91,7 @@ static tn_status worker_handle(tni_kv_node *n, const tni_kv_header *h, const uin
             w->epoch = n->view.epoch_view;
             view_changed(w);
             beat_send(w);
+            TNI_KV_POINT(joined);
         } else if (w->token && !n->incarnation) {
             hello_send(w);
         }

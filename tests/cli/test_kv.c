@@ -1,6 +1,6 @@
 /*
  * A job of real processes: tenon kv schedule and serve, and this program as the workers, over zmq and over
- * the template of a transport, where one of each role is killed.
+ * the template of a transport, where one of each role is killed, some at named points.
  */
 #include "tool.h"
 
@@ -11,6 +11,7 @@
 
 #include "context/context.h"
 #include "kv/process.h"
+#include "support/runs.h"
 
 /* ---- a worker ---- */
 
@@ -80,53 +81,63 @@ static tn_status step(tni_kv_process *p, uint32_t s)
     const tni_kv_request save = {.kind = TNI_KV_DO_SNAPSHOT, .step = s};
     tn_status st;
 
+    TNI_KV_POINT(forward);
     for (uint32_t k = 0; k < KEYS; k++)
         for (uint32_t i = 0; i < counts[k]; i++)
             gradients[k][i] = gradient(rank, s, k, i);
+    TNI_KV_POINT(backward);
     if (!(st = all_keys(p, TNI_KV_DO_PUSHPULL, false)) && rank == 0)
         st = tni_kv_process_call(p, &save);
     return st;
 }
 
-static tn_status prepare(tni_kv_process *p)
+/* Rank 0 says how values are updated; a round needs its gradients, so none comes before. */
+static tn_status optimizer_set(tni_kv_process *p)
 {
     static const char words[] = "optimizer\0sgd\0lr\0001";
-    const tni_kv_request r = {.kind = TNI_KV_DO_COMMAND, .in = words, .bytes = sizeof words},
-                         barrier = {.kind = TNI_KV_DO_BARRIER};
+    const tni_kv_request r = {.kind = TNI_KV_DO_COMMAND, .in = words, .bytes = sizeof words};
+
+    return rank == 0 ? tni_kv_process_call(p, &r) : TN_OK;
+}
+
+static tn_status prepare(tni_kv_process *p)
+{
+    const tni_kv_request barrier = {.kind = TNI_KV_DO_BARRIER};
     tn_status st = TN_OK;
 
     for (uint32_t k = 0; k < KEYS && !st; k++)
         st = tni_kv_process_key(p, k, TN_F32, counts[k], sizeof(float));
-    if (!st && !(st = begin(p)) && rank == 0)
-        st = tni_kv_process_call(p, &r);
-    return st ? st : tni_kv_process_call(p, &barrier);
+    if (!st && !(st = begin(p)) && !(st = optimizer_set(p)))
+        st = tni_kv_process_call(p, &barrier);
+    return st;
 }
 
 /* A step that a returned server rolled back is made again, from its cut on. */
-static tn_status steps(tni_kv_process *p)
+static tn_status steps(tni_kv_process *p, tn_status st)
 {
     uint32_t epochs = 0, now;
-    tn_status st = TN_OK;
 
-    for (uint32_t s = 1; s <= STEPS && !st; s++) {
+    for (uint32_t s = st ? 0 : 1; s <= STEPS; s++) {
         char text[16];
 
-        st = step(p, s);
+        st = st ? st : step(p, s);
         (void)tni_kv_process_cut(p, &now);
         if (st == TN_E_STATE && now != epochs) {
             s = (uint32_t)tni_kv_process_cut(p, &epochs);
             st = begin(p);
+            st = !st && s == 0 ? optimizer_set(p) : st;
             line_add("rolled", "back");
             continue;
         }
+        if (st)
+            return st;
         (void)snprintf(text, sizeof text, "%u", s);
-        if (!st)
-            line_add("steps", text);
+        line_add("steps", text);
         (void)snprintf(text, sizeof text, "w%u.hold", rank);
-        while (!st && s == GATE && (access("go", F_OK) || !access(text, F_OK)))
+        while (s == GATE && (access("go", F_OK) || !access(text, F_OK)))
             (void)usleep(1000);
     }
-    return st;
+    return TN_OK;
 }
 
 static const char *check(void)
@@ -157,8 +168,8 @@ static int worker(const char *transport)
                    build ? build : "");
     (void)snprintf(name, sizeof name, "kvstore.transport=%s", transport);
     rank = (uint32_t)atoi(getenv("DMLC_WORKER_ID"));
-    if (!(st = tni_context_open(&o, &c)) && !(st = tni_kv_process_join(c, false, &p)) && !(st = prepare(p)))
-        st = steps(p);
+    if (!(st = tni_context_open(&o, &c)) && !(st = tni_kv_process_join(c, false, &p)))
+        st = steps(p, prepare(p));
     if (st)
         line_add("said", tni_error_message());
     left = tni_kv_process_leave(p);
@@ -224,17 +235,31 @@ static void port_set(void)
     free(text);
 }
 
-static void job_start(void)
+/* TENON_FAILPOINT, where it is not NULL, is of one process. */
+static void failpoint_of(uint32_t which, uint32_t victim, const char *text)
+{
+    if (text && which == victim)
+        (void)setenv("TENON_FAILPOINT", text, 1);
+    else
+        (void)unsetenv("TENON_FAILPOINT");
+}
+
+static void job_start(uint32_t victim, const char *failpoint)
 {
     assert_int_equal(system("rm -rf at go w?.* r?.* state"), 0);
     (void)setenv("DMLC_PS_ROOT_URI", "127.0.0.1", 1);
+    failpoint_of(SCHEDULER, victim, failpoint);
     role_start(SCHEDULER, "--port 0 --address-file at");
     assert_true(tool_until(pids[SCHEDULER], "test -s at"));
     port_set();
-    for (uint32_t i = 0; i < 2; i++)
-        role_start(SERVER(i), "");
-    for (uint32_t i = 0; i < 2; i++)
-        worker_start(i);
+    for (uint32_t i = SERVER(0); i <= WORKER(1); i++) {
+        failpoint_of(i, victim, failpoint);
+        if (i < WORKER(0))
+            role_start(i, "");
+        else
+            worker_start(i - WORKER(0));
+    }
+    failpoint_of(0, 0, NULL);
 }
 
 static int end_of(uint32_t which)
@@ -294,7 +319,7 @@ static void a_job(void **state)
 {
     transport_of = *state;
     gate_open();
-    job_start();
+    job_start(0, NULL);
     gate_open();
     job_end();
 }
@@ -302,7 +327,7 @@ static void a_job(void **state)
 static void a_server_is_killed(void **state)
 {
     transport_of = *state;
-    job_start();
+    job_start(0, NULL);
     gate_reached();
     assert_int_equal(kill(pids[SERVER(0)], SIGKILL), 0);
     assert_int_equal(end_of(SERVER(0)), 128 + SIGKILL);
@@ -315,7 +340,7 @@ static void a_server_is_killed(void **state)
 static void the_scheduler_is_killed(void **state)
 {
     transport_of = *state;
-    job_start();
+    job_start(0, NULL);
     gate_reached();
     assert_int_equal(kill(pids[SCHEDULER], SIGKILL), 0);
     assert_int_equal(end_of(SCHEDULER), 128 + SIGKILL);
@@ -328,7 +353,7 @@ static void the_scheduler_is_killed(void **state)
 static void a_worker_is_killed(void **state)
 {
     transport_of = *state;
-    job_start();
+    job_start(0, NULL);
     gate_reached();
     assert_int_equal(kill(pids[WORKER(1)], SIGKILL), 0);
     assert_int_equal(end_of(WORKER(1)), 128 + SIGKILL);
@@ -450,6 +475,165 @@ static void who_waits(void **state)
     assert_int_equal(unlink("w1.hold"), 0);
     job_end();
 }
+/* ---- named points (core/kv/point.h) ---- */
+
+#ifdef TN_TEST_SWITCHES
+typedef struct point_row {
+    const char *name, *failpoint; /* the failpoint of core/kv/point.h */
+    uint32_t which;
+} point_row;
+
+#define PROCESS_SCHEDULER SCHEDULER
+#define PROCESS_SERVER SERVER(0)
+#define PROCESS_WORKER WORKER(1)
+#define ROW(role, name, failpoint, what, remark) {#name, failpoint, PROCESS_##role},
+static const point_row points[] = {TNI_KV_POINTS(ROW)};
+
+/* The 12 that are tried in each run, the time at which they act, and how. By then there are snapshots. */
+static const struct {
+    const char *name, *what;
+} tried[] = {
+    {"barrier_short", "1=kill"}, {"view_written", "4=kill"}, {"release_half", "1=stop"},
+    {"shutdown_half", "1=kill"}, {"push_header", "12=kill"}, {"reduced", "9=kill"},
+    {"applied", "9=stop"},       {"synced", "3=kill"},       {"push_part", "4=kill"},
+    {"half_acked", "4=stop"},    {"installed", "5=kill"},    {"in_barrier", "1=kill"},
+};
+
+static const point_row *point_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++)
+        if (strcmp(points[i].name, name) == 0)
+            return &points[i];
+    fail_msg("no point %s", name);
+    return NULL;
+}
+
+static bool is(const char *name, const char *of)
+{
+    return strcmp(name, of) == 0;
+}
+
+/* The process is there: killed, or stopped, and then goes on. */
+static void point_reached(const char *name, uint32_t which, bool stops)
+{
+    int status;
+
+    print_message("%s: %s\n", name, stops ? "stop" : "kill");
+
+    while (waitpid(pids[which], &status, WUNTRACED) < 0)
+        ;
+    if (stops && WIFSTOPPED(status))
+        assert_int_equal(kill(pids[which], SIGCONT), 0);
+    else if (stops || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+        fail_msg("point %s is never reached", name);
+}
+
+/* A worker that died is named to the others; else all end with the values that they should have. One that had
+ * sent its leave may have left. */
+static void point_end(const char *name, uint32_t which, bool stops)
+{
+    const uint32_t other = WORKER(0) + WORKER(1) - which;
+
+    if (which < WORKER(0) || stops) {
+        if (!stops)
+            role_start(which, "");
+        job_end();
+        return;
+    }
+    if (end_of(other) == 0 && is(name, "leave_sent"))
+        said(other - WORKER(0), "the values are right");
+    else
+        said(other - WORKER(0), which == WORKER(0) ? "worker 0 died" : "worker 1 died");
+    for (uint32_t i = 0; i < 3; i++) {
+        const int code = end_of(i);
+
+        assert_true(code == 6 || (code == 0 && is(name, "leave_sent")));
+    }
+}
+
+/* The scheduler's points behind the loss of a server, which comes back. */
+static void at_loss(const char *name, bool stops)
+{
+    gate_reached();
+    assert_int_equal(kill(pids[SERVER(1)], SIGKILL), 0);
+    assert_int_equal(end_of(SERVER(1)), 128 + SIGKILL);
+    if (is(name, "plan_sent"))
+        role_start(SERVER(1), "");
+    point_reached(name, SCHEDULER, stops);
+    if (is(name, "node_dead"))
+        role_start(SERVER(1), "");
+    gate_open();
+}
+
+static void at_point(const char *name, const char *what)
+{
+    const point_row *p = point_of(name);
+    const uint32_t which = is(name, "save_asked") || is(name, "save_half") ? WORKER(0) : p->which;
+    const bool stops = strstr(what, "stop") != NULL;
+    char text[96];
+
+    (void)snprintf(text, sizeof text, "%s:%s", p->failpoint, what);
+    if (is(name, "bound")) { /* it has no address before */
+        failpoint_of(SCHEDULER, SCHEDULER, text);
+        role_start(SCHEDULER, "--port 0 --address-file at");
+        failpoint_of(0, 0, NULL);
+        point_reached(name, SCHEDULER, stops);
+        if (stops) {
+            assert_int_equal(kill(pids[SCHEDULER], SIGKILL), 0);
+            assert_int_equal(end_of(SCHEDULER), 128 + SIGKILL);
+        }
+        job_start(0, NULL);
+        gate_open();
+        job_end();
+        return;
+    }
+    job_start(which, text);
+    if (is(name, "node_dead") || is(name, "plan_sent")) {
+        at_loss(name, stops);
+    } else {
+        gate_open();
+        point_reached(name, which, stops);
+    }
+    point_end(name, which, stops);
+}
+
+/* All of them, a few in each run. */
+static void at_all_points(uint64_t runs)
+{
+    const char *text = getenv("TENON_SEED");
+    const uint64_t seed = text ? strtoull(text, NULL, 10) : 0, all = sizeof points / sizeof *points;
+
+    for (uint64_t i = 0; i < runs; i++) {
+        const char *name = points[(seed * runs + i) % all].name;
+        const char *nth = is(name, "view_written") ? "3" : "1";
+        char what[16];
+
+        (void)snprintf(what, sizeof what, "%s=kill", nth);
+        at_point(name, what);
+        (void)snprintf(what, sizeof what, "%s=stop", nth);
+        at_point(name, what);
+    }
+    print_message("count %llu\n", (unsigned long long)(2 * runs));
+}
+
+static void at_points(void **state)
+{
+    const uint64_t runs = test_runs(0); /* a campaign */
+
+    transport_of = *state;
+    if (runs)
+        at_all_points(runs);
+    for (size_t i = 0; !runs && i < sizeof tried / sizeof *tried; i++)
+        at_point(tried[i].name, tried[i].what);
+}
+#else
+static void at_points(void **state)
+{
+    (void)state;
+    print_message("skipped: this build has no points\n");
+    skip();
+}
+#endif
 
 /* ---- what the commands say ---- */
 
@@ -509,6 +693,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nobody_comes), JOB(a_job, tcp),
         JOB(a_server_is_killed, tcp),   JOB(the_scheduler_is_killed, tcp),
         JOB(a_worker_is_killed, tcp),   JOB(who_waits, tcp),
+        JOB(a_worker_is_killed, tcp),   JOB(at_points, tcp),
     };
     const struct CMUnitTest over_zmq[] = {
         JOB(a_job, zmq),

@@ -11,7 +11,7 @@
 #include "tenon/nn.h"
 #include "tenon/nn_module.h"
 
-static tn_app *app_open(const char *const *more)
+static tn_app *app_open_heard(const char *const *more, void (*log)(void *, int32_t, const char *), void *arg)
 {
     char plugins[4096], data[4096];
     const char *settings[32] = {plugins, data, "plugins.trust=off", "run.deterministic=threads",
@@ -23,12 +23,17 @@ static tn_app *app_open(const char *const *more)
     (void)snprintf(data, sizeof data, "data.path=%s/examples/data", getenv("TENON_TEST_SOURCE"));
     while (more && *more)
         settings[n++] = *more++;
-    app = tn_app_open(.name = "test", .settings = settings, .no_environment = 1);
+    app = tn_app_open(.name = "test", .settings = settings, .no_environment = 1, .log = log, .arg = arg);
     if (!app || !tn_app_ok(app)) {
         print_error("%s\n", app ? tn_app_error(app) : "no app");
         abort();
     }
     return app;
+}
+
+static tn_app *app_open(const char *const *more)
+{
+    return app_open_heard(more, NULL, NULL);
 }
 
 typedef struct course { /* of a training */
@@ -132,18 +137,84 @@ static void same_bits_as_one_process(void **state)
     }
 }
 
-/* 1437 images: worker 0 has 718, worker 1 has 719; batches of 359 are 2 and 3. */
+typedef struct uneven_course {
+    course c;
+    const char *says[2]; /* what worker 0 has to be told, and worker 1 */
+    bool said[2];
+} uneven_course;
+
+typedef struct listener {
+    const char *text;
+    bool heard;
+} listener;
+
+static void hears(void *arg, int32_t level, const char *text)
+{
+    listener *l = arg;
+
+    (void)level;
+    l->heard = l->heard || strstr(text, l->text);
+}
+
+static void trains_unevenly(worker *w)
+{
+    uneven_course *u = w->arg;
+    tn_train_options o = u->c.o;
+    listener l = {u->says[w->rank], false};
+    tn_app *app = app_open_heard(u->c.settings, hears, &l);
+
+    o.batch = w->rank ? 144 : 103;
+    train(app, &o, u->c.sha[w->rank], &u->c.info[w->rank]);
+    WORKER_TRUE(w, tn_app_close(app) == 0);
+    u->said[w->rank] = l.heard;
+}
+
+/* 1437 images: worker 0 has 7 batches of 718, worker 1 has 5 of 719. */
 static void uneven_data_ends(void **state)
 {
     static const struct {
         const char *policy;
         uint32_t uneven;
-        int64_t batch, more, steps[2];
-    } rows[] = {{"kvstore.uneven=pad", 0, 359, 0, {6, 6}},
-                {"kvstore.uneven=drop", 1, 359, 0, {4, 4}},
-                {"kvstore.uneven=join", 2, 359, 0, {4, 6}},
-                {"kvstore.uneven=pad", 0, 100, 100, {16, 16}},
-                {"kvstore.uneven=drop", 1, 200, -100, {8, 8}}};
+        int64_t steps[2];
+        const char *says[2];
+    } rows[] = {{"kvstore.uneven=pad",
+                 0,
+                 {14, 14},
+                 {"each makes 7, this one repeats 0", "each makes 7, this one repeats 2"}},
+                {"kvstore.uneven=drop",
+                 1,
+                 {10, 10},
+                 {"each makes 5, this one leaves out 2", "each makes 5, this one leaves out 0"}},
+                {"kvstore.uneven=join",
+                 2,
+                 {14, 10},
+                 {"5 to 7 batches in an epoch: each ends by itself",
+                  "5 to 7 batches in an epoch: each ends by itself"}}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const job_options o = {.workers = 2, .servers = 2, .uneven = rows[i].uneven};
+        uneven_course u = {.c = {.settings = {"kvstore.type=dist_sync", rows[i].policy},
+                                 .o = {.data = "digits", .valid = "none", .epochs = 2, .lr = 0.01}},
+                           .says = {rows[i].says[0], rows[i].says[1]}};
+
+        job_run(&o, NULL, trains_unevenly, &u);
+        assert_string_equal(u.c.sha[0], u.c.sha[1]);
+        for (int w = 0; w < 2; w++) {
+            assert_int_equal(u.c.info[w].step, rows[i].steps[w]);
+            assert_true(u.said[w]);
+        }
+    }
+}
+
+/* Workers with batches of different sizes: all divide by the same number. */
+static void batches_of_their_own(void **state)
+{
+    static const struct {
+        const char *policy;
+        uint32_t uneven;
+        int64_t batch, more, step;
+    } rows[] = {{"kvstore.uneven=pad", 0, 100, 100, 16}, {"kvstore.uneven=drop", 1, 200, -100, 8}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -155,7 +226,7 @@ static void uneven_data_ends(void **state)
         job_run(&o, NULL, trains, &c);
         assert_string_equal(c.sha[0], c.sha[1]);
         for (int w = 0; w < 2; w++)
-            assert_int_equal(c.info[w].step, rows[i].steps[w]);
+            assert_int_equal(c.info[w].step, rows[i].step);
     }
 }
 
@@ -424,6 +495,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_as_one_process),
         cmocka_unit_test(uneven_data_ends),
+        cmocka_unit_test(batches_of_their_own),
         cmocka_unit_test(without_rounds),
         cmocka_unit_test(goes_on),
         cmocka_unit_test(given_store),

@@ -117,8 +117,7 @@ static tn_status journal_append(void *arg, const void *record, uint64_t bytes)
 static void serve_run(void *arg)
 {
     job_node *n = arg;
-    const tni_kv_update update = {
-        .payload_bytes = update_bytes, .add = update_add, .apply = update_apply};
+    const tni_kv_update update = {.payload_bytes = update_bytes, .add = update_add, .apply = update_apply};
     const tni_kv_snapshots snapshots = {n->disk, snapshot_write, snapshot_read};
     const tni_kv_start start = {
         .rank = (int32_t)n->rank, .birth = tni_kv_birth(), .steps = {n->disk->steps[0], n->disk->steps[1]}};

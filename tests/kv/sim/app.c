@@ -118,6 +118,8 @@ void sim_app_done(void *arg, uint64_t cookie, tn_status st)
     const uint32_t slot = (uint32_t)cookie;
     const uint64_t took = s->now - a->asked_ns[slot];
 
+    if (p->dying)
+        return;
     if (!a->asked_ns[slot]) {
         sim_violation(s, "I4: worker %u: request %u ended twice", p->rank, slot);
         return;
@@ -202,6 +204,9 @@ static void step_ask(sim *s, sim_proc *p)
     const uint32_t keys = breaks ? (uint32_t)sim_below(s, s->o.keys) : s->o.keys;
 
     s->step_ns = s->step_ns ? s->step_ns : s->now;
+    if (a->step == 2)
+        sim_lose(s);
+    TNI_KV_POINT(forward);
     memset(a->pushed, 0, sizeof a->pushed);
     for (uint32_t k = 0; k < s->o.keys; k++)
         a->pushed[k] = tni_kv_worker_round(p->worker, k) >= a->step;
@@ -213,6 +218,7 @@ static void step_ask(sim *s, sim_proc *p)
         else
             ask(s, p, k, &r);
     }
+    TNI_KV_POINT(backward);
     if (!breaks)
         return;
     sim_say(s, "worker %u breaks step %u after %u keys", p->rank, a->step, keys);
@@ -322,7 +328,7 @@ void sim_app_step(sim *s, sim_proc *p)
 
     if (st && !a->status)
         failed(s, p, st);
-    for (int i = 0; i < 8 && a->stage != SIM_OVER && !a->status && a->waiting == 0; i++) {
+    for (int i = 0; i < 8 && !p->dying && a->stage != SIM_OVER && !a->status && a->waiting == 0; i++) {
         if (a->stage == SIM_BEGIN && !tni_kv_worker_ready(p->worker))
             break;
         advance(s, p);
@@ -339,7 +345,7 @@ void sim_app_check(sim *s, sim_proc *p)
     const sim_app *a = p->app;
 
     if (!tni_kv_worker_view(p->worker)->number && s->now > p->begun_ns + 3 * SIM_S &&
-        !(s->faults & excuses) && !s->o.point)
+        !(s->faults & excuses) && !s->o.point && !s->o.at)
         sim_violation(s, "I8: worker %u has no rank after 3 s", p->rank);
 
     for (uint32_t k = 0; k <= s->o.keys; k++)

@@ -169,6 +169,16 @@ void sim_faults_plan(sim *s)
         s->faults_end_ns += SIM_S;
 }
 
+void sim_lose(sim *s)
+{
+    if (!s->o.lose)
+        return;
+    s->o.lose = false;
+    s->killed = true;
+    act(s, ACT_KILL, s->now, 2, s->settings.dead_ns + 2 * SIM_S);
+    s->deadline_ns = s->faults_end_ns + 140 * SIM_S;
+}
+
 static sim_proc *newest(const sim *s, uint32_t role, uint32_t rank)
 {
     for (uint32_t i = s->proc_count; i-- > 0;)

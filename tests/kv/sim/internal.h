@@ -98,6 +98,9 @@ struct sim {
     bool broke, cut, violated, killed, voided[SIM_KEYS_MAX]; /* voided: in the step that was broken */
     uint16_t victim;
     uint64_t victim_ns;
+    sim_proc *acting; /* whose code runs */
+    uint32_t at_count;
+    bool struck; /* a named point was met: its victim is still to be killed or stopped */
 };
 
 uint64_t sim_random(sim *s);
@@ -109,6 +112,11 @@ void sim_say(const sim *s, const char *format, ...) TN_PRINTF(2, 3);
 /* world.c */
 tn_status sim_proc_start(sim *s, uint32_t role, uint32_t rank, sim_proc **out);
 void sim_proc_kill(sim *s, sim_proc *p);
+void sim_at_begin(sim *s); /* named points of this thread's simulation are looked at, if options say so */
+void sim_at_end(void);
+void sim_strike(sim *s); /* kills or stops whom a point is for */
+void sim_point_do(sim *s, sim_proc *p);
+void sim_point_time(sim *s, uint32_t role); /* time to recover */
 void sim_wake(sim *s, sim_proc *p, uint64_t at);
 bool sim_scheduler_gone(const sim *s);             /* the job is over */
 sim_proc *sim_server(const sim *s, uint32_t rank); /* the newest process of it that lives; NULL: none */
@@ -142,6 +150,7 @@ uint32_t sim_parts(const sim *s, uint32_t key);
 /* faults.c */
 void sim_faults_plan(sim *s);
 void sim_fault(sim *s, const sim_event *e);
+void sim_lose(sim *s);                 /* what the option says, once */
 void sim_replace(sim *s, sim_proc *p); /* it has ended with an error: another one takes its place */
 
 #endif

@@ -54,6 +54,11 @@ typedef struct sim_options {
      * on its disk). It comes back a little later. 0: none. */
     uint32_t point, point_role, point_rank;
     sim_point how;
+    /* The same at a named point of the code, the `nth` time that a process gets there, for the process that
+     * is there (strike: its role), or another one of rank 0. SIM_AT_RECEIVE: killed. Of the test build. */
+    tni_kv_at at;
+    uint32_t nth, strike;
+    bool lose; /* server 1 is lost in step 2, for longer than the dead time */
 } sim_options;
 
 typedef enum sim_mode {

@@ -102,9 +102,14 @@ static tn_status update_apply(void *arg, const tni_kv_header *h, void *value, co
     sim_proc *p = arg;
     sim *s = p->world;
     const uint32_t key = (uint32_t)(h->key >> 16), part = (uint32_t)(h->key & 0xffff);
+    const uint64_t elements = bytes / sizeof(float), half = elements / 2;
     sim_shadow *shadow;
 
-    step(value, sum, bytes / sizeof(float), s->mode == SIM_ASYNC);
+    step(value, sum, half, s->mode == SIM_ASYNC);
+    TNI_KV_POINT(update_half);
+    step((float *)value + half, (const float *)sum + half, elements - half, s->mode == SIM_ASYNC);
+    if (p->dying)
+        return TN_OK;
     if (count > members)
         sim_violation(s, "I1: key %u part %u round %u has %u gradients of %u workers", key, part, h->round,
                       count, members);

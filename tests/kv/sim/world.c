@@ -159,8 +159,10 @@ static uint64_t arrival(sim *s, sim_proc *from, const sim_proc *to, uint64_t byt
 {
     const uint64_t at = s->now > from->out_ns ? s->now : from->out_ns, delay = delay_of(s, from, to);
 
+    const uint64_t stopped = from->resume_ns > s->now ? from->resume_ns - s->now : 0; /* within its call */
+
     if (!bytes || !s->o.byte_ns)
-        return s->now + delay;
+        return s->now + delay + stopped;
     from->out_ns = at + bytes * s->o.byte_ns;
     return at + delay;
 }
@@ -213,9 +215,7 @@ static bool sim_point_met(sim *s, sim_proc *p, sim_point how, uint8_t type)
         return false;
     s->result->reached = true;
     s->result->point_type = type;
-    s->killed = s->killed || p->role == TNI_KV_SERVER;
-    s->faults_end_ns = s->now + 16 * SIM_S;
-    s->deadline_ns = s->faults_end_ns + 140 * SIM_S;
+    sim_point_time(s, p->role);
     sim_say(s, "point %u: type %u", s->o.point, type);
     return true;
 }
@@ -281,7 +281,10 @@ static tn_status journal_append(void *arg, const void *record, uint64_t bytes)
     sim_proc *p = arg;
     const bool full = disk_full(p->world);
 
+    if (p->dying)
+        return TN_OK;
     (void)tni_str_add_bytes(&p->world->disks[0].journal, record, full ? bytes / 2 : bytes);
+    TNI_KV_POINT(view_written);
     return full ? tni_error(TN_E_IO, "the disk is full") : p->world->disks[0].journal.status;
 }
 
@@ -289,6 +292,8 @@ static tn_status journal_replace(void *arg, const void *record, uint64_t bytes)
 {
     sim_proc *p = arg;
 
+    if (p->dying)
+        return TN_OK;
     if (disk_full(p->world))
         return tni_error(TN_E_IO, "the disk is full");
     p->world->disks[0].journal.length = 0;
@@ -304,6 +309,8 @@ static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint
     sim_blob *b = &s->disks[1 + p->rank].blobs[2];
     sim_event *e;
 
+    if (p->dying)
+        return TN_PENDING;
     if (p != sim_server(s, p->rank))
         return tni_error(TN_E_IO, "this disk is another process's");
     free(b->text);
@@ -314,6 +321,7 @@ static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint
     memcpy(b->text, text, bytes);
     e->proc = p->index;
     e->arg = step;
+    TNI_KV_POINT(temp_written);
     return TN_PENDING;
 }
 
@@ -331,27 +339,33 @@ static tn_status snapshot_read(void *arg, uint64_t step, const void **text, uint
     return tni_error(TN_E_IO, "no snapshot of step %llu", (unsigned long long)step);
 }
 
-static void point_do(sim *s, sim_proc *p);
-
 static void snapshot_saved(sim *s, sim_proc *p, uint64_t step)
 {
     sim_disk *d = &s->disks[1 + p->rank];
+    bool third = false;
 
     if (p->alive && p->server && sim_point_met(s, p, SIM_AT_RECEIVE, SIM_DISK_TYPE)) {
-        point_do(s, p);
+        sim_point_do(s, p);
         return;
     }
     if (!p->alive || !p->server || d->blobs[2].step != step || p != sim_server(s, p->rank))
         return;
+    TNI_KV_POINT(synced);
+    if (p->dying)
+        return;
     if (d->blobs[0].step == step) { /* again, after going back */
         free(d->blobs[0].text);
     } else {
+        third = d->blobs[1].text != NULL;
         free(d->blobs[1].text);
         d->blobs[1] = d->blobs[0];
     }
     d->blobs[0] = d->blobs[2];
     d->blobs[2] = (sim_blob){0};
-    tni_kv_server_saved(p->server, step, TN_OK, s->now);
+    TNI_KV_POINT(renamed);
+    TNI_KV_POINT_IF(third && !p->dying, trimmed);
+    if (!p->dying)
+        tni_kv_server_saved(p->server, step, TN_OK, s->now);
 }
 
 /* ---- processes ---- */
@@ -445,11 +459,13 @@ tn_status sim_proc_start(sim *s, uint32_t role, uint32_t rank, sim_proc **out)
                     .tick_ns = TNI_KV_NEVER,
                     .alive = true};
     s->proc_count++;
+    s->acting = p;
     if (role == TNI_KV_SCHEDULER)
         st = scheduler_start(s, p, &host);
     else
         st = role == TNI_KV_SERVER ? server_start(s, p, &host, &start) : worker_start(s, p, &host, &start);
     sim_say(s, "start %s %u (process %u)", roles[role], rank, p->index);
+    s->acting = NULL;
     sim_wake(s, p, s->now + (s->proc_count <= s->base_count ? sim_below(s, 20 * SIM_MS) : 0));
     if (out)
         *out = p;
@@ -500,7 +516,7 @@ static void proc_look(sim *s, sim_proc *p)
         sim_replace(s, p);
 }
 
-static void point_do(sim *s, sim_proc *p)
+void sim_point_do(sim *s, sim_proc *p)
 {
     sim_event *e;
 
@@ -524,7 +540,7 @@ static void deliver(sim *s, sim_event *e)
     if (!p->alive || p->birth != e->arg || p->gone)
         return;
     if (sim_point_met(s, p, SIM_AT_RECEIVE, e->header[3])) {
-        point_do(s, p);
+        sim_point_do(s, p);
         return;
     }
     if (s->faults & SIM_STALE && s->now < s->faults_end_ns && sim_chance(s, 60))
@@ -637,6 +653,7 @@ static void loop(sim *s)
             continue;
         }
         if (!postponed(s, e)) {
+            s->acting = e->kind <= SIM_TICK || e->kind == SIM_SAVED ? &s->procs[e->proc] : NULL;
             if (e->kind == SIM_DELIVER)
                 deliver(s, e);
             else if (e->kind == SIM_TICK)
@@ -645,8 +662,10 @@ static void loop(sim *s)
                 snapshot_saved(s, &s->procs[e->proc], e->arg);
             else
                 sim_fault(s, e);
-            if (e->kind <= SIM_TICK && s->procs[e->proc].dying && s->procs[e->proc].alive)
-                point_do(s, &s->procs[e->proc]);
+            if (!s->struck && e->kind <= SIM_TICK && s->procs[e->proc].dying && s->procs[e->proc].alive)
+                sim_point_do(s, &s->procs[e->proc]);
+            s->acting = NULL;
+            sim_strike(s);
         }
         event_free(s, e);
         if (s->now > s->deadline_ns) {
@@ -704,6 +723,7 @@ bool sim_run(const sim_options *o, sim_result *out)
     if (s->procs && s->disks && s->shadows) {
         for (uint32_t i = 0; i <= s->settings.servers; i++)
             tni_str_init(&s->disks[i].journal, TN_TEXT_MAX);
+        sim_at_begin(s);
         st = sim_proc_start(s, TNI_KV_SCHEDULER, 0, NULL);
         for (uint32_t i = 0; !st && i < s->settings.servers; i++)
             st = sim_proc_start(s, TNI_KV_SERVER, i, NULL);
@@ -714,6 +734,7 @@ bool sim_run(const sim_options *o, sim_result *out)
         loop(s);
         if (!s->violated)
             sim_app_final(s);
+        sim_at_end();
     }
     out->time_ns = s->now;
     free_all(s);
