@@ -249,6 +249,13 @@ uint64_t tni_kv_journal_whole(const void *text, uint64_t bytes); /* what to keep
 
 typedef struct tni_kv_server tni_kv_server;
 
+/* Memory of a payload that is under way without a copy. */
+typedef struct tni_kv_hold {
+    uint32_t count;                         /* of messages */
+    bool ended;                             /* its owner needs it no more: `free` at count 0 */
+    void (*free)(struct tni_kv_hold *hold); /* may send */
+} tni_kv_hold;
+
 /* How gradients become values. A status other than TN_OK goes to the workers of the round. */
 typedef struct tni_kv_update {
     void *arg;
@@ -260,6 +267,8 @@ typedef struct tni_kv_update {
     /* Moves `value` by the sum of `count` of `members` workers; of one, that is 1 of 1. */
     tn_status (*apply)(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
                        uint32_t count, uint32_t members);
+    /* True: the value becomes the sum. They change places; `apply` gets one memory for both. NULL: never. */
+    bool (*replaces)(void *arg, const tni_kv_header *h);
     tn_status (*command)(void *arg, const char *text, uint64_t bytes);
     /* States of the optimizer, all parts in one text; may be NULL. */
     tn_status (*save)(void *arg, tni_str *out);
@@ -293,6 +302,8 @@ uint64_t tni_kv_server_bytes(const tni_kv_server *s); /* of values, sums and lan
 const void *tni_kv_server_value(const tni_kv_server *s, uint64_t key, uint32_t *version);
 uint32_t tni_kv_server_applied(const tni_kv_server *s, uint64_t key, uint32_t rank);
 uint16_t tni_kv_server_id(const tni_kv_server *s);
+/* Within `send`: what holds the payload; NULL: it lives for the call. Nobody writes what is held. */
+tni_kv_hold *tni_kv_server_sending(const tni_kv_server *s);
 const tni_kv_view *tni_kv_server_view(const tni_kv_server *s);
 
 /* ---- worker ---- */

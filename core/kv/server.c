@@ -419,6 +419,11 @@ uint16_t tni_kv_server_id(const tni_kv_server *s)
     return s->node.incarnation ? s->node.id : TNI_KV_UNKNOWN;
 }
 
+tni_kv_hold *tni_kv_server_sending(const tni_kv_server *s)
+{
+    return s->sending;
+}
+
 const tni_kv_view *tni_kv_server_view(const tni_kv_server *s)
 {
     return &s->node.view;
