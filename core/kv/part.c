@@ -450,14 +450,20 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
     return st ? st : round_step(s, p);
 }
 
-/* Says how far a push of this worker is. */
+/* Says how far a push of this worker is. Who pushed little is in no hurry to hear it: the value, which comes
+ * when the others have pushed, is mostly there before. */
 static void held_answer(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h)
 {
+    tni_kv_header of = *h;
     uint16_t who = 0;
     const uint32_t count = missing(s, p, &who);
 
     wait_begin(p, h, h->flags & TNI_KV_WANT);
-    answer(s, p, h, TNI_KV_HELD, who, count);
+    of.round = worker_count(s, p, rank_of(h));
+    if (p->bytes > TNI_KV_SMALL_MAX || h->flags & TNI_KV_RETRY)
+        tni_kv_node_answer(&s->node, &of, TNI_KV_HELD, who, count);
+    else
+        tni_kv_node_answer_late(&s->node, &of, TNI_KV_HELD, who, count);
 }
 
 static tn_status sync_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,

@@ -80,6 +80,7 @@ typedef struct tni_kv_settings {
     uint32_t batch_bytes;    /* longer messages go alone; 0: TNI_KV_SMALL_MAX, the most */
     uint32_t workers_min;    /* shrink: fewer fail the job */
     uint64_t snapshot_steps; /* between two snapshots; 0: none are written */
+    uint64_t late_ns;        /* how long HELD of a short part waits for what else its worker gets; 0: not */
 } tni_kv_settings;
 
 /* What a machine asks of its process. */
@@ -161,6 +162,7 @@ typedef struct tni_kv_start {
 typedef struct tni_kv_peer {
     tni_str batch;
     uint64_t heard_ns;
+    uint64_t late_ns; /* when the batch leaves, at the latest; 0: at the next flush */
     bool dirty;
 } tni_kv_peer;
 
@@ -175,7 +177,7 @@ typedef struct tni_kv_node {
     tni_kv_peer *peers; /* scheduler, servers, workers */
     uint32_t peer_count, dirty_count;
     uint16_t *dirty;
-    uint64_t now;
+    uint64_t now, late_ns; /* late_ns: when to flush again */
     uint64_t sent, received, refused, batches; /* messages */
     tn_status (*handle)(struct tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload);
 } tni_kv_node;
@@ -209,6 +211,9 @@ const char *tni_kv_node_name(uint16_t id, char out[24]); /* "worker 2" */
 /* An answer to `h`: its key, round and sequence stand; HELD, VOID: `who` is missing, `count` are, or broke
  * it. */
 void tni_kv_node_answer(tni_kv_node *n, const tni_kv_header *h, uint8_t state, uint16_t who, uint32_t count);
+/* Of which nothing depends: it leaves with the next message of its batch, or after `late_ns`. */
+void tni_kv_node_answer_late(tni_kv_node *n, const tni_kv_header *h, uint8_t state, uint16_t who,
+                             uint32_t count);
 /* FAILED, with the status and the thread's error. */
 void tni_kv_node_answer_failed(tni_kv_node *n, const tni_kv_header *h, tn_status st);
 

@@ -1,5 +1,8 @@
-/* A value that the transport holds stays as it was sent, whatever the server does meanwhile: a sum that
- * becomes the value, an optimizer that moves it in its place, the end of the server. */
+/*
+ * A value that the transport holds stays as it was sent, whatever the server does meanwhile: a sum that
+ * becomes the value, an optimizer that moves it in its place, the end of the server. And HELD of a short
+ * part, which waits for the value.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +15,9 @@
 
 #define BYTES 4096u
 #define ROUNDS 5u
-#define WORKER TNI_KV_NODE(TNI_KV_WORKER, 0)
+#define WORKER(rank) TNI_KV_NODE(TNI_KV_WORKER, rank)
+#define NOW 1000u
+#define LATE_NS 5000u
 
 typedef struct held { /* a value that was sent */
     tni_kv_hold *hold;
@@ -25,7 +30,21 @@ typedef struct talk {
     held values[ROUNDS + 1];
     uint32_t count;
     uint8_t first; /* byte of the last value */
+    uint32_t batches, entries; /* messages of short answers, and answers in them */
+    uint8_t states[4];         /* of the entries: `what`, or that of a value: 0 */
 } talk;
+
+static void batch_read(talk *t, const tni_kv_header *h, const uint8_t *payload)
+{
+    tni_kv_header entry;
+    const uint8_t *at_payload;
+
+    t->batches++;
+    for (uint64_t at = 0; at < h->bytes;) {
+        assert_int_equal(tni_kv_entry_get(h, payload, &at, &entry, &at_payload), TN_OK);
+        t->states[t->entries++ % 4] = entry.type == TNI_KV_VALUE ? 0 : entry.what;
+    }
+}
 
 static void host_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
                       uint64_t bytes, uint32_t priority)
@@ -35,6 +54,8 @@ static void host_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER
 
     (void)to, (void)priority;
     assert_int_equal(tni_kv_decode(header, payload, bytes, &h), TN_OK);
+    if (h.type == TNI_KV_BATCH)
+        batch_read(t, &h, payload);
     if (h.type != TNI_KV_VALUE)
         return;
     assert_int_equal(bytes, BYTES);
@@ -56,8 +77,7 @@ static uint64_t update_bytes(void *arg, uint8_t dtype, uint8_t what, uint64_t by
 static tn_status update_add(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
                             uint64_t bytes)
 {
-    (void)arg, (void)h;
-    assert_true(first);
+    (void)arg, (void)h, (void)first;
     memcpy(sum, payload, bytes);
     return TN_OK;
 }
@@ -85,26 +105,28 @@ static void say(talk *t, tni_kv_header h, const void *payload, uint64_t bytes)
     h.bytes = bytes;
     h.view = 1;
     h.to = h.type == TNI_KV_WELCOME ? TNI_KV_UNKNOWN : TNI_KV_NODE(TNI_KV_SERVER, 0);
-    h.from = h.type == TNI_KV_WELCOME ? TNI_KV_SCHEDULER_NODE : WORKER;
-    h.incarnation = h.type == TNI_KV_WELCOME ? 1 : 2;
+    h.from = h.type == TNI_KV_WELCOME ? TNI_KV_SCHEDULER_NODE : h.from ? h.from : WORKER(0);
+    h.incarnation = h.type == TNI_KV_WELCOME ? 1 : 1 + TNI_KV_RANK(h.from);
     tni_kv_encode(&h, payload, text);
-    (void)tni_kv_server_receive(t->server, text, payload, bytes, 1000);
+    (void)tni_kv_server_receive(t->server, text, payload, bytes, NOW);
 }
 
-static void welcome(talk *t)
+static void welcome(talk *t, uint32_t workers)
 {
     tni_kv_view v;
     tni_str text;
 
-    assert_int_equal(tni_kv_view_init(&v, 1, 1), TN_OK);
+    assert_int_equal(tni_kv_view_init(&v, workers, 1), TN_OK);
     v.number = v.scheduler = 1;
     v.end_round = UINT32_MAX;
     v.flags = TNI_KV_STARTED;
-    for (uint32_t i = 0; i < 2; i++)
-        v.members[i] = (tni_kv_member){.state = TNI_KV_ALIVE, .incarnation = 2 + i};
+    for (uint32_t i = 0; i <= workers; i++) {
+        v.members[i].state = TNI_KV_ALIVE;
+        v.members[i].incarnation = 1 + i;
+    }
     tni_str_init(&text, 4096);
     tni_kv_write(&text, TNI_KV_NODE(TNI_KV_SERVER, 0), 2);
-    tni_kv_write(&text, 3, 4);
+    tni_kv_write(&text, 1 + workers, 4);
     tni_kv_view_write(&v, &text);
     tni_kv_view_fini(&v);
     say(t, (tni_kv_header){.type = TNI_KV_WELCOME, .what = 1, .sequence = 77}, text.text, text.length);
@@ -112,19 +134,20 @@ static void welcome(talk *t)
     assert_int_equal(tni_kv_server_id(t->server), TNI_KV_NODE(TNI_KV_SERVER, 0));
 }
 
-/* A server with one part, of zeros. */
-static void begin(talk *t, bool replaces)
+static const tni_kv_settings alone = {.job = 5,
+                                      .workers = 1,
+                                      .servers = 1,
+                                      .landing_bytes = 1u << 16,
+                                      .server_bytes = 1u << 20,
+                                      .timeout_ns = 1u << 30,
+                                      .control_timeout_ns = 1u << 30,
+                                      .beat_ns = 1u << 30,
+                                      .part_bytes = BYTES,
+                                      .credit_bytes = BYTES};
+
+/* A server with one part, of `bytes` zeros. */
+static void begin(talk *t, bool replaces, const tni_kv_settings *settings, uint64_t bytes)
 {
-    static const tni_kv_settings settings = {.job = 5,
-                                             .workers = 1,
-                                             .servers = 1,
-                                             .landing_bytes = 1u << 16,
-                                             .server_bytes = 1u << 20,
-                                             .timeout_ns = 1u << 30,
-                                             .control_timeout_ns = 1u << 30,
-                                             .beat_ns = 1u << 30,
-                                             .part_bytes = BYTES,
-                                             .credit_bytes = BYTES};
     static const uint8_t zeros[BYTES];
     const tni_kv_host host = {.arg = t, .send = host_send};
     const tni_kv_start start = {.birth = 77};
@@ -134,9 +157,9 @@ static void begin(talk *t, bool replaces)
                                   .replaces = replaces ? update_replaces : NULL};
 
     memset(t, 0, sizeof *t);
-    assert_int_equal(tni_kv_server_create(&settings, &host, &start, &update, NULL, &t->server), TN_OK);
-    welcome(t);
-    say(t, (tni_kv_header){.type = TNI_KV_INIT, .sequence = 1}, zeros, BYTES);
+    assert_int_equal(tni_kv_server_create(settings, &host, &start, &update, NULL, &t->server), TN_OK);
+    welcome(t, settings->workers);
+    say(t, (tni_kv_header){.type = TNI_KV_INIT, .sequence = 1}, zeros, bytes);
 }
 
 static void round_push(talk *t, uint32_t round, uint8_t fill)
@@ -165,7 +188,7 @@ static void held_through(bool replaces)
 {
     talk t;
 
-    begin(&t, replaces);
+    begin(&t, replaces, &alone, BYTES);
     t.keep = true;
     for (uint32_t r = 1; r <= ROUNDS; r++)
         round_push(&t, r, (uint8_t)r);
@@ -207,7 +230,7 @@ static void nobody_holds(void **unused)
     talk t;
 
     (void)unused;
-    begin(&t, true);
+    begin(&t, true, &alone, BYTES);
     for (uint32_t r = 1; r <= ROUNDS; r++) {
         const void *value;
 
@@ -223,10 +246,57 @@ static void nobody_holds(void **unused)
     tni_kv_server_destroy(t.server);
 }
 
+static void short_push(talk *t, uint32_t rank, uint8_t flags)
+{
+    static const uint8_t gradient[8] = {1};
+
+    say(t,
+        (tni_kv_header){.type = TNI_KV_PUSH,
+                        .flags = TNI_KV_WANT | flags,
+                        .from = WORKER(rank),
+                        .round = 1,
+                        .sequence = 5},
+        gradient, sizeof gradient);
+}
+
+/* HELD comes with the value in one message, after `late_ns` by itself, and at once to who asks again. */
+static void short_ones_wait(void **unused)
+{
+    tni_kv_settings two = alone;
+
+    (void)unused;
+    two.workers = 2;
+    two.late_ns = LATE_NS;
+    for (int ask = 0; ask < 3; ask++) {
+        talk t;
+
+        begin(&t, true, &two, 8);
+        t.batches = t.entries = 0;
+        short_push(&t, 0, 0);
+        assert_int_equal(t.batches, 0);
+        if (ask == 1) {
+            assert_int_equal(tni_kv_server_tick(t.server, NOW + 1), NOW + LATE_NS);
+            assert_int_equal(t.batches, 0);
+            (void)tni_kv_server_tick(t.server, NOW + LATE_NS);
+        } else if (ask == 2) {
+            short_push(&t, 0, TNI_KV_RETRY);
+        }
+        assert_int_equal(t.batches, ask ? 1 : 0);
+        assert_int_equal(t.entries, ask);
+        if (ask)
+            assert_int_equal(t.states[0], TNI_KV_HELD);
+        t.batches = t.entries = 0;
+        short_push(&t, 1, 0);
+        assert_int_equal(t.batches, 2); /* one to each worker */
+        assert_int_equal(t.entries, ask ? 2 : 3);
+        tni_kv_server_destroy(t.server);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(of_sums), cmocka_unit_test(moved_in_place),
-                                       cmocka_unit_test(nobody_holds)};
+                                       cmocka_unit_test(nobody_holds), cmocka_unit_test(short_ones_wait)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
