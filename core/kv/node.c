@@ -43,6 +43,7 @@ tn_status tni_kv_node_init(tni_kv_node *n, const tni_kv_settings *s, const tni_k
     n->async = s->async;
     n->host = *host;
     n->id = id;
+    n->late_ns = TNI_KV_NEVER;
     n->peer_count = 1 + s->servers + s->workers;
     n->peers = tni_calloc(n->peer_count, sizeof *n->peers);
     n->dirty = tni_calloc(n->peer_count, sizeof *n->dirty);
@@ -128,6 +129,7 @@ static bool batch_add(tni_kv_node *n, uint16_t to, const tni_kv_header *h, const
     tni_kv_entry_put(h, payload, entry);
     if (tni_str_add_bytes(&p->batch, entry, bytes))
         return false;
+    p->late_ns = 0;
     if (!p->dirty) {
         p->dirty = true;
         n->dirty[n->dirty_count++] = to;
@@ -164,6 +166,18 @@ void tni_kv_node_answer(tni_kv_node *n, const tni_kv_header *h, uint8_t state, u
     tni_kv_node_send(n, h->from, &answer, body, count ? sizeof body : 0);
 }
 
+void tni_kv_node_answer_late(tni_kv_node *n, const tni_kv_header *h, uint8_t state, uint16_t who,
+                             uint32_t count)
+{
+    tni_kv_peer *p = tni_kv_node_peer(n, h->from);
+    const bool alone = p && (!p->batch.length || p->late_ns);
+    const uint64_t due = p && p->late_ns ? p->late_ns : n->now + n->settings->late_ns;
+
+    tni_kv_node_answer(n, h, state, who, count);
+    if (alone && n->settings->late_ns)
+        p->late_ns = due;
+}
+
 void tni_kv_node_answer_failed(tni_kv_node *n, const tni_kv_header *h, tn_status st)
 {
     tni_kv_header answer = {
@@ -177,14 +191,24 @@ void tni_kv_node_answer_failed(tni_kv_node *n, const tni_kv_header *h, tn_status
 
 void tni_kv_node_flush(tni_kv_node *n)
 {
-    for (uint32_t i = 0; i < n->dirty_count; i++) {
-        tni_kv_peer *p = tni_kv_node_peer(n, n->dirty[i]);
+    uint32_t kept = 0;
 
+    n->late_ns = TNI_KV_NEVER;
+    for (uint32_t i = 0; i < n->dirty_count; i++) {
+        const uint16_t to = n->dirty[i];
+        tni_kv_peer *p = tni_kv_node_peer(n, to);
+
+        if (p->late_ns > n->now) {
+            n->late_ns = p->late_ns < n->late_ns ? p->late_ns : n->late_ns;
+            n->dirty[kept++] = to;
+            continue;
+        }
         p->dirty = false;
-        peer_flush(n, n->dirty[i], p);
+        p->late_ns = 0;
+        peer_flush(n, to, p);
         point_half(n, i + 1);
     }
-    n->dirty_count = 0;
+    n->dirty_count = kept;
 }
 
 /* Tells who speaks with an old incarnation, so that it ends. */

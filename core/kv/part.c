@@ -42,6 +42,58 @@ static tn_status limit_check(const tni_kv_server *s, uint64_t bytes)
     return TN_OK;
 }
 
+/* ---- blocks ---- */
+
+static tni_kv_block *block_of(void *bytes)
+{
+    return (tni_kv_block *)(void *)((char *)bytes - offsetof(tni_kv_block, bytes));
+}
+
+static void block_free(tni_kv_hold *hold)
+{
+    tni_free(hold);
+}
+
+static void *block_make(uint64_t bytes)
+{
+    tni_kv_block *b = tni_alloc(sizeof *b + bytes);
+
+    if (!b)
+        return NULL;
+    b->hold = (tni_kv_hold){.free = block_free};
+    return b->bytes;
+}
+
+/* The messages that hold it give it back later. */
+static void block_drop(void *bytes)
+{
+    tni_kv_block *b = bytes ? block_of(bytes) : NULL;
+
+    if (!b)
+        return;
+    b->hold.ended = true;
+    if (!b->hold.count)
+        block_free(&b->hold);
+}
+
+/* May be written from here on; its bytes stay, if `keeps`. */
+static tn_status block_own(void **bytes, uint64_t count, bool keeps)
+{
+    void *made;
+
+    if (!block_of(*bytes)->hold.count)
+        return TN_OK;
+    if (!(made = block_make(count)))
+        return TN_E_NOMEM;
+    if (keeps)
+        memcpy(made, *bytes, count);
+    block_drop(*bytes);
+    *bytes = made;
+    return TN_OK;
+}
+
+/* ---- the table ---- */
+
 static tn_status table_grow(tni_kv_server *s)
 {
     const uint64_t size = s->table_size ? s->table_size * 2 : 64;
@@ -75,13 +127,14 @@ tn_status tni_kv_part_create(tni_kv_server *s, uint64_t key, uint8_t dtype, uint
     p = tni_zalloc(slots_bytes(s));
     if (!p)
         return TN_E_NOMEM;
-    p->value = tni_zalloc(bytes);
-    p->sum = p->value ? tni_alloc(bytes) : NULL;
+    p->value = block_make(bytes);
+    p->sum = p->value ? block_make(bytes) : NULL;
     if (!p->sum) {
-        tni_free(p->value);
+        block_drop(p->value);
         tni_free(p);
         return TN_E_NOMEM;
     }
+    memset(p->value, 0, bytes);
     p->key = key;
     p->dtype = dtype;
     p->bytes = bytes;
@@ -113,8 +166,8 @@ void tni_kv_parts_clear(tni_kv_server *s)
             next = p->next;
             for (uint32_t w = 0; w < s->node.settings->workers; w++)
                 landing_free(s, &p->slots[w]);
-            tni_free(p->value);
-            tni_free(p->sum);
+            block_drop(p->value);
+            block_drop(p->sum);
             tni_free(p);
         }
     tni_free(s->table);
@@ -156,8 +209,10 @@ static void value_send(tni_kv_server *s, const tni_kv_store_part *p, const tni_k
     tn_status st;
 
     if (!h->what || h->type != TNI_KV_PULL || !s->update.read) {
+        s->sending = &block_of(p->value)->hold;
         tni_kv_node_send(&s->node, h->from, &answer, p->value, p->bytes);
         TNI_KV_POINT_IF(h->type == TNI_KV_PULL && p->key & 0xffff, pull_half);
+        s->sending = NULL;
         return;
     }
     made = tni_alloc(p->bytes);
@@ -339,13 +394,21 @@ static void round_end(tni_kv_server *s, tni_kv_store_part *p, bool is_void)
 static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
 {
     const uint64_t begun = s->node.host.clock ? s->node.host.clock() : 0;
-    tn_status st;
+    void *sum = p->sum;
+    tn_status st = TN_OK;
 
     if (!s->node.async)
         p->head.round = p->version + 1;
     p->head.key = p->key;
     p->head.dtype = p->dtype;
-    st = s->update.apply(s->update.arg, &p->head, p->value, p->sum, p->bytes, p->added, members);
+    if (s->update.replaces && s->update.replaces(s->update.arg, &p->head)) {
+        p->sum = p->value;
+        p->value = sum;
+    } else {
+        st = block_own(&p->value, p->bytes, true);
+    }
+    if (!st)
+        st = s->update.apply(s->update.arg, &p->head, p->value, sum, p->bytes, p->added, members);
     if (st)
         tni_kv_server_stop(s, st);
     else if (s->node.host.clock)
@@ -414,6 +477,10 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
     uint16_t who;
 
     TNI_KV_POINT_IF(missing(s, p, &who) == 1, all_in);
+    if (!p->here && block_own(&p->sum, p->bytes, false)) {
+        busy_answer(s, p, h);
+        return TN_OK;
+    }
     if (TNI_KV_BUG(OVERWRITE) && p->here == 0)
         memcpy(p->value, payload, p->bytes);
     if (rank == p->folded || s->node.settings->any_order || (TNI_KV_BUG(COUNT_MESSAGES) && slot->here)) {
@@ -440,14 +507,20 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
     return st ? st : round_step(s, p);
 }
 
-/* Says how far a push of this worker is. */
+/* Says how far a push of this worker is. Who pushed little is in no hurry to hear it: the value, which comes
+ * when the others have pushed, is mostly there before. */
 static void held_answer(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h)
 {
+    tni_kv_header of = *h;
     uint16_t who = 0;
     const uint32_t count = missing(s, p, &who);
 
     wait_begin(p, h, h->flags & TNI_KV_WANT);
-    answer(s, p, h, TNI_KV_HELD, who, count);
+    of.round = worker_count(s, p, rank_of(h));
+    if (p->bytes > TNI_KV_SMALL_MAX || h->flags & TNI_KV_RETRY)
+        tni_kv_node_answer(&s->node, &of, TNI_KV_HELD, who, count);
+    else
+        tni_kv_node_answer_late(&s->node, &of, TNI_KV_HELD, who, count);
 }
 
 static tn_status sync_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
@@ -507,6 +580,10 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         }
         if (!(h->flags & TNI_KV_BROKEN)) {
             p->added = 0;
+            if (block_own(&p->sum, p->bytes, false)) {
+                busy_answer(s, p, h);
+                return TN_OK;
+            }
             st = fold(s, p, h, payload);
             if (!st)
                 st = apply(s, p, 1); /* it is alone */

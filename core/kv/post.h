@@ -36,13 +36,6 @@ void tni_kv_setup_job(tni_kv_setup *s, const char *name); /* "": what the schedu
 extern uint64_t (*tni_kv_clock)(void); /* what processes of contexts take for the time */
 #endif
 
-/* Memory of a payload that is under way without a copy. */
-typedef struct tni_kv_hold {
-    uint32_t count;                         /* of messages */
-    bool ended;                             /* its owner needs it no more: `free` at count 0 */
-    void (*free)(struct tni_kv_hold *hold); /* may send */
-} tni_kv_hold;
-
 typedef struct tni_kv_post tni_kv_post;
 
 /* The role of a process, as the loop calls it. */

@@ -82,6 +82,7 @@ typedef struct tni_kv_settings {
     uint32_t workers_min;    /* shrink: fewer fail the job */
     uint32_t verbose;        /* 1: servers tell of workers that come last */
     uint64_t snapshot_steps; /* between two snapshots; 0: none are written */
+    uint64_t late_ns;        /* how long HELD of a short part waits for what else its worker gets; 0: not */
 } tni_kv_settings;
 
 /* What a machine asks of its process. */
@@ -165,6 +166,7 @@ typedef struct tni_kv_start {
 typedef struct tni_kv_peer {
     tni_str batch;
     uint64_t heard_ns;
+    uint64_t late_ns; /* when the batch leaves, at the latest; 0: at the next flush */
     bool dirty;
 } tni_kv_peer;
 
@@ -179,7 +181,7 @@ typedef struct tni_kv_node {
     tni_kv_peer *peers; /* scheduler, servers, workers */
     uint32_t peer_count, dirty_count;
     uint16_t *dirty;
-    uint64_t now;
+    uint64_t now, late_ns; /* late_ns: when to flush again */
     tni_kv_metrics metrics;
     tn_status (*handle)(struct tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload);
 } tni_kv_node;
@@ -228,6 +230,9 @@ void tni_kv_node_report_send(tni_kv_node *n, const tni_kv_header *ask, const tni
 /* An answer to `h`: its key, round and sequence stand; HELD, VOID: `who` is missing, `count` are, or broke
  * it. */
 void tni_kv_node_answer(tni_kv_node *n, const tni_kv_header *h, uint8_t state, uint16_t who, uint32_t count);
+/* Of which nothing depends: it leaves with the next message of its batch, or after `late_ns`. */
+void tni_kv_node_answer_late(tni_kv_node *n, const tni_kv_header *h, uint8_t state, uint16_t who,
+                             uint32_t count);
 /* FAILED, with the status and the thread's error. */
 void tni_kv_node_answer_failed(tni_kv_node *n, const tni_kv_header *h, tn_status st);
 
@@ -268,6 +273,13 @@ uint64_t tni_kv_journal_whole(const void *text, uint64_t bytes); /* what to keep
 
 typedef struct tni_kv_server tni_kv_server;
 
+/* Memory of a payload that is under way without a copy. */
+typedef struct tni_kv_hold {
+    uint32_t count;                         /* of messages */
+    bool ended;                             /* its owner needs it no more: `free` at count 0 */
+    void (*free)(struct tni_kv_hold *hold); /* may send */
+} tni_kv_hold;
+
 /* How gradients become values. A status other than TN_OK goes to the workers of the round. */
 typedef struct tni_kv_update {
     void *arg;
@@ -279,6 +291,8 @@ typedef struct tni_kv_update {
     /* Moves `value` by the sum of `count` of `members` workers; of one, that is 1 of 1. */
     tn_status (*apply)(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
                        uint32_t count, uint32_t members);
+    /* True: the value becomes the sum. They change places; `apply` gets one memory for both. NULL: never. */
+    bool (*replaces)(void *arg, const tni_kv_header *h);
     tn_status (*command)(void *arg, const char *text, uint64_t bytes);
     /* States of the optimizer, all parts in one text; may be NULL. */
     tn_status (*save)(void *arg, tni_str *out);
@@ -312,6 +326,8 @@ uint64_t tni_kv_server_bytes(const tni_kv_server *s); /* of values, sums and lan
 const void *tni_kv_server_value(const tni_kv_server *s, uint64_t key, uint32_t *version);
 uint32_t tni_kv_server_applied(const tni_kv_server *s, uint64_t key, uint32_t rank);
 uint16_t tni_kv_server_id(const tni_kv_server *s);
+/* Within `send`: what holds the payload; NULL: it lives for the call. Nobody writes what is held. */
+tni_kv_hold *tni_kv_server_sending(const tni_kv_server *s);
 const tni_kv_view *tni_kv_server_view(const tni_kv_server *s);
 
 /* ---- worker ---- */

@@ -54,6 +54,11 @@ static const tni_kv_view *server_view(void *arg)
     return tni_kv_server_view(((acting *)arg)->server);
 }
 
+static tni_kv_hold *server_hold(void *arg)
+{
+    return tni_kv_server_sending(((acting *)arg)->server);
+}
+
 static bool server_over(void *arg)
 {
     const tni_kv_server *s = ((acting *)arg)->server;
@@ -65,8 +70,12 @@ tn_status tni_kv_serve_with(tni_kv_setup *setup, const tni_kv_start *from, const
                             const tni_kv_snapshots *snapshots)
 {
     acting a = {0};
-    const tni_kv_role role = {
-        .arg = &a, .receive = server_receive, .step = server_step, .view = server_view, .over = server_over};
+    const tni_kv_role role = {.arg = &a,
+                              .receive = server_receive,
+                              .step = server_step,
+                              .view = server_view,
+                              .over = server_over,
+                              .hold = server_hold};
     tni_kv_start start = *from;
     tni_kv_post *post = NULL;
     tni_kv_host host;

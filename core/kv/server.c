@@ -323,11 +323,15 @@ static tn_status server_handle(tni_kv_node *n, const tni_kv_header *h, const uin
 
 static uint64_t next_tick(const tni_kv_server *s)
 {
+    uint64_t next = s->beat_ns;
+
     if (s->status || s->finished)
         return TNI_KV_NEVER;
     if (!s->node.incarnation)
         return s->hello_ns;
-    return s->node.view.flags & TNI_KV_JOB_DONE && s->bye_ns < s->beat_ns ? s->bye_ns : s->beat_ns;
+    if (s->node.view.flags & TNI_KV_JOB_DONE && s->bye_ns < next)
+        next = s->bye_ns;
+    return s->node.late_ns < next ? s->node.late_ns : next;
 }
 
 uint64_t tni_kv_server_receive(tni_kv_server *s, const uint8_t *header, const void *payload, uint64_t bytes,
@@ -439,6 +443,11 @@ uint32_t tni_kv_server_applied(const tni_kv_server *s, uint64_t key, uint32_t ra
 uint16_t tni_kv_server_id(const tni_kv_server *s)
 {
     return s->node.incarnation ? s->node.id : TNI_KV_UNKNOWN;
+}
+
+tni_kv_hold *tni_kv_server_sending(const tni_kv_server *s)
+{
+    return s->sending;
 }
 
 const tni_kv_view *tni_kv_server_view(const tni_kv_server *s)

@@ -14,6 +14,13 @@ typedef struct tni_kv_slot {  /* of a worker, for one part */
     uint8_t priority;
 } tni_kv_slot;
 
+/* Memory of a value or a sum. A value is sent from where it lies; while it is held, what would write it takes
+ * another block. */
+typedef struct tni_kv_block {
+    tni_kv_hold hold; /* first */
+    _Alignas(16) uint8_t bytes[];
+} tni_kv_block;
+
 typedef struct tni_kv_store_part {
     struct tni_kv_store_part *next;          /* in the table's chain */
     uint64_t key, bytes, voids;              /* voids: bit i: round version - i was void */
@@ -22,7 +29,7 @@ typedef struct tni_kv_store_part {
     uint64_t begun_ns;                       /* when the first gradient of the round under way came */
     uint16_t breaker, latest;                /* latest: whose gradient of the round came last */
     uint8_t dtype;
-    void *value, *sum;
+    void *value, *sum;  /* of blocks */
     tni_kv_header head; /* of the round's first push: what `apply` sees */
     tni_kv_slot slots[];
 } tni_kv_store_part;
@@ -47,6 +54,7 @@ struct tni_kv_server {
     uint32_t loaded_epoch;
     tni_kv_late *late;    /* of workers, since the last table */
     uint64_t late_rounds; /* of parts */
+    tni_kv_hold *sending; /* of the value that is being sent */
     bool finished;
     tn_status status;
     tn_err error;

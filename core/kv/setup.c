@@ -18,6 +18,8 @@ uint64_t (*tni_kv_clock)(void) = tni_clock_ns;
 #define CLOCK tni_clock_ns
 #endif
 
+#define LATE_NS 5000000u /* of what nobody waits for; within it a round of little is mostly over */
+
 /* ---- numbers ---- */
 
 typedef struct number_row { /* a member of tni_kv_settings, and what one of the option is in its unit */
@@ -176,6 +178,7 @@ static tn_status settings_read(const tni_context *c, bool worker, bool async, tn
         (st = loss_read(o, "kvstore.on_server_loss", false, &s.server_loss, &s.server_wait_ns, &none)) ||
         (st = durability_read(o, &s)) || (st = clashes_check(o, &s, worker)))
         return st;
+    s.late_ns = LATE_NS;
     if (!s.beat_ns)
         s.dead_ns = 0;
     if (!s.dead_ns)

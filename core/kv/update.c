@@ -306,6 +306,15 @@ static uint32_t states_of(const tni_kv_updates *u)
     return u->optimizer ? tni_kv_optimizer_states(u->optimizer) : 0;
 }
 
+static bool replaces(void *arg, const tni_kv_header *h)
+{
+    tni_kv_updates *u = arg;
+    part *p;
+
+    return !part_take(u, h->key, &p) && p->what != TNI_KV_ABSTAIN && p->what < TNI_KV_STATE &&
+           (!u->optimizer || p->what == TNI_KV_ASSIGN);
+}
+
 static tn_status apply(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
                        uint32_t count, uint32_t members)
 {
@@ -324,7 +333,8 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
     }
     if (u->optimizer && p->what != TNI_KV_ASSIGN)
         return step(u, p, h, value, sum, bytes, u->async ? 1 : (double)count / members);
-    memcpy(value, sum, bytes);
+    if (value != sum)
+        memcpy(value, sum, bytes);
     if (p->what != TNI_KV_ASSIGN) {
         p->slot.steps++;
         return TN_OK;
@@ -755,6 +765,7 @@ tni_kv_update tni_kv_updates_table(tni_kv_updates *u)
                            .payload_bytes = payload_bytes,
                            .add = add,
                            .apply = apply,
+                           .replaces = replaces,
                            .command = command,
                            .save = save,
                            .load = load,

@@ -97,6 +97,31 @@ static void heap(void **state)
     free(text);
 }
 
+/* The polynomial of IEEE 802.3, bit by bit. */
+static uint32_t crc_by_bits(uint32_t crc, const uint8_t *at, size_t count)
+{
+    for (crc = ~crc; count; count--, at++) {
+        crc ^= *at;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
+    }
+    return ~crc;
+}
+
+/* Whatever a processor's own way takes of the bytes, and zlib of the rest. */
+static void checksums_of_all_lengths(void **state)
+{
+    uint8_t bytes[340];
+    uint32_t seed = 1;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)((seed = seed * 1664525u + 1013904223u) >> 24);
+    for (size_t at = 0; at < 17; at++)
+        for (size_t count = 0; count <= sizeof bytes - at; count++)
+            assert_int_equal(tni_crc32(seed, bytes + at, count), crc_by_bits(seed, bytes + at, count));
+}
+
 static void checksums(void **state)
 {
     static const char two_blocks[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
@@ -144,7 +169,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good), cmocka_unit_test(bad),       cmocka_unit_test(depth),
-        cmocka_unit_test(heap), cmocka_unit_test(checksums), cmocka_unit_test(philox),
+        cmocka_unit_test(heap), cmocka_unit_test(checksums),
+        cmocka_unit_test(checksums_of_all_lengths), cmocka_unit_test(philox),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,8 @@ static void settings_plan(sim *s)
                            .server_loss = TNI_KV_LOSS_WAIT,
                            .worker_wait_ns = 90 * SIM_S,
                            .server_wait_ns = 90 * SIM_S,
-                           .workers_min = 1};
+                           .workers_min = 1,
+                           .late_ns = s->o.exactly || s->o.seed % 2 ? 0 : SIM_S / 200};
     if (s->o.byte_ns) { /* a network that loses nothing: no retries, and each part goes alone */
         o->retry_ns = 100 * SIM_S;
         o->timeout_ns = o->control_timeout_ns = 3600 * SIM_S;
