@@ -325,8 +325,7 @@ tn_status tnzmq_listen(tn_transport *t, const char *where, void *address, uint32
 void tnzmq_doors_close(tn_transport *t, int linger_ms)
 {
     for (uint32_t i = 0; i < TNZMQ_CHANNELS; i++) {
-        tnzmq_source_close(t, &t->door[i].router, linger_ms);
-        tnzmq_source_close(t, &t->door[i].monitor, 0);
+        tnzmq_monitored_close(t, &t->door[i].router, &t->door[i].monitor, linger_ms);
         free(t->door[i].connections);
         t->door[i].connections = NULL;
         t->door[i].connections_count = 0;

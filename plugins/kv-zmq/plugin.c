@@ -131,8 +131,7 @@ static void transport_close(tn_transport *t, uint64_t timeout_ns)
         for (uint32_t i = 0; i < TNZMQ_CHANNELS; i++) {
             if (link->state == TNZMQ_UP)
                 (void)tnzmq_frame_send(link, i, &(tnzmq_frame){.kind = TNZMQ_BYE});
-            tnzmq_source_close(t, &link->channel[i].monitor, 0);
-            tnzmq_source_close(t, &link->channel[i].source, linger);
+            tnzmq_monitored_close(t, &link->channel[i].source, &link->channel[i].monitor, linger);
         }
     }
     tnzmq_doors_close(t, linger);
