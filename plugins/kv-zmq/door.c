@@ -265,8 +265,8 @@ static tn_status zap_open(tn_transport *t, tn_err *err)
 static tn_status door_open(tn_transport *t, uint32_t channel, const tnzmq_place *place, tn_err *err)
 {
     static const char domain[] = "tenon";
-    /* All of a door is the work of one of libzmq's threads: it tells of a connection after it has passed it on,
-     * so another thread would at times bring its HELLO, or its end, before. */
+    /* All of a door is the work of one of libzmq's threads: it tells of a connection after it has passed it
+     * on, so another thread would at times bring its HELLO, or its end, before. */
     const uint64_t thread = (uint64_t)1 << (channel == TNZMQ_CONTROL ? 0 : t->config.lanes - 1);
     tnzmq_door *d = &t->door[channel];
     void *s = tnzmq_socket(t, ZMQ_ROUTER, channel, err);
