@@ -265,6 +265,9 @@ static tn_status zap_open(tn_transport *t, tn_err *err)
 static tn_status door_open(tn_transport *t, uint32_t channel, const tnzmq_place *place, tn_err *err)
 {
     static const char domain[] = "tenon";
+    /* All of a door is the work of one of libzmq's threads: it tells of a connection after it has passed it
+     * on, so another thread would at times bring its HELLO, or its end, before. */
+    const uint64_t thread = (uint64_t)1 << (channel == TNZMQ_CONTROL ? 0 : t->config.lanes - 1);
     tnzmq_door *d = &t->door[channel];
     void *s = tnzmq_socket(t, ZMQ_ROUTER, channel, err);
     char where[80], endpoint[96];
@@ -276,6 +279,7 @@ static tn_status door_open(tn_transport *t, uint32_t channel, const tnzmq_place 
     d->router = (tnzmq_source){.channel = channel, .serve = tnzmq_serve_door};
     d->monitor = (tnzmq_source){.channel = channel, .serve = tnzmq_serve_monitor};
     if (!tnzmq_socket_int(s, ZMQ_ROUTER_MANDATORY, 1) || !tnzmq_socket_keys(t, s, true) ||
+        zmq_setsockopt(s, ZMQ_AFFINITY, &thread, sizeof thread) ||
         zmq_setsockopt(s, ZMQ_ZAP_DOMAIN, domain, sizeof domain - 1)) {
         (void)tnzmq_fail(err, TN_E_IO, "the options of a socket");
         (void)zmq_close(s);
@@ -325,8 +329,7 @@ tn_status tnzmq_listen(tn_transport *t, const char *where, void *address, uint32
 void tnzmq_doors_close(tn_transport *t, int linger_ms)
 {
     for (uint32_t i = 0; i < TNZMQ_CHANNELS; i++) {
-        tnzmq_source_close(t, &t->door[i].router, linger_ms);
-        tnzmq_source_close(t, &t->door[i].monitor, 0);
+        tnzmq_monitored_close(t, &t->door[i].router, &t->door[i].monitor, linger_ms);
         free(t->door[i].connections);
         t->door[i].connections = NULL;
         t->door[i].connections_count = 0;

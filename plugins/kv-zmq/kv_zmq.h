@@ -273,6 +273,8 @@ bool tnzmq_socket_int(void *socket, int option, int value);
 bool tnzmq_socket_keys(tn_transport *t, void *socket, bool server);
 /* A PAIR that gets the socket's events; watched as `monitor`. */
 tn_status tnzmq_monitor_open(tn_transport *t, void *socket, tnzmq_source *monitor, tn_err *err);
+/* Closes a socket and its monitor; either may be closed already. */
+void tnzmq_monitored_close(tn_transport *t, tnzmq_source *s, tnzmq_source *monitor, int linger_ms);
 /* The next event; false: there is none now. */
 bool tnzmq_monitor_next(void *socket, uint16_t *event, int32_t *value);
 

@@ -152,10 +152,8 @@ tn_status tnzmq_connect(tn_transport *t, const void *address, uint32_t bytes, tn
         return tn_fail(err, TN_E_NOMEM, "out of memory");
     link->place = place;
     if ((st = channel_dial(link, TNZMQ_CONTROL, err))) {
-        for (uint32_t i = 0; i < TNZMQ_CHANNELS; i++) {
-            tnzmq_source_close(t, &link->channel[i].monitor, 0);
-            tnzmq_source_close(t, &link->channel[i].source, 0);
-        }
+        for (uint32_t i = 0; i < TNZMQ_CHANNELS; i++)
+            tnzmq_monitored_close(t, &link->channel[i].source, &link->channel[i].monitor, 0);
         link_forget(link);
         tnzmq_link_destroy(link);
         return st;
@@ -277,8 +275,7 @@ void tnzmq_link_close(tn_link *link, tn_status status, const char *text, int lin
     (void)snprintf(link->text, sizeof link->text, "%s", text);
     for (uint32_t i = 0; link->dialled && i < TNZMQ_CHANNELS; i++) {
         link->channel[i].dying = false;
-        tnzmq_source_close(t, &link->channel[i].monitor, 0);
-        tnzmq_source_close(t, &link->channel[i].source, linger_ms);
+        tnzmq_monitored_close(t, &link->channel[i].source, &link->channel[i].monitor, linger_ms);
     }
     if (!link->dialled && status == TN_E_PEER)
         link_kick(link);

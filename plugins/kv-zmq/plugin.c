@@ -28,7 +28,7 @@ static tn_status keys_make(tn_transport *t, tn_err *err)
 static tn_status transport_start(tn_transport *t, tn_err *err)
 {
     struct epoll_event watch = {.events = EPOLLIN};
-    uint32_t buckets = 16, lanes = t->config.lanes < 1 ? 1 : t->config.lanes > 64 ? 64 : t->config.lanes;
+    uint32_t buckets = 16;
     uint64_t sockets =
         (uint64_t)t->config.links_max * 6 + 16; /* two of a link, each with both ends of its monitor */
     int limit;
@@ -48,7 +48,7 @@ static tn_status transport_start(tn_transport *t, tn_err *err)
         return tnzmq_fail(err, TN_E_IO, "libzmq's context");
     limit = zmq_ctx_get(t->context, ZMQ_SOCKET_LIMIT);
     sockets = sockets > (uint64_t)limit ? (uint64_t)limit : sockets;
-    if (zmq_ctx_set(t->context, ZMQ_IO_THREADS, (int)lanes) ||
+    if (zmq_ctx_set(t->context, ZMQ_IO_THREADS, (int)t->config.lanes) ||
         zmq_ctx_set(t->context, ZMQ_MAX_SOCKETS, (int)sockets))
         return tnzmq_fail(err, TN_E_IO, "the options of libzmq's context");
     return TN_OK;
@@ -94,6 +94,7 @@ static tn_status transport_open(void *plugin, const tn_transport_config *config,
         return tn_fail(err, TN_E_NOMEM, "out of memory");
     t->plugin = plugin;
     t->config = *config;
+    t->config.lanes = config->lanes < 1 ? 1 : config->lanes > 64 ? 64 : config->lanes;
     t->epoll = t->bell = -1;
     t->tick_ns = UINT64_MAX;
     tnzmq_list_init(&t->links);
@@ -131,8 +132,7 @@ static void transport_close(tn_transport *t, uint64_t timeout_ns)
         for (uint32_t i = 0; i < TNZMQ_CHANNELS; i++) {
             if (link->state == TNZMQ_UP)
                 (void)tnzmq_frame_send(link, i, &(tnzmq_frame){.kind = TNZMQ_BYE});
-            tnzmq_source_close(t, &link->channel[i].monitor, 0);
-            tnzmq_source_close(t, &link->channel[i].source, linger);
+            tnzmq_monitored_close(t, &link->channel[i].source, &link->channel[i].monitor, linger);
         }
     }
     tnzmq_doors_close(t, linger);

@@ -86,6 +86,16 @@ tn_status tnzmq_monitor_open(tn_transport *t, void *socket, tnzmq_source *monito
     return tnzmq_source_open(t, monitor, s, err);
 }
 
+/* The events end first: libzmq's thread waits for ever with one that nobody can get any more, and with it all
+ * connections of that thread. */
+void tnzmq_monitored_close(tn_transport *t, tnzmq_source *s, tnzmq_source *monitor, int linger_ms)
+{
+    if (s->socket)
+        (void)zmq_socket_monitor(s->socket, NULL, 0);
+    tnzmq_source_close(t, monitor, 0);
+    tnzmq_source_close(t, s, linger_ms);
+}
+
 bool tnzmq_monitor_next(void *socket, uint16_t *event, int32_t *value)
 {
     unsigned char bytes[6];

@@ -698,6 +698,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest over_zmq[] = {
         JOB(a_job, zmq),
         JOB(who_waits, zmq),
+        JOB(a_server_is_killed, zmq),
+        JOB(the_scheduler_is_killed, zmq),
+        JOB(a_worker_is_killed, zmq),
     };
     char plugin[4096];
     int failures;

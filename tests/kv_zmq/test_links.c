@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "support/runs.h"
@@ -251,6 +252,88 @@ static void many(void **state)
     wire_close(server, 0);
 }
 
+/* Ends all connections of this process, whoever's they are. */
+static void connections_cut(void)
+{
+    struct sockaddr_storage peer;
+    DIR *d = opendir("/proc/self/fd");
+    const struct dirent *entry;
+
+    assert_non_null(d);
+    while ((entry = readdir(d))) {
+        const int fd = atoi(entry->d_name);
+        socklen_t bytes = sizeof peer;
+
+        if (!getpeername(fd, (struct sockaddr *)(void *)&peer, &bytes) && peer.ss_family != AF_UNIX)
+            (void)shutdown(fd, SHUT_RDWR);
+    }
+    (void)closedir(d);
+}
+
+/* Both connections of a link are lost at about the same time, and nothing of that keeps the next link from
+ * coming up: libzmq may still want to tell of the second one when the first has ended the link. */
+static void one_after_another(void **state)
+{
+    const uint64_t rounds = test_runs(60);
+    char address[TN_TRANSPORT_ADDRESS_MAX + 1];
+    wire_node *a = wire_open(0);
+
+    (void)state;
+    for (uint64_t i = 0; i < rounds; i++) {
+        wire_node *b = wire_open(0);
+        tn_link *link;
+
+        a->links_count = 0;
+        memset(a->seen, 0, sizeof a->seen);
+        wire_listen(b, "127.0.0.1:0", address);
+        link = wire_connect(a, address);
+        WIRE_UNTIL(a, b, a->seen[TN_EVENT_UP] + a->seen[TN_EVENT_DOWN]);
+        if (a->seen[TN_EVENT_DOWN])
+            fail_msg("round %u: %s", (unsigned)i, wire_of(a, link)->text);
+        connections_cut();
+        WIRE_UNTIL(a, b, a->seen[TN_EVENT_DOWN]);
+        wire_close(b, 0);
+    }
+    wire_close(a, 0);
+}
+
+/* libzmq has several threads, and one may pass on a greeting while another has yet to tell of its connection:
+ * each link comes up all the same, and its end is told. */
+static void threads(void **state)
+{
+    const tn_transport_config config = {.struct_size = (uint32_t)sizeof config,
+                                        .receive_bytes = (uint64_t)64 << 20,
+                                        .message_max = (uint64_t)8 << 20,
+                                        .links_max = 64,
+                                        .lanes = 8};
+    const uint64_t rounds = test_runs(30);
+    char address[TN_TRANSPORT_ADDRESS_MAX + 1];
+    wire_node *a = wire_open_with(&config), *b = wire_open_with(&config);
+
+    (void)state;
+    wire_listen(b, "127.0.0.1:0", address);
+    for (uint64_t i = 0; i < rounds; i++) {
+        a->links_count = b->links_count = 0;
+        memset(a->seen, 0, sizeof a->seen);
+        memset(b->seen, 0, sizeof b->seen);
+        for (uint32_t k = 0; k < 16; k++)
+            (void)wire_connect(a, address);
+        WIRE_UNTIL(a, b, a->seen[TN_EVENT_UP] + a->seen[TN_EVENT_DOWN] == 16);
+        for (uint32_t k = 0; k < 16; k++) {
+            if (a->links[k].seen[TN_EVENT_DOWN])
+                fail_msg("round %u, link %u: %s", (unsigned)i, (unsigned)k, a->links[k].text);
+            wire->disconnect(a->links[k].link);
+        }
+        WIRE_UNTIL(a, b, a->seen[TN_EVENT_DOWN] == 16 && b->seen[TN_EVENT_DOWN] == 16);
+        WIRE_UNTIL(a, b, wire_statistic(b, "connections") == 0);
+    }
+    assert_int_equal(wire_statistic(b, "refused"), 0);
+    assert_int_equal(wire_statistic(b, "strangers"), 0);
+    assert_int_equal(wire_statistic(b, "malformed"), 0);
+    wire_close(a, 0);
+    wire_close(b, 0);
+}
+
 static uint32_t entries(const char *folder)
 {
     DIR *d = opendir(folder);
@@ -322,6 +405,8 @@ int main(void)
         cmocka_unit_test(taken),
         cmocka_unit_test(six),
         cmocka_unit_test(many),
+        cmocka_unit_test(one_after_another),
+        cmocka_unit_test(threads),
         cmocka_unit_test(come_and_go),
     };
 
