@@ -439,7 +439,7 @@ static void who_waits(void **state)
     json_t *said_line;
 
     transport_of = *state;
-    job_start();
+    job_start(0, NULL);
     gate_reached();
     file_make("w1.hold");
     t = asked("doctor");

@@ -433,8 +433,8 @@ static void forge(uint8_t header[TNI_KV_HEADER_BYTES], uint8_t *payload, uint64_
     tni_kv_header h = {.type = (uint8_t)(1 + random_byte() % (TNI_KV_TYPE_END - 1)),
                        .flags = random_byte() & TNI_KV_CHECKED,
                        .what = random_byte() % 8,
-                       .from = random_byte() % 3 ? (uint16_t)(random_byte() << 8 | random_byte() % 4)
-                                                 : TNI_KV_UNKNOWN,
+                       .from = (uint16_t)(random_byte() % 3 ? random_byte() << 8 | random_byte() % 4
+                                                            : (int)TNI_KV_UNKNOWN),
                        .to = to,
                        .view = random_byte() % 8,
                        .incarnation = random_byte() % 8,
