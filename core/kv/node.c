@@ -352,6 +352,24 @@ void tni_kv_node_hello(tni_kv_node *n, uint32_t role, const tni_kv_start *start,
     tni_str_fini(&text);
 }
 
+bool tni_kv_hello_read(const uint8_t *payload, uint64_t bytes, tni_kv_hello *out)
+{
+    tni_kv_reader r = {payload, bytes, false};
+
+    out->role = (uint32_t)tni_kv_read(&r, 1);
+    out->async = out->role & TNI_KV_HELLO_ASYNC;
+    out->role &= ~TNI_KV_HELLO_ASYNC;
+    out->rank = (uint32_t)tni_kv_read(&r, 4);
+    out->birth = tni_kv_read(&r, 8);
+    out->token = tni_kv_read(&r, 8);
+    out->steps[0] = tni_kv_read(&r, 8);
+    out->steps[1] = tni_kv_read(&r, 8);
+    out->address_bytes = r.left;
+    out->address = r.at;
+    return !r.bad && out->birth && out->address_bytes <= TNI_KV_ADDRESS_MAX &&
+           (out->role == TNI_KV_SERVER || out->role == TNI_KV_WORKER);
+}
+
 bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload,
                          const tni_kv_start *start, uint64_t *token)
 {

@@ -201,6 +201,15 @@ bool tni_kv_node_view(tni_kv_node *n, const tni_kv_header *h, const uint8_t *pay
 /* A server's or worker's way into the job. `welcome`: true once it has a rank; else `token` says how to ask
  * on. */
 void tni_kv_node_hello(tni_kv_node *n, uint32_t role, const tni_kv_start *start, uint64_t token);
+/* What the scheduler reads in it; the address lies in `payload`. False: it is no good one. */
+typedef struct tni_kv_hello {
+    uint32_t role, rank;
+    bool async;
+    uint64_t birth, token, steps[2];
+    const uint8_t *address;
+    uint64_t address_bytes;
+} tni_kv_hello;
+bool tni_kv_hello_read(const uint8_t *payload, uint64_t bytes, tni_kv_hello *out);
 bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload,
                          const tni_kv_start *start, uint64_t *token);
 /* True: this process is out, and the thread's error says why. */

@@ -56,48 +56,6 @@ static tni_kv_lane *lane_of(tni_kv_worker *w, const tni_kv_lot *l, uint32_t piec
     return l == &w->scheduler ? NULL : &w->lanes[TNI_KV_RANK(target(w, l, piece))];
 }
 
-/* ---- heap of a lane ---- */
-
-static bool before(const tni_kv_queued *a, const tni_kv_queued *b)
-{
-    return a->priority != b->priority ? a->priority > b->priority : a->order < b->order;
-}
-
-static tn_status heap_push(tni_vec *heap, const tni_kv_queued *q)
-{
-    tni_kv_queued *v;
-    tn_status st = tni_vec_push(heap, q);
-
-    if (st)
-        return st;
-    v = heap->data;
-    for (size_t i = heap->count - 1, up; i > 0 && before(&v[i], &v[up = (i - 1) / 2]); i = up) {
-        const tni_kv_queued t = v[i];
-
-        v[i] = v[up];
-        v[up] = t;
-    }
-    return TN_OK;
-}
-
-static tni_kv_queued heap_pop(tni_vec *heap)
-{
-    tni_kv_queued *v = heap->data;
-    const tni_kv_queued top = v[0];
-
-    v[0] = v[--heap->count];
-    for (size_t i = 0, down; (down = 2 * i + 1) < heap->count; i = down) {
-        const tni_kv_queued t = v[i];
-
-        down += down + 1 < heap->count && before(&v[down + 1], &v[down]);
-        if (!before(&v[down], &v[i]))
-            break;
-        v[i] = v[down];
-        v[down] = t;
-    }
-    return top;
-}
-
 /* ---- pieces ---- */
 
 static void piece_land(tni_kv_worker *w, tni_kv_lot *l, uint32_t index, uint8_t state)
@@ -221,7 +179,7 @@ static bool lane_send(tni_kv_worker *w, tni_kv_lane *lane)
         tni_kv_piece *p = &top.lot->pieces[top.piece];
 
         if (p->sequence != top.sequence || p->state != TNI_KV_QUEUED) {
-            (void)heap_pop(&lane->heap);
+            tni_kv_lane_pop(lane);
             continue;
         }
         if (lane->in_flight && lane->in_flight + p->cost > w->node.settings->credit_bytes) {
@@ -232,7 +190,7 @@ static bool lane_send(tni_kv_worker *w, tni_kv_lane *lane)
             starve(w);
             return false;
         }
-        (void)heap_pop(&lane->heap);
+        tni_kv_lane_pop(lane);
         p->flight = (uint32_t)w->flights.count - 1;
         p->state = TNI_KV_SENT;
         lane->in_flight += p->cost;
@@ -266,7 +224,7 @@ static tn_status piece_queue(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     tni_kv_piece *p = &l->pieces[index];
     const tni_kv_queued q = {l, w->order++, p->sequence, index, l->first->r.priority};
     tni_kv_lane *lane = lane_of(w, l, index);
-    tn_status st = lane ? heap_push(&lane->heap, &q) : TN_OK;
+    tn_status st = lane ? tni_kv_lane_push(lane, &q) : TN_OK;
 
     if (st)
         return st;

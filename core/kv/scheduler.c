@@ -285,34 +285,8 @@ static void member_lost(tni_kv_scheduler *s, uint32_t index)
 
 /* ---- registration ---- */
 
-typedef struct hello {
-    uint32_t role, rank;
-    bool async;
-    uint64_t birth, token, steps[2];
-    const uint8_t *address;
-    uint64_t address_bytes;
-} hello;
-
-static bool hello_read(const uint8_t *payload, uint64_t bytes, hello *out)
-{
-    tni_kv_reader r = {payload, bytes, false};
-
-    out->role = (uint32_t)tni_kv_read(&r, 1);
-    out->async = out->role & TNI_KV_HELLO_ASYNC;
-    out->role &= ~TNI_KV_HELLO_ASYNC;
-    out->rank = (uint32_t)tni_kv_read(&r, 4);
-    out->birth = tni_kv_read(&r, 8);
-    out->token = tni_kv_read(&r, 8);
-    out->steps[0] = tni_kv_read(&r, 8);
-    out->steps[1] = tni_kv_read(&r, 8);
-    out->address_bytes = r.left;
-    out->address = r.at;
-    return !r.bad && out->birth && out->address_bytes <= TNI_KV_ADDRESS_MAX &&
-           (out->role == TNI_KV_SERVER || out->role == TNI_KV_WORKER);
-}
-
 /* Index of the member that a process is or may become; UINT32_MAX: there is no room. */
-static uint32_t seat_find(const tni_kv_scheduler *s, const hello *h)
+static uint32_t seat_find(const tni_kv_scheduler *s, const tni_kv_hello *h)
 {
     const tni_kv_view *v = &s->node.view;
     const uint32_t first = h->role == TNI_KV_WORKER ? 0 : v->workers;
@@ -333,7 +307,7 @@ static uint32_t seat_find(const tni_kv_scheduler *s, const hello *h)
                                                                                      : UINT32_MAX;
 }
 
-static void refuse(tni_kv_scheduler *s, const tni_kv_header *h, const hello *who, const char *text)
+static void refuse(tni_kv_scheduler *s, const tni_kv_header *h, const tni_kv_hello *who, const char *text)
 {
     tni_kv_header answer = {.type = TNI_KV_REFUSED, .what = TNI_KV_FULL, .sequence = who->birth};
 
@@ -349,7 +323,7 @@ static uint64_t seat_token(const tni_kv_scheduler *s, uint32_t index, uint64_t b
     return tni_hash_bytes(s->node.settings->job, text, sizeof text) | 1u;
 }
 
-static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const hello *who)
+static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const tni_kv_hello *who)
 {
     tni_kv_view *v = &s->node.view;
     tni_kv_member *m = &v->members[index];
@@ -397,7 +371,7 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const hello *who
 }
 
 /* The first worker says how all of them push; NULL: so does this one. */
-static const char *mode_wrong(tni_kv_scheduler *s, const hello *who)
+static const char *mode_wrong(tni_kv_scheduler *s, const tni_kv_hello *who)
 {
     const uint32_t flags = s->node.view.flags;
 
@@ -413,9 +387,9 @@ static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const
     tni_kv_header answer = {.type = TNI_KV_WELCOME};
     tni_kv_view *v = &s->node.view;
     uint32_t index;
-    hello who;
+    tni_kv_hello who;
 
-    if (!hello_read(payload, h->bytes, &who) || h->from != TNI_KV_UNKNOWN)
+    if (!tni_kv_hello_read(payload, h->bytes, &who) || h->from != TNI_KV_UNKNOWN)
         return tni_error(TN_E_FORMAT, "hello that says no role, birth or address");
     if (mode_wrong(s, &who)) {
         refuse(s, h, &who, mode_wrong(s, &who));

@@ -44,6 +44,9 @@ typedef struct tni_kv_lane {       /* to a server */
     tni_vec heap;                  /* tni_kv_queued: highest priority, then lowest order, first */
     uint64_t in_flight, answer_ns; /* bytes; what an answer takes */
 } tni_kv_lane;
+/* lane.c. TN_E_NOMEM: nothing was queued. */
+tn_status tni_kv_lane_push(tni_kv_lane *lane, const tni_kv_queued *q);
+void tni_kv_lane_pop(tni_kv_lane *lane); /* takes off the one on top: heap.data[0] */
 
 struct tni_kv_worker {
     tni_kv_node node;
