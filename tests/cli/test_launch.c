@@ -243,14 +243,14 @@ static void lines_many(void **state)
     s = tool(
         "\"$T\" launch -n 8 -s 0 -- sh -c 'i=0; while [ $i -lt 3000 ]; do echo $i $i $i; i=$((i+1)); done' | "
         "awk '{ if (NF != 4 || $2 != n[$1]++ || $2 != $3 || $3 != $4) bad++ } "
-        "END { for (r in n) print r, n[r]; print \"bad\", bad + 0 }' | sort");
+        "END { for (r in n) print r, n[r]; print \"bad\", bad + 0 }' | LC_ALL=C sort");
     assert_int_equal(s->code, 0);
     assert_string_equal(s->out,
                         "[w0] 3000\n[w1] 3000\n[w2] 3000\n[w3] 3000\n[w4] 3000\n[w5] 3000\n[w6] 3000\n"
                         "[w7] 3000\nbad 0\n");
     s = tool("\"$T\" launch -n 3 -s 0 -- sh -c 'for i in 1 2; do head -c 3000000 /dev/zero | tr \"\\000\" "
              "$DMLC_WORKER_ID; echo; echo short; done' | awk '{ c = substr($2, 1, 1); gsub(c, \"\", $2); "
-             "print $1, length($0), $2 == \"\" ? c : $2 }' | sort | uniq -c | tr -s ' '");
+             "print $1, length($0), $2 == \"\" ? c : $2 }' | LC_ALL=C sort | uniq -c | tr -s ' '");
     assert_string_equal(
         s->out, " 2 [w0] 5 0\n 2 [w0] 9 hort\n 2 [w1] 5 1\n 2 [w1] 9 hort\n 2 [w2] 5 2\n 2 [w2] 9 hort\n");
     s = tool(

@@ -233,7 +233,7 @@ static bool all_sent(const tn_transport *t)
 static void transport_close(tn_transport *t, uint64_t timeout_ns)
 {
     const uint64_t from = now_ns();
-    bool woken;
+    bool woken = false;
 
     if (!t)
         return;
