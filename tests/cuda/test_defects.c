@@ -84,6 +84,14 @@ static int orders_run(const emu_kernel *k, int64_t count)
     return 0;
 }
 
+/* Behind the line in which the address sanitizer speaks of fibers, if it comes first. */
+static const char *own_words(const char *said)
+{
+    const char *end = strchr(said, '\n');
+
+    return !strncmp(said, "==", 2) && end && strstr(said, "WARNING: ASan doesn't fully support") ? end + 1 : said;
+}
+
 static void found(const char *name, int how, const char *says, int64_t count)
 {
     const emu_kernel *k = emu_kernel_find(name);
@@ -112,7 +120,7 @@ static void found(const char *name, int how, const char *says, int64_t count)
     ended = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if ((how == WELL && ended) || (how == DIFFERS && ended != 2) ||
         (how >= ENDS && how <= FAULTS && ended < 3) || !strstr(said, says) ||
-        (how == ENDS && strncmp(said, "emulator: ", 10) != 0))
+        (how == ENDS && strncmp(own_words(said), "emulator: ", 10) != 0))
         fail_msg("%s ends with %d and says '%s'", name, ended, said);
 }
 
