@@ -89,7 +89,9 @@ static const char *own_words(const char *said)
 {
     const char *end = strchr(said, '\n');
 
-    return !strncmp(said, "==", 2) && end && strstr(said, "WARNING: ASan doesn't fully support") ? end + 1 : said;
+    if (strncmp(said, "==", 2) != 0 || !end || !strstr(said, "WARNING: ASan doesn't fully support"))
+        return said;
+    return end + 1;
 }
 
 static void found(const char *name, int how, const char *says, int64_t count)
