@@ -3,6 +3,7 @@
  * plugins/cpu/plain/pointwise.c plans hosts by the same rules: the widest type of the operands and the output
  * computes, or double where a function means nothing on integers.
  */
+#include "../common/index.h"
 #include "../common/points.h"
 #include "launch.h"
 #include "tenon/plugin/op/activation.h"
@@ -51,35 +52,11 @@ typedef struct point_state {
 
 /* ---- planning ------------------------------------------------------------------------------------------ */
 
-static void operand_plan(tncuda_operand *o, const tn_tensor *t, const tn_tensor *out)
+static int64_t *operand_plan(tncuda_operand *o, const tn_tensor *t, const tn_tensor *out)
 {
-    const int32_t lead = out->ndim - t->ndim;
-
     o->dtype = t->dtype;
-    for (int32_t d = 0; d < out->ndim; d++)
-        o->stride[d] =
-            t != out && (d < lead || t->shape[d - lead] == 1) ? 0 : t->stride[t == out ? d : d - lead];
-}
-
-/* Joins dimensions that all operands walk as one, and drops those of size 1. */
-static void dims_join(tncuda_point_args *a, tncuda_operand *const *operands, uint32_t count,
-                      const tn_tensor *out)
-{
-    int32_t n = 0;
-
-    for (int32_t d = 0; d < out->ndim; d++) {
-        bool join = n > 0;
-
-        if (out->shape[d] == 1)
-            continue;
-        for (uint32_t k = 0; k < count && join; k++)
-            join = operands[k]->stride[n - 1] == operands[k]->stride[d] * out->shape[d];
-        n += !join;
-        a->shape[n - 1] = join ? a->shape[n - 1] * out->shape[d] : out->shape[d];
-        for (uint32_t k = 0; k < count; k++)
-            operands[k]->stride[n - 1] = operands[k]->stride[d];
-    }
-    a->ndim = n;
+    tnb_steps(t->ndim, t->shape, t->stride, out->ndim, o->stride);
+    return o->stride;
 }
 
 static uint32_t wider(uint32_t a, uint32_t b)
@@ -153,7 +130,7 @@ tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void
 {
     static const char *const suffixes[] = {"f32", "f64", "i32", "i64"};
     const tn_tensor *out = node->out[0];
-    tncuda_operand *operands[4];
+    int64_t *steps[4];
     point_state *s;
     uint32_t kind;
     tn_status st;
@@ -172,13 +149,13 @@ tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void
     s->args.store = kinds[out->dtype] == kind ? TNCUDA_STORE_SAME
                     : out->dtype == TN_BOOL   ? TNCUDA_STORE_TRUTH
                                               : TNCUDA_STORE_CUT;
-    operand_plan(operands[0] = &s->args.out, out, out);
+    steps[0] = operand_plan(&s->args.out, out, out);
     for (uint32_t k = 0; k < in_count; k++) {
-        operand_plan(operands[k + 1] = &s->args.in[k], node->in[k], out);
+        steps[k + 1] = operand_plan(&s->args.in[k], node->in[k], out);
         if (same_places(node->in[k], out) && plan->inplace[0] < 0)
             plan->inplace[0] = (int32_t)k;
     }
-    dims_join(&s->args, operands, in_count + 1, out);
+    s->args.ndim = tnb_join(out->ndim, out->shape, in_count + 1, steps, s->args.shape);
     return TN_OK;
 }
 

@@ -41,36 +41,11 @@ typedef struct point_call {
 
 /* ---- planning --------------------------------------------------------------------------------- */
 
-static void arg_plan(point_arg *a, const tn_tensor *t, const tn_tensor *out)
+static int64_t *arg_plan(point_arg *a, const tn_tensor *t, const tn_tensor *out)
 {
-    int32_t lead = out->ndim - t->ndim;
-
     a->convert = &tncpu_converts[t->dtype];
-    for (int32_t d = 0; d < out->ndim; d++)
-        a->stride[d] = d < lead || t->shape[d - lead] == 1 ? 0 : t->stride[d - lead];
-    if (t == out)
-        for (int32_t d = 0; d < out->ndim; d++)
-            a->stride[d] = t->stride[d];
-}
-
-/* Joins dimensions that all operands walk as one, and drops those of size 1. */
-static void dims_join(point_plan *p, point_arg *const *args, uint32_t count, const tn_tensor *out)
-{
-    int32_t n = 0;
-
-    for (int32_t d = 0; d < out->ndim; d++) {
-        bool join = n > 0;
-
-        if (out->shape[d] == 1)
-            continue;
-        for (uint32_t k = 0; k < count && join; k++)
-            join = args[k]->stride[n - 1] == args[k]->stride[d] * out->shape[d];
-        n += !join;
-        p->shape[n - 1] = join ? p->shape[n - 1] * out->shape[d] : out->shape[d];
-        for (uint32_t k = 0; k < count; k++)
-            args[k]->stride[n - 1] = args[k]->stride[d];
-    }
-    p->ndim = n;
+    tnb_steps(t->ndim, t->shape, t->stride, out->ndim, a->stride);
+    return a->stride;
 }
 
 static void arg_classify(const point_plan *p, point_arg *a)
@@ -182,6 +157,7 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
 {
     const tncpu_point *row = row_find(rows, count, node->op);
     point_arg *args[TNCPU_POINT_IN + 1];
+    int64_t *steps[TNCPU_POINT_IN + 1];
     point_plan *p;
     tn_status st;
 
@@ -194,15 +170,15 @@ tn_status tncpu_point_prepare(const tncpu_point *rows, size_t count, void *plugi
     p->operands = row->operands;
     p->inputs = node->in_count;
     p->scalar = row->scalar;
-    arg_plan(args[0] = &p->out, node->out[0], node->out[0]);
+    steps[0] = arg_plan(args[0] = &p->out, node->out[0], node->out[0]);
     p->cut = p->out.convert->kind != p->kind && node->out[0]->dtype != TN_BOOL;
     if (p->out.convert->kind != p->kind && !p->cut)
         p->out.cross = tncpu_truth[p->kind];
     for (uint32_t k = 0; k < node->in_count; k++) {
-        arg_plan(args[k + 1] = &p->in[k], node->in[k], node->out[0]);
+        steps[k + 1] = arg_plan(args[k + 1] = &p->in[k], node->in[k], node->out[0]);
         p->in[k].cross = tncpu_widen[p->in[k].convert->kind][p->kind];
     }
-    dims_join(p, args, node->in_count + 1, node->out[0]);
+    p->ndim = tnb_join(node->out[0]->ndim, node->out[0]->shape, node->in_count + 1, steps, p->shape);
     p->plain = row->scalar < 0 && node->modes[0] == TN_MODE_WRITE;
     for (uint32_t k = 0; k <= node->in_count; k++) {
         arg_classify(p, args[k]);
