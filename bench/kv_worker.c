@@ -330,7 +330,7 @@ static tn_status load_make(worker *w, const char *text)
     return w->tcp ? tcp_make(w) : store_make(w);
 }
 
-/* Printed when all rounds are done: a worker that waits for its reader in the middle of them holds up the others. */
+/* Printed when all rounds are done: a worker that waits for its reader in the midst holds up the others. */
 static tn_status load_run(worker *w, long rounds)
 {
     double *times = malloc((size_t)rounds * sizeof *times);
