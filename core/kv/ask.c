@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define AGAIN_NS 250000000u
-#define TIMEOUT_MS 5000u
+#define TIMEOUT_NS 5000000000u
 
 typedef struct said { /* a member's report, as it came */
     uint8_t *text;
@@ -236,13 +236,17 @@ tn_status tni_kv_ask_with(tni_kv_setup *setup, uint64_t timeout_ns, tni_str *out
 
 tn_status tni_kv_ask(tni_context *c, uint32_t timeout_ms, tni_str *out)
 {
+    uint64_t timeout_ns;
     tni_kv_setup setup;
     tn_status st = tni_kv_setup_read(c, TNI_KV_WORKER, false, &setup);
 
     if (st)
         return st;
     setup.settings.job = 0;
-    st = tni_kv_ask_with(&setup, (uint64_t)(timeout_ms ? timeout_ms : TIMEOUT_MS) * 1000000u, out);
+    timeout_ns = timeout_ms                                       ? timeout_ms * 1000000ull
+                 : setup.settings.control_timeout_ns < TIMEOUT_NS ? setup.settings.control_timeout_ns
+                                                                  : TIMEOUT_NS;
+    st = tni_kv_ask_with(&setup, timeout_ns, out);
     memset(setup.secret, 0, sizeof setup.secret);
     return st;
 }

@@ -12,16 +12,12 @@
 #include <cmocka.h>
 
 #include "base/options_internal.h"
+#include "support/runs.h"
 #include "support/scratch.h"
 
 #define MUTANTS_MAX 8192
 #define NAME_BYTES (OPTION_KEY_MAX + 16)
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STRIDE                                                                                               \
-    7 /* of all misspelt keys every seventh: sanitizers are slow, and nothing here depends on more */
-#else
-#define STRIDE 1
-#endif
+#define STRIDE 7 /* of all misspelt keys every seventh; TENON_FULL=1: all */
 
 extern char **environ;
 
@@ -41,7 +37,7 @@ static void mutant_add(const char *text, const char *original, bool environment)
     for (size_t i = 0; i < mutant_count; i++)
         if (!strcmp(mutants[i], text))
             return;
-    if (made++ % STRIDE)
+    if (made++ % (test_full() ? 1 : STRIDE))
         return;
     assert_true(mutant_count < MUTANTS_MAX);
     strcpy(mutants[mutant_count++], text);

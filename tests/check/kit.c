@@ -75,14 +75,12 @@ static const char *const some[] = {
 
 static json_int_t one_passes(const char *file, const char *part)
 {
-    const char *full = getenv("TENON_FULL");
     json_int_t passed;
     char more[256];
     json_t *answer;
     int code;
 
-    (void)snprintf(more, sizeof more, "%s%s%s", *part ? "--only " : "", part,
-                   full && *full == '1' ? " --full" : "");
+    (void)snprintf(more, sizeof more, "%s%s%s", *part ? "--only " : "", part, test_full() ? " --full" : "");
     answer = kit_run(file, more, &code);
     assert_non_null(answer);
     if (kit_print_failures(kit_results(answer)) || (code && json_array_size(kit_results(answer))))

@@ -79,7 +79,6 @@ static void kernels(void **state)
                                       "multi_sgd_update",
                                       "_move",
                                       "_fill"};
-    const char *full = getenv("TENON_FULL");
     char command[256];
 
     (void)state;
@@ -88,12 +87,12 @@ static void kernels(void **state)
 
         (void)snprintf(command, sizeof command,
                        "\"$T\" plugins check cuda --only kernel/values/%s/plain@cuda", ops[i]);
-        if (full && *full == '1')
+        if (test_full())
             (void)snprintf(command, sizeof command, "\"$T\" plugins check cuda >/dev/null");
         s = cuda_say("TNEMU_DELAY_US=5", command);
-        if (s->code || (!full && !strstr(s->out, "1 passed, 0 failed")))
+        if (s->code || (!test_full() && !strstr(s->out, "1 passed, 0 failed")))
             fail_msg("%s: %d\n%s", command, s->code, s->out);
-        if (full && *full == '1')
+        if (test_full())
             break;
     }
 }

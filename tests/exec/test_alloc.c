@@ -173,7 +173,7 @@ static tn_status load_and_step(trained *t, bool reload)
 static void each_fails(trained *t, bool reload, bool forever, float expected[PARAMS][400])
 {
     float got[PARAMS][400];
-    const uint64_t stride = test_short() ? 3 : 1;
+    const uint64_t stride = test_failure_step();
     uint64_t nth, refused = 0;
 
     for (nth = 1 + forever * (stride - 1); nth < 100000; nth += stride) {
@@ -230,7 +230,7 @@ static void opening(void **state)
     const char *settings[] = {path, "engine.type=naive", NULL};
     const tni_context_options o = {.settings = settings};
     const char *plugins = getenv("TENON_TEST_PLUGINS");
-    const uint64_t stride = test_short() ? 3 : 1;
+    const uint64_t stride = test_failure_step();
     uint64_t nth;
 
     (void)state;

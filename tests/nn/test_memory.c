@@ -67,9 +67,8 @@ static void work_function(tn_app *app, const char *prefix)
 
 static void allocations(void (*work_of)(tn_app *, const char *))
 {
-    const char *full = getenv("TENON_FULL");
     char *folder = nn_quick_folder(), prefix[256];
-    uint64_t tried = 0, step = full && *full == '1' ? 1 : work_of == work ? 11 : 29;
+    uint64_t tried = 0, step = test_full() ? 1 : work_of == work ? 11 : 29;
 
     step *= test_short() ? 3 : 1;
     (void)snprintf(prefix, sizeof prefix, "%s/m", folder);

@@ -10,9 +10,28 @@ uint64_t test_runs(uint64_t usual)
     return runs ? runs : usual;
 }
 
-bool test_short(void)
+static bool is_one(const char *variable)
 {
-    const char *text = getenv("TENON_TEST_SHORT");
+    const char *text = getenv(variable);
 
     return text && text[0] == '1';
+}
+
+bool test_short(void)
+{
+    return is_one("TENON_TEST_SHORT");
+}
+
+bool test_full(void)
+{
+    return is_one("TENON_FULL");
+}
+
+uint64_t test_failure_step(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return 17;
+#else
+    return test_short() ? 3 : 1;
+#endif
 }

@@ -10,5 +10,10 @@ uint64_t test_runs(uint64_t usual);
 /* TENON_TEST_SHORT is 1: all takes many times as long in this build, or it sees little that another does
  * not. */
 bool test_short(void);
+/* TENON_FULL is 1: all cases, where a usual run takes some of them. */
+bool test_full(void);
+/* Of allocations that fail one after the other, the distance between two that are tried. Whether all is given
+ * back, builds without the thread sanitizer see. */
+uint64_t test_failure_step(void);
 
 #endif

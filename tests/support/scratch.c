@@ -150,7 +150,7 @@ static long long failing_run(uint64_t nth, tn_status (*body)(void *arg), void *a
 
 uint64_t scratch_each_allocation_fails(tn_status (*body)(void *arg), void *arg)
 {
-    const uint64_t step = test_short() ? 3 : 1;
+    const uint64_t step = test_failure_step();
 
     for (uint64_t nth = 1; nth < FAILURES_MAX; nth += (nth < 30) ? 1 : step) {
         tn_status st;
