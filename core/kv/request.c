@@ -571,7 +571,7 @@ static void value_take(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
     if (l->control || !kind_of(op)->value || h->bytes != part.bytes || h->dtype != l->dtype)
         return;
     if (op->r.out && part.bytes)
-        memcpy((char *)op->r.out + part.offset, payload, part.bytes);
+        tni_kv_bytes_copy((char *)op->r.out + part.offset, payload, part.bytes);
     piece_done(w, l, piece, h);
 }
 

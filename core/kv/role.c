@@ -95,8 +95,8 @@ tn_status tni_kv_serve_with(tni_kv_setup *setup, const tni_kv_start *from, const
         st = tni_error(st, "scheduler %.100s: %.250s; %.100s", setup->scheduler, error.message,
                        tni_kv_post_why(post));
     }
+    tni_kv_server_destroy(a.server); /* gives back what it keeps */
     tni_kv_post_close(post, FLUSH_NS);
-    tni_kv_server_destroy(a.server);
     return st;
 }
 
