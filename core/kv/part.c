@@ -178,7 +178,8 @@ static tni_kv_landing *landing_make(tni_kv_server *s, const tni_kv_header *h, co
             host->give(host->arg, kept, h->bytes);
         return NULL;
     }
-    *l = (tni_kv_landing){.bytes = h->bytes, .kept = kept, .payload = kept ? payload : l->own, .what = h->what};
+    *l = (tni_kv_landing){
+        .bytes = h->bytes, .kept = kept, .payload = kept ? payload : l->own, .what = h->what};
     if (!kept)
         tni_kv_bytes_copy(l->own, payload, h->bytes);
     s->landing_bytes += h->bytes;

@@ -298,8 +298,8 @@ typedef struct tni_kv_update {
     void *arg;
     /* Bytes that a payload of `what` has for a part of `bytes`; 0: there is no such code. */
     uint64_t (*payload_bytes)(void *arg, uint8_t dtype, uint8_t what, uint64_t bytes);
-    /* sum = payload if `first`, else base + payload; `bytes`: of the part. `base` may be `sum`, and so may the
-     * payload of a first one. */
+    /* sum = payload if `first`, else base + payload; `bytes`: of the part. `base` may be `sum`, and so may
+     * the payload of a first one. */
     tn_status (*add)(void *arg, const tni_kv_header *h, bool first, const void *base, void *sum,
                      const void *payload, uint64_t bytes);
     /* Moves `value` by the sum of `count` of `members` workers; of one, that is 1 of 1. */
