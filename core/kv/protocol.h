@@ -389,6 +389,8 @@ typedef struct tni_kv_request {
     uint64_t bytes, step, cookie;
     uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2; of a pull: what is wanted */
     bool any;                  /* pull: what there is, also after a broken step */
+    void *(*land)(void *arg);  /* asked when a value begins to come: where to, NULL: `out`. May be NULL */
+    void *land_arg;
 } tni_kv_request;
 
 tn_status tni_kv_worker_key(tni_kv_worker *w, uint32_t key, uint8_t dtype, uint64_t elements,
