@@ -1,6 +1,7 @@
 /* Servers and schedulers: the loop of post.c around their machines, on the thread that calls. */
 #include "kv/kv.h"
 
+#include <malloc.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -10,6 +11,7 @@
 #include "kv/update.h"
 
 #define FLUSH_NS 1000000000u
+#define KEPT_BYTES (256 << 20) /* of memory that is free: a process that serves gets the same sizes again */
 
 typedef struct acting { /* one of the two */
     tni_kv_server *server;
@@ -245,6 +247,8 @@ static tn_status serve(tni_context *c, tn_kv_command_fn fn, void *arg)
 
     if (st)
         return st;
+    (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES / 8); /* else each message of a part brings its pages anew */
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
     start.rank = setup.rank;
     if (!(st = snapshots_open(&setup, &start, &snapshots, &disk)) &&
         !(st = tni_kv_updates_create(c, false, fn, arg, &updates))) {
