@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kv/store.h"
 #include "kv/update.h"
 
 #define KEYS_BYTES 60000u /* of one command; well below TNI_KV_COMMAND_MAX with a last long name */
@@ -28,6 +29,7 @@ typedef struct trip {
     tni_kv_key *key;     /* NULL: a command */
     tni_array *in, *out; /* retained; NULL: none */
     tni_array *order;    /* of the key: it is written, if `out` is not */
+    tni_kv_destination *destination; /* of `out`, if that is the key's value */
     tni_operation *op;
     tni_kv_request r;
     char text[];
@@ -92,6 +94,10 @@ static tn_status trip_run(void *payload, tni_run *run)
         t->r.in = tni_array_data(t->in);
     if (t->out)
         t->r.out = tni_array_data(t->out);
+    if (t->destination) {
+        t->r.land = tni_kv_destination_take;
+        t->r.land_arg = t->destination;
+    }
     t->op = run->op;
     st = tni_kv_process_request(t->d->process, &t->r, trip_called, t);
     return st ? trip_break(t, st) : TN_PENDING;
@@ -106,6 +112,7 @@ static void trip_done(void *payload, tni_engine *engine, tn_status status)
     tni_array_release(t->in);
     tni_array_release(t->out);
     tni_array_release(t->order);
+    tni_kv_destination_close(t->destination);
     tni_free(t);
 }
 
@@ -129,7 +136,7 @@ static void retain(tni_array **to, tni_array *a)
 static tn_status trip_push(trip *t, int32_t priority, bool turns)
 {
     tni_engine *engine = t->d->kv->ctx->engine;
-    tni_var *vars[3];
+    tni_var *vars[4];
     uint32_t reads = 0, writes = 0;
     tni_task task = {.run = trip_run,
                      .done = trip_done,
@@ -147,15 +154,13 @@ static tn_status trip_push(trip *t, int32_t priority, bool turns)
     if (!turns)
         vars[reads++] = &t->d->turn;
     vars[reads + writes++] = turns ? &t->d->turn : tni_array_var(t->order);
+    if (t->out && t->out != t->order)
+        vars[reads + writes++] = tni_array_var(t->out);
     task.read_count = reads;
     task.writes = vars + reads;
     task.write_count = writes;
-    if ((st = tni_engine_push(engine, &task))) {
-        tni_array_release(t->in);
-        tni_array_release(t->out);
-        tni_array_release(t->order);
-        tni_free(t);
-    }
+    if ((st = tni_engine_push(engine, &task)))
+        trip_done(&t, engine, st);
     return st;
 }
 
@@ -178,6 +183,14 @@ static trip *trip_of(tni_kv_dist *d, tni_kv_kind kind, tni_kv_key *key, int32_t 
     return t;
 }
 
+/* The value comes into the key's, or right to where it is pulled to. */
+static void value_out(trip *t)
+{
+    retain(&t->out, t->key->value);
+    tni_kv_destination_release(t->key->destination);
+    t->key->destination = t->destination = tni_kv_destination_create(t->key->value);
+}
+
 tn_status tni_kv_dist_push(tni_kv_dist *d, tni_kv_key *key, tni_array *grad, uint8_t what, int32_t priority,
                            bool pull)
 {
@@ -186,8 +199,10 @@ tn_status tni_kv_dist_push(tni_kv_dist *d, tni_kv_key *key, tni_array *grad, uin
     if (!t)
         return TN_E_NOMEM;
     retain(&t->in, grad);
-    if (pull)
-        retain(&t->out, key->value);
+    if (pull && key->in_place)
+        retain(&t->out, grad);
+    else if (pull)
+        value_out(t);
     t->r.what = what;
     t->r.shrink_log2 = what == TNI_KV_2BIT ? 4 : what == TNI_KV_1BIT ? 5 : 0;
     return trip_push(t, priority, false);
@@ -199,7 +214,8 @@ tn_status tni_kv_dist_pull(tni_kv_dist *d, tni_kv_key *key, int32_t priority)
 
     if (!t)
         return TN_E_NOMEM;
-    retain(&t->out, key->value);
+    key->in_place = false;
+    value_out(t);
     return trip_push(t, priority, false);
 }
 

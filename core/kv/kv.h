@@ -72,6 +72,8 @@ tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s,
 #define TNI_KV_KEYS_MAX (1u << 20)
 #define TNI_KV_VALUES_MAX 1024u /* of one key in one call */
 
+typedef struct tni_kv_destination tni_kv_destination;
+
 /* One key. */
 typedef struct tni_kv_key {
     char *name; /* NULL: of a number */
@@ -87,6 +89,9 @@ typedef struct tni_kv_key {
     uint32_t wire;          /* of dist types: its number in the job */
     atomic_uint rounds;     /* and pushes that servers have applied */
     uint64_t pushes;        /* that were queued */
+    /* Of the trip that was queued last, until its outs are. in_place: the gradient becomes the value. */
+    tni_kv_destination *destination;
+    bool in_place;
 } tni_kv_key;
 
 /* A type by name; `plugin` NULL: the core serves it. */

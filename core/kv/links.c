@@ -95,7 +95,7 @@ static tni_kv_hold *copy_make(tni_kv_post *p, const uint8_t *header, const void 
         return NULL;
     c->hold = (tni_kv_hold){.free = copy_free};
     c->keep = p->keep;
-    memcpy(c->bytes, payload, bytes);
+    tni_kv_bytes_copy(c->bytes, payload, bytes);
     if (p->copy) {
         p->copy->hold.ended = true;
         p->copy->hold.count++;

@@ -57,6 +57,8 @@ struct tni_kv_post {
     tni_kv_dial *nodes;                   /* scheduler, servers, workers */
     uint32_t node_count, view, strangers; /* view: that links were made for; strangers: links not known */
     tni_kv_flight *flights, *spare;
+    void *held; /* of the message that is being received; NULL: the machine keeps it */
+    uint64_t kept_bytes, kept_max;
     uint64_t waiting_bytes, now, random, turn; /* turn: calls of the machine */
     uint64_t links_lost;
     tni_keep *keep;

@@ -3,7 +3,8 @@
  *
  * Invariant of sync: gradients of ranks below `folded` are in `sum`, or not needed; those of higher ranks
  * that have come wait in their slots. So the sum is made in one order, whatever order they came in. A part
- * that is complete is applied at once, within the call that completed it.
+ * that is complete is applied at once, within the call that completed it. The first gradient stays where it
+ * came, if the host keeps it there: the second one is added in the pass that writes `sum`.
  */
 #include <string.h>
 
@@ -146,15 +147,43 @@ tn_status tni_kv_part_create(tni_kv_server *s, uint64_t key, uint8_t dtype, uint
     return TN_OK;
 }
 
-/* A landing begins with its payload's size, by which landing memory is counted, and its code; from byte 16 on
- * it is the payload. */
-static void landing_free(tni_kv_server *s, tni_kv_slot *slot)
+static void landing_free(tni_kv_server *s, tni_kv_landing **at)
 {
-    if (!slot->landing)
+    tni_kv_landing *l = *at;
+
+    if (!l)
         return;
-    s->landing_bytes -= tni_kv_get(slot->landing, 8);
-    tni_free(slot->landing);
-    slot->landing = NULL;
+    *at = NULL;
+    s->landing_bytes -= l->bytes;
+    if (l->kept)
+        s->node.host.give(s->node.host.arg, l->kept, l->bytes);
+    tni_free(l);
+}
+
+/* NULL: there is no room; or, unless it `copies`, the host does not keep the payload. */
+static tni_kv_landing *landing_make(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload,
+                                    bool copies)
+{
+    const tni_kv_host *host = &s->node.host;
+    tni_kv_landing *l = NULL;
+    void *kept;
+
+    if (s->landing_bytes + h->bytes > s->node.settings->landing_bytes)
+        return NULL;
+    kept = host->keep ? host->keep(host->arg, h->bytes) : NULL;
+    if (kept || copies)
+        l = tni_alloc(sizeof *l + (kept ? 0 : h->bytes));
+    if (!l) {
+        if (kept)
+            host->give(host->arg, kept, h->bytes);
+        return NULL;
+    }
+    *l = (tni_kv_landing){
+        .bytes = h->bytes, .kept = kept, .payload = kept ? payload : l->own, .what = h->what};
+    if (!kept)
+        tni_kv_bytes_copy(l->own, payload, h->bytes);
+    s->landing_bytes += h->bytes;
+    return l;
 }
 
 void tni_kv_parts_clear(tni_kv_server *s)
@@ -165,7 +194,8 @@ void tni_kv_parts_clear(tni_kv_server *s)
         for (p = s->table[i]; p; p = next) {
             next = p->next;
             for (uint32_t w = 0; w < s->node.settings->workers; w++)
-                landing_free(s, &p->slots[w]);
+                landing_free(s, &p->slots[w].landing);
+            landing_free(s, &p->base);
             block_drop(p->value);
             block_drop(p->sum);
             tni_free(p);
@@ -320,10 +350,25 @@ static void waiting_answer(tni_kv_server *s, tni_kv_store_part *p)
 
 /* ---- rounds ---- */
 
-static tn_status fold(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h, const void *payload)
+/* Adds a gradient. The first one may stay in its landing `l`, which it takes; NULL: it lies in a message. */
+static tn_status fold(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h, const uint8_t *payload,
+                      tni_kv_landing *l)
 {
-    tn_status st = s->update.add(s->update.arg, h, p->added == 0, p->sum, payload, p->bytes);
+    const bool first = p->added == 0;
+    tn_status st;
 
+    if (first && !l && h->bytes == p->bytes)
+        l = landing_make(s, h, payload, false);
+    if (first && l && h->bytes == p->bytes) {
+        p->base = l;
+        st = s->update.add(s->update.arg, h, true, l->payload, (void *)(uintptr_t)l->payload, l->payload,
+                           p->bytes);
+    } else {
+        st = s->update.add(s->update.arg, h, first, p->base ? p->base->payload : p->sum, p->sum, payload,
+                           p->bytes);
+        landing_free(s, &p->base);
+        landing_free(s, &l);
+    }
     if (p->added++ == 0)
         p->head = *h;
     if (st)
@@ -334,9 +379,10 @@ static tn_status fold(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_heade
 static void round_clear(tni_kv_server *s, tni_kv_store_part *p)
 {
     for (uint32_t w = 0; w < s->node.settings->workers; w++) {
-        landing_free(s, &p->slots[w]);
+        landing_free(s, &p->slots[w].landing);
         p->slots[w].here = false;
     }
+    landing_free(s, &p->base);
     p->here = p->folded = p->added = 0;
 }
 
@@ -401,6 +447,9 @@ static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
         p->head.round = p->version + 1;
     p->head.key = p->key;
     p->head.dtype = p->dtype;
+    if (p->base)
+        tni_kv_bytes_copy(sum, p->base->payload, p->bytes);
+    landing_free(s, &p->base);
     if (s->update.replaces && s->update.replaces(s->update.arg, &p->head)) {
         p->sum = p->value;
         p->value = sum;
@@ -441,10 +490,12 @@ static tn_status round_step(tni_kv_server *s, tni_kv_store_part *p)
         tni_kv_header h = {.from = TNI_KV_NODE(TNI_KV_WORKER, p->folded), .key = p->key, .dtype = p->dtype};
 
         if (slot->landing) {
-            h.what = ((const uint8_t *)slot->landing)[8];
-            h.bytes = tni_kv_get(slot->landing, 8);
-            st = fold(s, p, &h, (const uint8_t *)slot->landing + 16);
-            landing_free(s, slot);
+            tni_kv_landing *l = slot->landing;
+
+            slot->landing = NULL;
+            h.what = l->what;
+            h.bytes = l->bytes;
+            st = fold(s, p, &h, l->payload, l);
         } else if (!slot->here && needed(s, p, p->folded)) {
             break;
         }
@@ -484,18 +535,10 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
     if (TNI_KV_BUG(OVERWRITE) && p->here == 0)
         memcpy(p->value, payload, p->bytes);
     if (rank == p->folded || s->node.settings->any_order || (TNI_KV_BUG(COUNT_MESSAGES) && slot->here)) {
-        st = fold(s, p, h, payload);
-    } else {
-        if (s->landing_bytes + h->bytes <= s->node.settings->landing_bytes)
-            slot->landing = tni_alloc(h->bytes + 16);
-        if (!slot->landing) {
-            busy_answer(s, p, h);
-            return TN_OK;
-        }
-        tni_kv_put(slot->landing, h->bytes, 8);
-        ((uint8_t *)slot->landing)[8] = h->what;
-        memcpy((uint8_t *)slot->landing + 16, payload, h->bytes);
-        s->landing_bytes += h->bytes;
+        st = fold(s, p, h, payload, NULL);
+    } else if (!(slot->landing = landing_make(s, h, payload, true))) {
+        busy_answer(s, p, h);
+        return TN_OK;
     }
     slot->here = true;
     if (p->here++ == 0)
@@ -584,7 +627,7 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
                 busy_answer(s, p, h);
                 return TN_OK;
             }
-            st = fold(s, p, h, payload);
+            st = fold(s, p, h, payload, NULL);
             if (!st)
                 st = apply(s, p, 1); /* it is alone */
             p->added = 0;

@@ -48,6 +48,7 @@ static tn_status transport_open(tni_kv_post *p, uint32_t role)
 
     if (st)
         return plugin_error(st, &err, p);
+    p->kept_max = config.receive_bytes / 4;
     p->info.struct_size = (uint32_t)sizeof p->info;
     p->ops->info(p->transport, &p->info);
     if (p->info.message_max < most)
@@ -140,10 +141,33 @@ static void heard(void *arg, const tni_kv_header *h, const uint8_t *payload)
     }
 }
 
+/* A payload that no batch can hold is a message of its own. The transport has room for further ones. */
+static void *keep(void *arg, uint64_t bytes)
+{
+    tni_kv_post *p = arg;
+    void *held = p->held;
+
+    if (!held || bytes <= TNI_KV_BATCH_MAX || bytes > p->kept_max - p->kept_bytes)
+        return NULL;
+    p->kept_bytes += bytes;
+    p->held = NULL;
+    return held;
+}
+
+static void give(void *arg, void *kept, uint64_t bytes)
+{
+    tni_kv_post *p = arg;
+
+    p->kept_bytes -= bytes;
+    p->ops->release(p->transport, kept);
+}
+
 void tni_kv_post_host(tni_kv_post *p, tni_kv_host *out)
 {
     *out = (tni_kv_host){.arg = p,
                          .send = tni_kv_post_send,
+                         .keep = keep,
+                         .give = give,
                          .log = p->setup->log,
                          .heard = heard,
                          .clock = p->setup->clock,
@@ -332,6 +356,7 @@ static void message_take(tni_kv_post *p, const tn_transport_event *e)
     const uint16_t from = (uint16_t)tni_kv_get(e->header + 16, 2);
 
     /* what was dialed alone speaks for its node */
+    p->held = e->held;
     if (l && !l->closing && !planted(p) && (l->dialed ? from == l->node : !tni_kv_post_dials(p, from))) {
         p->receiving = l;
         p->turn++;
@@ -341,7 +366,8 @@ static void message_take(tni_kv_post *p, const tn_transport_event *e)
         (void)p->role->receive(p->role->arg, e->header, e->data, e->bytes, p->now);
         p->receiving = NULL;
     }
-    p->ops->release(p->transport, e->held);
+    p->ops->release(p->transport, p->held);
+    p->held = NULL;
 }
 
 static void event_take(tni_kv_post *p, const tn_transport_event *e)

@@ -95,6 +95,10 @@ typedef struct tni_kv_host {
     const tni_log *log; /* NULL: none */
     /* A message that was let in: `payload` is its own. NULL: nobody asks. */
     void (*heard)(void *arg, const tni_kv_header *h, const uint8_t *payload);
+    /* Within `receive`: the memory of the payload is the machine's until it calls `give`. NULL: the payload
+     * lives for the call. NULL for both: it always does. */
+    void *(*keep)(void *arg, uint64_t bytes);
+    void (*give)(void *arg, void *kept, uint64_t bytes);
     uint64_t (*clock)(void);    /* what `apply` takes; NULL: nobody measures it */
     const uint64_t *links_lost; /* connections that ended; NULL: nobody counts them */
 } tni_kv_host;
@@ -294,9 +298,10 @@ typedef struct tni_kv_update {
     void *arg;
     /* Bytes that a payload of `what` has for a part of `bytes`; 0: there is no such code. */
     uint64_t (*payload_bytes)(void *arg, uint8_t dtype, uint8_t what, uint64_t bytes);
-    /* sum = payload if `first`, else sum + payload; `bytes`: of the part */
-    tn_status (*add)(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
-                     uint64_t bytes);
+    /* sum = payload if `first`, else base + payload; `bytes`: of the part. `base` may be `sum`, and so may
+     * the payload of a first one. */
+    tn_status (*add)(void *arg, const tni_kv_header *h, bool first, const void *base, void *sum,
+                     const void *payload, uint64_t bytes);
     /* Moves `value` by the sum of `count` of `members` workers; of one, that is 1 of 1. */
     tn_status (*apply)(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
                        uint32_t count, uint32_t members);
@@ -384,6 +389,8 @@ typedef struct tni_kv_request {
     uint64_t bytes, step, cookie;
     uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2; of a pull: what is wanted */
     bool any;                  /* pull: what there is, also after a broken step */
+    void *(*land)(void *arg);  /* asked when a value begins to come: where to, NULL: `out`. May be NULL */
+    void *land_arg;
 } tni_kv_request;
 
 tn_status tni_kv_worker_key(tni_kv_worker *w, uint32_t key, uint8_t dtype, uint64_t elements,

@@ -253,6 +253,16 @@ static tn_status dist_sum(const step *s, uint32_t i)
     return tni_array_copy(key->merged, key->landing);
 }
 
+/* What is pushed is what is pulled: a value of which the worker has no other array. */
+static bool gradient_becomes_value(const step *s, uint32_t i)
+{
+    const tn_kv_item *item = &s->items[i];
+    const tni_array *a = s->sums[i];
+
+    return item->value_count == 1 && item->out_count == 1 && item->values[0] == a && item->outs[0] == a &&
+           tni_kv_out_whole(s->keys[i], a) && tni_array_writable(a) && !s->kv->codec.bits;
+}
+
 static tn_status dist_push(const step *s, uint32_t i, bool pull)
 {
     const tni_kv_codec *codec = &s->kv->codec;
@@ -261,6 +271,7 @@ static tn_status dist_push(const step *s, uint32_t i, bool pull)
     tni_array *out = s->sums[i];
     tn_status st = TN_OK;
 
+    key->in_place = pull && gradient_becomes_value(s, i);
     if (codec->bits && !(st = tni_kv_code(codec, s->sums[i], key->residuals[0], key->coded, priority)))
         out = key->coded;
     return st ? st

@@ -3,6 +3,7 @@
  * that what a block is added to stays in cache; on another device its own copies and sums do it.
  */
 #include "kv/kv.h"
+#include "kv/wire.h"
 
 #include <string.h>
 
@@ -30,18 +31,14 @@ static void sum_destroy(sum *s)
 
 static void block_add(const sum *s, uint32_t i, uint64_t at, int64_t size)
 {
-    static const int64_t one[1] = {1};
     const uint64_t bytes = tn_dtype_bytes(s->into->dtype);
     char *to = (char *)tni_array_data(s->into) + at * bytes;
-    char *from = (char *)tni_array_data(s->values[i]) + at * bytes;
-    const tn_tensor src = {.data = from, .dtype = s->into->dtype, .ndim = 1, .shape = &size, .stride = one};
-    tn_tensor dst = src;
+    const char *from = (const char *)tni_array_data(s->values[i]) + at * bytes;
 
-    dst.data = to;
     if (i)
-        tni_add_strided(&src, &dst);
+        tni_kv_bytes_add((uint8_t)s->into->dtype, to, to, from, (uint64_t)size * bytes);
     else
-        memcpy(to, from, (uint64_t)size * bytes);
+        tni_kv_bytes_copy(to, from, (uint64_t)size * bytes);
 }
 
 /* BLOCK is a multiple of what a word of codes holds. */

@@ -566,12 +566,16 @@ static void value_take(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
                        const uint8_t *payload)
 {
     const tni_kv_part part = tni_kv_plan_part(&l->plan, piece);
-    const tni_kv_op *op = l->first;
+    tni_kv_op *op = l->first;
+    void *landing;
 
     if (l->control || !kind_of(op)->value || h->bytes != part.bytes || h->dtype != l->dtype)
         return;
+    if (op->r.land && (landing = op->r.land(op->r.land_arg)))
+        op->r.out = landing;
+    op->r.land = NULL;
     if (op->r.out && part.bytes)
-        memcpy((char *)op->r.out + part.offset, payload, part.bytes);
+        tni_kv_bytes_copy((char *)op->r.out + part.offset, payload, part.bytes);
     piece_done(w, l, piece, h);
 }
 

@@ -1,6 +1,7 @@
 /* Servers and schedulers: the loop of post.c around their machines, on the thread that calls. */
 #include "kv/kv.h"
 
+#include <malloc.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -10,6 +11,7 @@
 #include "kv/update.h"
 
 #define FLUSH_NS 1000000000u
+#define KEPT_BYTES (256 << 20) /* of memory that is free: a process that serves gets the same sizes again */
 
 typedef struct acting { /* one of the two */
     tni_kv_server *server;
@@ -95,8 +97,8 @@ tn_status tni_kv_serve_with(tni_kv_setup *setup, const tni_kv_start *from, const
         st = tni_error(st, "scheduler %.100s: %.250s; %.100s", setup->scheduler, error.message,
                        tni_kv_post_why(post));
     }
+    tni_kv_server_destroy(a.server); /* gives back what it keeps */
     tni_kv_post_close(post, FLUSH_NS);
-    tni_kv_server_destroy(a.server);
     return st;
 }
 
@@ -245,6 +247,8 @@ static tn_status serve(tni_context *c, tn_kv_command_fn fn, void *arg)
 
     if (st)
         return st;
+    (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES / 8); /* else each message of a part brings its pages anew */
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
     start.rank = setup.rank;
     if (!(st = snapshots_open(&setup, &start, &snapshots, &disk)) &&
         !(st = tni_kv_updates_create(c, false, fn, arg, &updates))) {

@@ -6,8 +6,16 @@
 
 #define TNI_KV_SERVER_PARTS_MAX (1u << 22)
 
+typedef struct tni_kv_landing { /* a gradient that waits */
+    uint64_t bytes;
+    void *kept; /* the host's memory that it lies in; NULL: it lies behind this */
+    const uint8_t *payload;
+    uint8_t what;
+    _Alignas(16) uint8_t own[];
+} tni_kv_landing;
+
 typedef struct tni_kv_slot {  /* of a worker, for one part */
-    void *landing;            /* a gradient that waits for those of lower ranks */
+    tni_kv_landing *landing;  /* waits for those of lower ranks */
     uint64_t sequence;        /* of the request that waits; 0: none */
     uint32_t round, applied;  /* round that it waits for; async: last applied */
     bool want, here, unheard; /* wants the value; its gradient is here; async: since the server came back */
@@ -30,6 +38,7 @@ typedef struct tni_kv_store_part {
     uint16_t breaker, latest;                /* latest: whose gradient of the round came last */
     uint8_t dtype;
     void *value, *sum;  /* of blocks */
+    tni_kv_landing *base; /* the sum so far is this gradient; NULL: `sum` is */
     tni_kv_header head; /* of the round's first push: what `apply` sees */
     tni_kv_slot slots[];
 } tni_kv_store_part;

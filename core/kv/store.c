@@ -90,6 +90,7 @@ static void key_destroy(tni_kv_key *key)
     tni_array_release(key->merged);
     tni_array_release(key->landing);
     tni_array_release(key->coded);
+    tni_kv_destination_release(key->destination);
     tni_kv_param_fini(&key->slot);
     tni_free(key->name);
     tni_free(key);
@@ -370,23 +371,33 @@ tn_status tni_kv_assign(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 
 /* ---- pull -------------------------------------------------------------------------------------------- */
 
-tn_status tni_kv_outs_write(const tni_kv_key *key, const tn_kv_item *item)
+bool tni_kv_out_whole(const tni_kv_key *key, const tni_array *out)
 {
+    return out->flags & TNI_ARRAY_CONTIGUOUS && out->dtype == key->value->dtype &&
+           out->storage->device->host && key->value->storage->device->host &&
+           tni_array_bytes(out) == out->storage->bytes;
+}
+
+tn_status tni_kv_outs_write(tni_kv_key *key, const tn_kv_item *item)
+{
+    tni_kv_destination *d = key->destination;
     tn_status st = TN_OK;
 
-    for (uint32_t k = 0; k < item->out_count && !st; k++) {
+    key->destination = NULL;
+    for (uint32_t k = 0; k < item->out_count && !st && !key->in_place; k++) {
         tni_array *out = item->outs[k];
-        const bool whole = out->flags & TNI_ARRAY_CONTIGUOUS && out->dtype == key->value->dtype &&
-                           out->storage->device->host && key->value->storage->device->host &&
-                           tni_array_bytes(out) == out->storage->bytes;
 
         if (!tni_array_writable(out))
             st = tni_error(TN_E_STATE, "the array is memory of others that is read only");
-        else if (whole)
-            st = tni_kv_sum(out, 1, (tni_array *const *)&key->value, item->priority, false);
-        else
+        else if (!tni_kv_out_whole(key, out))
             st = tni_array_copy(key->value, out);
+        else if (d && item->out_count == 1)
+            st = tni_kv_destination_push(d, out, item->priority);
+        else
+            st = tni_kv_sum(out, 1, (tni_array *const *)&key->value, item->priority, false);
     }
+    key->in_place = false;
+    tni_kv_destination_release(d);
     return st;
 }
 

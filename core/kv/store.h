@@ -24,7 +24,21 @@ tn_status tni_kv_value_write(tni_kv *kv, tni_kv_key *key, tni_array *a, int32_t 
 uint32_t tni_kv_states_count(const tni_kv_key *key); /* that are made */
 /* What can be wrong with a pull. */
 tn_status tni_kv_pull_check(tni_kv *kv, uint32_t count, const tn_kv_item *items);
-tn_status tni_kv_outs_write(const tni_kv_key *key, const tn_kv_item *item); /* outs = value */
+/* The array is all of its memory, in one piece, on a host, and of the value's type. */
+bool tni_kv_out_whole(const tni_kv_key *key, const tni_array *out);
+tn_status tni_kv_outs_write(tni_kv_key *key, const tn_kv_item *item); /* outs = value */
+
+/* ---- destination.c ---- */
+
+#define TNI_KV_DESTINATION_MIN 65536u /* bytes of a value; shorter ones are copied */
+
+/* For the next value of a key: one reference of the trip's, one of the key's. NULL: it is copied. */
+tni_kv_destination *tni_kv_destination_create(tni_array *value);
+void tni_kv_destination_release(tni_kv_destination *d); /* NULL is fine */
+void *tni_kv_destination_take(void *arg);               /* once: where the value lands; NULL: in `value` */
+void tni_kv_destination_close(tni_kv_destination *d);   /* [takes] the trip is over; NULL is fine */
+/* Queues that `out` gets the value, behind the trip. */
+tn_status tni_kv_destination_push(tni_kv_destination *d, tni_array *out, int32_t priority);
 /* push.c: with `pull` of a dist type into the value, too. */
 tn_status tni_kv_push_all(tni_kv *kv, uint32_t count, const tn_kv_item *items, bool pull);
 

@@ -173,18 +173,6 @@ static uint64_t payload_bytes(void *arg, uint8_t dtype, uint8_t what, uint64_t b
     }
 }
 
-/* sum += payload */
-static void plain_add(uint8_t dtype, void *sum, const void *payload, uint64_t bytes)
-{
-    const int64_t count = (int64_t)(bytes / tn_dtype_bytes(dtype)), one = 1;
-    const tn_tensor src = {
-        .data = (void *)(uintptr_t)payload, .dtype = dtype, .ndim = 1, .shape = &count, .stride = &one};
-    tn_tensor dst = src;
-
-    dst.data = sum;
-    tni_add_strided(&src, &dst);
-}
-
 /* The payload may end within a word of codes. */
 static void coded_add(const tni_kv_codec *c, bool first, float *sum, const uint8_t *payload, uint64_t bytes)
 {
@@ -221,8 +209,8 @@ static tn_status round_check(const tni_kv_updates *u, const part *p, const tni_k
     return TN_OK;
 }
 
-static tn_status add(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
-                     uint64_t bytes)
+static tn_status add(void *arg, const tni_kv_header *h, bool first, const void *base, void *sum,
+                     const void *payload, uint64_t bytes)
 {
     tni_kv_updates *u = arg;
     bool begins;
@@ -234,14 +222,18 @@ static tn_status add(void *arg, const tni_kv_header *h, bool first, void *sum, c
     begins = first || p->what == TNI_KV_ABSTAIN;
     if (first || h->what != TNI_KV_ABSTAIN)
         p->what = h->what;
-    if (h->what == TNI_KV_ABSTAIN)
-        return TN_OK;
-    if (h->what == TNI_KV_2BIT || h->what == TNI_KV_1BIT)
+    if (h->what <= TNI_KV_1BIT && h->what != TNI_KV_PLAIN) {
+        if (!begins)
+            tni_kv_bytes_copy(sum, base, bytes);
         coded_add(&u->codec, begins, sum, payload, bytes);
-    else if (begins)
-        memcpy(sum, payload, bytes);
-    else
-        plain_add(h->dtype, sum, payload, bytes);
+    } else if (h->what == TNI_KV_ABSTAIN) {
+        if (!begins)
+            tni_kv_bytes_copy(sum, base, bytes);
+    } else if (begins) {
+        tni_kv_bytes_copy(sum, payload, bytes);
+    } else {
+        tni_kv_bytes_add(h->dtype, base, sum, payload, bytes);
+    }
     return TN_OK;
 }
 
@@ -333,8 +325,7 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
     }
     if (u->optimizer && p->what != TNI_KV_ASSIGN)
         return step(u, p, h, value, sum, bytes, u->async ? 1 : (double)count / members);
-    if (value != sum)
-        memcpy(value, sum, bytes);
+    tni_kv_bytes_copy(value, sum, bytes);
     if (p->what != TNI_KV_ASSIGN) {
         p->slot.steps++;
         return TN_OK;

@@ -88,6 +88,12 @@ void tni_kv_entry_put(const tni_kv_header *h, const void *payload, uint8_t *out)
 tn_status tni_kv_entry_get(const tni_kv_header *batch, const uint8_t *payload, uint64_t *at,
                            tni_kv_header *out, const uint8_t **out_payload);
 
+/* ---- bytes.c: passes over payloads ---- */
+
+void tni_kv_bytes_copy(void *to, const void *from, uint64_t bytes); /* nothing, if they are the same */
+/* sum = base + payload of one type, every element rounded once; `base` may be `sum`. */
+void tni_kv_bytes_add(uint8_t dtype, const void *base, void *sum, const void *payload, uint64_t bytes);
+
 /* Numbers of little-endian texts: journals, snapshots and views are made of them as well. */
 void tni_kv_put(uint8_t *at, uint64_t value, uint32_t bytes);
 uint64_t tni_kv_get(const uint8_t *at, uint32_t bytes);

@@ -61,7 +61,7 @@ void worker_status(const worker *w, tn_status got, tn_status wanted, const char 
 /* ---- workers.c ---- */
 
 #define SMALL 6
-#define BIG 5000 /* of float32: more than a part of 4096 bytes */
+#define BIG 17000 /* of float32: more than a part of 4096 bytes, and than what is copied on its way */
 extern const int64_t small_shape[2], big_shape[1];
 
 tn_array *worker_array(worker *w, int32_t dtype, int32_t ndim, const int64_t *shape, double fill);

@@ -185,7 +185,7 @@ static tn_status pushed(bench *b, uint16_t rank, uint8_t what, bool first, float
     const tni_kv_header h = {
         .from = TNI_KV_NODE(TNI_KV_WORKER, rank), .key = 3 << 16, .dtype = TN_F32, .what = what};
 
-    return b->t.add(b->t.arg, &h, first, sum, payload, 4 * sizeof *sum);
+    return b->t.add(b->t.arg, &h, first, sum, sum, payload, 4 * sizeof *sum);
 }
 
 static tn_status applied(bench *b, float *value, const float *sum)

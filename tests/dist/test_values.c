@@ -263,12 +263,101 @@ static void sums_of_rows(void **state)
     each_size("dist_sync", &o, rows);
 }
 
+/* ---- long values land where they are pulled to ---------------------------------------------------------- */
+
+static void long_is(worker *w, tn_array *a, double wanted, int line)
+{
+    static _Thread_local float got[BIG];
+
+    WORKER_OK(w, tn_array_read(a, got, sizeof got));
+    for (int i = 0; i < BIG; i++)
+        if (got[i] != (float)wanted) {
+            worker_fail(w, __FILE__, line, "element %d of worker %u is %.9g, wanted %.9g", i, w->rank,
+                        (double)got[i], wanted);
+            return;
+        }
+}
+#define BIG_IS(a, wanted) long_is(w, a, wanted, __LINE__)
+
+static void pushpull(worker *w, uint32_t count, const char *const *names, tn_array *const *in,
+                     tn_array *const *out)
+{
+    tn_kv_item items[2];
+
+    for (uint32_t i = 0; i < count; i++)
+        items[i] = worker_item(names[i], &in[i], &out[i]);
+    WORKER_OK(w, tn_kv_pushpull(w->kv, count, items));
+}
+
+/* Into another array, into itself, crosswise, into an array that is still read, into two and into a part. */
+static void long_values(worker *w)
+{
+    static const int64_t half[1] = {BIG / 2};
+    static const char *const names[2] = {"long a", "long b"};
+    const double all = ranks_sum(w), n = w->workers;
+    tn_array *x, *y, *z = NULL, *part = NULL, *both[2];
+    tn_kv_item item;
+
+    worker_init(w, names[0], TN_F32, 1, big_shape, 1);
+    worker_init(w, names[1], TN_F32, 1, big_shape, 2);
+    x = worker_array(w, TN_F32, 1, big_shape, w->rank + 1.0);
+    y = worker_array(w, TN_F32, 1, big_shape, -1);
+    for (int round = 0; round < ROUNDS; round++) {
+        pushpull(w, 1, names, &x, &y);
+        BIG_IS(x, w->rank + 1.0);
+        BIG_IS(y, all);
+    }
+    pushpull(w, 1, names, &x, &x);
+    BIG_IS(x, all);
+    WORKER_OK(w, tn_array_fill(x, 1));
+    WORKER_OK(w, tn_array_fill(y, 5));
+    pushpull(w, 2, names, (tn_array *const[]){x, y}, (tn_array *const[]){y, x});
+    BIG_IS(y, n);
+    BIG_IS(x, 5 * n);
+    z = worker_array(w, TN_F32, 1, big_shape, 0);
+    WORKER_OK(w, tn_array_copy(y, z));
+    pushpull(w, 2, names, (tn_array *const[]){z, z}, (tn_array *const[]){y, z});
+    BIG_IS(y, n * n);
+    BIG_IS(z, n * n);
+    both[0] = x;
+    both[1] = y;
+    item = worker_item(names[0], NULL, both);
+    item.out_count = 2;
+    WORKER_OK(w, tn_array_fill(x, 0));
+    WORKER_OK(w, tn_array_fill(y, 0));
+    WORKER_OK(w, tn_kv_pull(w->kv, TN_KV_SPARSE, 1, &item));
+    BIG_IS(x, n * n);
+    BIG_IS(y, n * n);
+    WORKER_OK(w, tn_array_fill(x, 7));
+    pushpull(w, 1, names + 1, &x, &y); /* the value of "long b": 7 n */
+    WORKER_OK(w, tn_array_fill(x, 7 * n));
+    WORKER_OK(w, tn_array_slice(x, 0, BIG / 2, &part));
+    worker_init(w, "half", TN_F32, 1, half, 7 * n);
+    WORKER_OK(w, tn_array_fill(part, 0));
+    item = worker_item("half", NULL, &part);
+    WORKER_OK(w, tn_kv_pull(w->kv, TN_KV_SPARSE, 1, &item));
+    BIG_IS(x, 7 * n);
+    tn_array_release(part);
+    tn_array_release(x);
+    tn_array_release(y);
+    tn_array_release(z);
+}
+
+static void long_values_land(void **state)
+{
+    const job_options o = {.part_bytes = 4096};
+
+    (void)state;
+    each_size("dist_sync", &o, long_values);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_of_ranks),     cmocka_unit_test(same_bits_in_rank_order),
         cmocka_unit_test(sums_of_devices),   cmocka_unit_test(sums_of_rows),
         cmocka_unit_test(init_is_worker_0s), cmocka_unit_test(names_and_shapes_agree),
+        cmocka_unit_test(long_values_land),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,16 +50,16 @@ static uint64_t update_bytes(void *arg, uint8_t dtype, uint8_t what, uint64_t by
     return dtype == 0 && what == 0 ? bytes : 0;
 }
 
-static tn_status update_add(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
-                            uint64_t bytes)
+static tn_status update_add(void *arg, const tni_kv_header *h, bool first, const void *base, void *sum,
+                            const void *payload, uint64_t bytes)
 {
     float *to = sum;
-    const float *from = payload;
+    const float *from = payload, *before = base;
 
     (void)arg;
     (void)h;
     for (uint64_t i = 0; i < bytes / sizeof *to; i++)
-        to[i] = first ? from[i] : to[i] + from[i];
+        to[i] = first ? from[i] : before[i] + from[i];
     return TN_OK;
 }
 

@@ -1,4 +1,5 @@
-/* The codecs: MXNet's layout byte by byte, residuals, lengths, and that nothing else is touched. */
+/* The codecs: MXNet's layout byte by byte, residuals, lengths, and that nothing else is touched. And sums of
+ * payloads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <cmocka.h>
 
 #include "kv/kv.h"
+#include "kv/wire.h"
 
 #define ROOM 1600
 
@@ -93,12 +95,50 @@ static void any_length(void **state)
     free(kept);
 }
 
+/* base + payload, element by element: each length, onto the base itself or apart from it, and payloads that
+ * lie anywhere. */
+static void sums(void **state)
+{
+    float base[80], payload[81], sum[80];
+    double wide[2][2100], wides[2100];
+
+    (void)state;
+    for (int i = 0; i < 80; i++) {
+        base[i] = (float)i / 7.0f;
+        payload[i] = 1e7f / (float)(i + 1);
+    }
+    for (uint64_t count = 0; count <= 70; count++)
+        for (uint64_t apart = 0; apart < 6; apart++) {
+            float *to = apart & 1 ? sum : base, before[80];
+            char *from = (char *)payload + apart / 2;
+
+            memcpy(before, base, sizeof before);
+            memset(sum, 0x55, sizeof sum);
+            memmove(from, payload, sizeof *payload * 80);
+            tni_kv_bytes_add(TN_F32, base, to, from, count * sizeof *base);
+            memmove(payload, from, sizeof *payload * 80);
+            for (uint64_t i = 0; i < count; i++)
+                assert_true(to[i] == before[i] + payload[i]);
+            assert_memory_equal(base + count, before + count, (80 - count) * sizeof *base);
+            assert_true(to == base || count == 80 || ((const uint8_t *)(sum + count))[0] == 0x55);
+            memcpy(base, before, sizeof before);
+        }
+    for (int i = 0; i < 2100; i++) {
+        wide[0][i] = i / 3.0;
+        wide[1][i] = 1.0 / (i + 1);
+    }
+    tni_kv_bytes_add(TN_F64, wide[0], wides, wide[1], sizeof wides);
+    for (int i = 0; i < 2100; i++)
+        assert_true(wides[i] == wide[0][i] + wide[1][i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layout),
         cmocka_unit_test(lengths),
         cmocka_unit_test(any_length),
+        cmocka_unit_test(sums),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

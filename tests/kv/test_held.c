@@ -1,12 +1,14 @@
 /*
  * A value that the transport holds stays as it was sent, whatever the server does meanwhile: a sum that
  * becomes the value, an optimizer that moves it in its place, the end of the server. And HELD of a short
- * part, which waits for the value.
+ * part, which waits for the value. And the other way: gradients that stay where the transport has received
+ * them until they are summed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -32,7 +34,29 @@ typedef struct talk {
     uint8_t first; /* byte of the last value */
     uint32_t batches, entries; /* messages of short answers, and answers in them */
     uint8_t states[4];         /* of the entries: `what`, or that of a value: 0 */
+    bool lends;                /* the machine may keep payloads */
+    void *lent;                /* that of the message that is being received */
+    uint32_t kept;             /* and not given back */
 } talk;
+
+static void *host_keep(void *arg, uint64_t bytes)
+{
+    talk *t = arg;
+    void *lent = t->lent;
+
+    assert_true(!lent || bytes == BYTES);
+    t->lent = NULL;
+    t->kept += lent != NULL;
+    return lent;
+}
+
+static void host_give(void *arg, void *kept, uint64_t bytes)
+{
+    assert_int_equal(bytes, BYTES);
+    ((talk *)arg)->kept--;
+    memset(kept, 0xdb, bytes);
+    free(kept);
+}
 
 static void batch_read(talk *t, const tni_kv_header *h, const uint8_t *payload)
 {
@@ -74,11 +98,13 @@ static uint64_t update_bytes(void *arg, uint8_t dtype, uint8_t what, uint64_t by
     return bytes;
 }
 
-static tn_status update_add(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
-                            uint64_t bytes)
+static tn_status update_add(void *arg, const tni_kv_header *h, bool first, const void *base, void *sum,
+                            const void *payload, uint64_t bytes)
 {
-    (void)arg, (void)h, (void)first;
-    memcpy(sum, payload, bytes);
+    (void)arg, (void)h;
+    for (uint64_t i = 0; i < bytes; i++)
+        ((uint8_t *)sum)[i] =
+            (uint8_t)(((const uint8_t *)payload)[i] + (first ? 0 : 10 * ((const uint8_t *)base)[i]));
     return TN_OK;
 }
 
@@ -108,7 +134,13 @@ static void say(talk *t, tni_kv_header h, const void *payload, uint64_t bytes)
     h.from = h.type == TNI_KV_WELCOME ? TNI_KV_SCHEDULER_NODE : h.from ? h.from : WORKER(0);
     h.incarnation = h.type == TNI_KV_WELCOME ? 1 : 1 + TNI_KV_RANK(h.from);
     tni_kv_encode(&h, payload, text);
+    if (t->lends) {
+        assert_non_null(t->lent = malloc(bytes));
+        payload = memcpy(t->lent, payload, bytes);
+    }
     (void)tni_kv_server_receive(t->server, text, payload, bytes, NOW);
+    free(t->lent);
+    t->lent = NULL;
 }
 
 static void welcome(talk *t, uint32_t workers)
@@ -149,7 +181,7 @@ static const tni_kv_settings alone = {.job = 5,
 static void begin(talk *t, bool replaces, const tni_kv_settings *settings, uint64_t bytes)
 {
     static const uint8_t zeros[BYTES];
-    const tni_kv_host host = {.arg = t, .send = host_send};
+    const tni_kv_host host = {.arg = t, .send = host_send, .keep = host_keep, .give = host_give};
     const tni_kv_start start = {.birth = 77};
     const tni_kv_update update = {.payload_bytes = update_bytes,
                                   .add = update_add,
@@ -293,10 +325,98 @@ static void short_ones_wait(void **unused)
     }
 }
 
+static void push_of(talk *t, uint32_t rank, uint32_t round, uint8_t fill)
+{
+    uint8_t gradient[BYTES];
+
+    memset(gradient, fill, sizeof gradient);
+    say(t,
+        (tni_kv_header){.type = TNI_KV_PUSH,
+                        .flags = TNI_KV_WANT,
+                        .from = WORKER(rank),
+                        .round = round,
+                        .sequence = 1 + round},
+        gradient, sizeof gradient);
+}
+
+/* Rank 0 adds 1, rank 1 adds 2, rank 2 adds 3: in order of ranks that is (1 * 10 + 2) * 10 + 3. */
+static void gradients_stay(void **unused)
+{
+    static const uint8_t orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    tni_kv_settings three = alone;
+    uint32_t version = 0;
+    talk t;
+
+    (void)unused;
+    three.workers = 3;
+    begin(&t, true, &three, BYTES);
+    t.lends = true;
+    for (uint32_t r = 0; r < sizeof orders / sizeof *orders; r++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            const uint8_t rank = orders[r][i];
+
+            push_of(&t, rank, 1 + r, (uint8_t)(1 + rank));
+            push_of(&t, rank, 1 + r, 0x77); /* a copy of what has come counts for nothing */
+            assert_in_range(t.kept, 0, i == 2 ? 0 : i + 1);
+        }
+        all_bytes(tni_kv_server_value(t.server, 0, &version), 123);
+        assert_int_equal(version, 1 + r);
+    }
+    push_of(&t, 0, 1 + version, 1);
+    push_of(&t, 2, 1 + version, 3);
+    assert_int_equal(t.kept, 2);
+    tni_kv_server_destroy(t.server);
+    assert_int_equal(t.kept, 0);
+}
+
+/* Of one worker: what was kept becomes the value, and is given back at once. */
+static void one_stays_alone(void **unused)
+{
+    uint32_t version;
+    talk t;
+
+    (void)unused;
+    for (int replaces = 0; replaces < 2; replaces++) {
+        begin(&t, replaces, &alone, BYTES);
+        t.lends = true;
+        for (uint32_t r = 1; r <= ROUNDS; r++) {
+            round_push(&t, r, (uint8_t)r);
+            assert_int_equal(t.kept, 0);
+            all_bytes(tni_kv_server_value(t.server, 0, &version), value_of(r, replaces));
+        }
+        tni_kv_server_destroy(t.server);
+    }
+}
+
+/* Landing memory bounds what is kept, too: beyond it the worker hears BUSY, or the sum takes a copy. */
+static void kept_within_bounds(void **unused)
+{
+    tni_kv_settings two = alone;
+    uint32_t version;
+    talk t;
+
+    (void)unused;
+    two.workers = 2;
+    two.landing_bytes = BYTES - 1;
+    begin(&t, true, &two, BYTES);
+    t.lends = true;
+    push_of(&t, 1, 1, 2);
+    assert_int_equal(t.kept, 0);
+    assert_int_equal(t.states[(t.entries - 1) % 4], TNI_KV_BUSY);
+    push_of(&t, 0, 1, 1);
+    assert_int_equal(t.kept, 0);
+    push_of(&t, 1, 1, 2);
+    all_bytes(tni_kv_server_value(t.server, 0, &version), 12);
+    assert_int_equal(version, 1);
+    tni_kv_server_destroy(t.server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(of_sums), cmocka_unit_test(moved_in_place),
-                                       cmocka_unit_test(nobody_holds), cmocka_unit_test(short_ones_wait)};
+                                       cmocka_unit_test(nobody_holds), cmocka_unit_test(short_ones_wait),
+                                       cmocka_unit_test(gradients_stay), cmocka_unit_test(one_stays_alone),
+                                       cmocka_unit_test(kept_within_bounds)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

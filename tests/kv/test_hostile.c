@@ -210,11 +210,11 @@ static uint64_t talk_bytes(void *arg, uint8_t dtype, uint8_t what, uint64_t byte
     return dtype == 0 && what == 0 ? bytes : 0;
 }
 
-static tn_status talk_add(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
-                          uint64_t bytes)
+static tn_status talk_add(void *arg, const tni_kv_header *h, bool first, const void *base, void *sum,
+                          const void *payload, uint64_t bytes)
 {
-    (void)arg, (void)h, (void)first;
-    memcpy(sum, payload, bytes);
+    (void)arg, (void)h, (void)first, (void)base;
+    memmove(sum, payload, bytes);
     return TN_OK;
 }
 

@@ -65,6 +65,7 @@ typedef struct sim_proc {
     bool dying;                                            /* killed within a call: sends nothing more */
     uint64_t received, sent;
     uint64_t out_ns, in_ns; /* until then its link is busy */
+    void *lent;             /* the payload that is being received, until the machine keeps it */
     tni_kv_scheduler *scheduler;
     tni_kv_server *server;
     tni_kv_worker *worker;

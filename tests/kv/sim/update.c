@@ -81,17 +81,19 @@ static uint64_t update_bytes(void *arg, uint8_t dtype, uint8_t what, uint64_t by
     return dtype == 0 && what == 0 ? bytes : 0;
 }
 
-static tn_status update_add(void *arg, const tni_kv_header *h, bool first, void *sum, const void *payload,
-                            uint64_t bytes)
+static tn_status update_add(void *arg, const tni_kv_header *h, bool first, const void *base, void *sum,
+                            const void *payload, uint64_t bytes)
 {
     float *to = sum;
-    float from;
+    float from, before;
 
     (void)arg;
     (void)h;
     for (uint64_t i = 0; i < bytes / sizeof(float); i++) {
         memcpy(&from, (const char *)payload + i * sizeof from, sizeof from);
-        to[i] = first ? from : to[i] + from;
+        memcpy(&before, (const char *)base + i * sizeof before, sizeof before);
+        from = first ? from : before + from;
+        memcpy(to + i, &from, sizeof from);
     }
     return TN_OK;
 }

@@ -441,10 +441,29 @@ static tn_status worker_start(sim *s, sim_proc *p, const tni_kv_host *host, cons
     return st;
 }
 
+/* A server's payloads, by half of the seeds, are blocks that it may keep; what it has not kept or has given
+ * back is overwritten. A batch is no payload of its own. */
+static void *sim_keep(void *arg, uint64_t bytes)
+{
+    sim_proc *p = arg;
+    void *lent = p->lent;
+
+    (void)bytes;
+    p->lent = NULL;
+    return lent;
+}
+
+static void sim_give(void *arg, void *kept, uint64_t bytes)
+{
+    (void)arg;
+    memset(kept, 0xdb, bytes);
+    free(kept);
+}
+
 tn_status sim_proc_start(sim *s, uint32_t role, uint32_t rank, sim_proc **out)
 {
     sim_proc *p = &s->procs[s->proc_count];
-    const tni_kv_host host = {.arg = p, .send = sim_send};
+    const tni_kv_host host = {.arg = p, .send = sim_send, .keep = sim_keep, .give = sim_give};
     tni_kv_start start = {.rank = (int32_t)rank, .birth = sim_random(s) | 1u};
     tn_status st;
 
@@ -532,6 +551,23 @@ void sim_point_do(sim *s, sim_proc *p)
     sim_proc_kill(s, p);
 }
 
+static uint64_t server_receive(sim *s, sim_proc *p, const sim_event *e)
+{
+    const bool lends = s->o.seed % 2 && e->bytes && e->header[3] != TNI_KV_BATCH;
+    uint8_t *payload = lends ? malloc(e->bytes) : NULL;
+    uint64_t next;
+
+    if (!payload)
+        return tni_kv_server_receive(p->server, e->header, e->payload, e->bytes, s->now);
+    memcpy(payload, e->payload, e->bytes);
+    p->lent = payload;
+    next = tni_kv_server_receive(p->server, e->header, payload, e->bytes, s->now);
+    if (p->lent)
+        sim_give(p, p->lent, e->bytes);
+    p->lent = NULL;
+    return next;
+}
+
 static void deliver(sim *s, sim_event *e)
 {
     sim_proc *p = &s->procs[e->proc];
@@ -553,7 +589,7 @@ static void deliver(sim *s, sim_event *e)
     if (p->scheduler)
         next = tni_kv_scheduler_receive(p->scheduler, e->header, e->payload, e->bytes, s->now);
     else if (p->server)
-        next = tni_kv_server_receive(p->server, e->header, e->payload, e->bytes, s->now);
+        next = server_receive(s, p, e);
     else
         next = tni_kv_worker_receive(p->worker, e->header, e->payload, e->bytes, s->now);
     sim_wake(s, p, next);
