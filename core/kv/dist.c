@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kv/store.h"
 #include "kv/update.h"
 
 #define KEYS_BYTES 60000u /* of one command; well below TNI_KV_COMMAND_MAX with a last long name */
@@ -718,6 +719,7 @@ void tni_kv_dist_close(tni_kv_dist *d)
     (void)tni_kv_process_leave(d->process);
     tni_error_set(&err);
     tni_var_fini(&d->turn);
+    tni_kv_key_destroy(d->drift);
     tni_str_fini(&d->changes);
     tni_free(d);
 }
