@@ -256,12 +256,43 @@ tn_status tnn_store_return(tn_trainer *t, size_t i)
                      t->o.optimizer);
 }
 
+/* ---- the drift check ---------------------------------------------------------------------------------- */
+
+/* In rounds that kvstore.drift_check divides: values at rest, before the step, on all workers and devices. A
+ * program that has just set a value of a store that updates sends that first. */
+static tn_status drift_check(tn_app *app, tn_trainer *t)
+{
+    const size_t devices = app->device_count;
+    int64_t every = 0;
+
+    if (tnn_check(app, tn_ctx_option_int(app->ctx, "kvstore.drift_check", &every), "trainer"))
+        return app->status;
+    if (!every || t->steps % every)
+        return TN_OK;
+    for (size_t i = 0; i < t->slot_count; i++) {
+        tn_array **arrays = t->lists + 2 * devices * i + devices;
+
+        if (t->on_store && t->versions[i] != t->slots[i].param->version)
+            return TN_OK;
+        for (size_t k = 0; k < devices; k++)
+            if (!(arrays[k] = tnn_param_on(app, t->slots[i].param, k)))
+                return app->status;
+        t->items[i].values = arrays;
+        t->items[i].value_count = (uint32_t)devices;
+        t->items[i].out_count = 0;
+    }
+    return tnn_check(app, tn_kv_check_drift(t->kv, (uint64_t)t->steps, (uint32_t)t->slot_count, t->items),
+                     "step of the store");
+}
+
 /* ---- a step ------------------------------------------------------------------------------------------- */
 
 tn_status tnn_store_sum(tn_trainer *t)
 {
     tn_app *app = t->object.app;
 
+    if (drift_check(app, t))
+        return app->status;
     for (size_t i = 0; i < t->slot_count; i++)
         if (lists_fill(app, t, i))
             return app->status;
@@ -283,6 +314,8 @@ tn_status tnn_store_step(tn_trainer *t, double lr, double rescale)
 {
     tn_app *app = t->object.app;
 
+    if (drift_check(app, t))
+        return app->status;
     for (size_t i = 0; i < t->slot_count; i++)
         if (value_send(app, t, i) || factors_send(app, t, i) || lists_fill(app, t, i))
             return app->status;

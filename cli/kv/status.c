@@ -2,10 +2,12 @@
  * tenon kv status, tenon kv doctor: how a running job is, by what its processes say (tn_kv_report): numbers
  * as a table, as JSON or for Prometheus, and in sentences who waits for whom.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "cli.h"
+#include "kv/pace.h"
 
 #define LONG_MS 10000 /* a wait that is told as a problem */
 
@@ -76,6 +78,7 @@ static void table_say(const json_t *job)
     cli_say(stdout, "%-14s %-8s %7s %12s %12s %12s %12s %12s %7s\n", "node", "state", "heard s", "round",
             "sent B", "received B", "repeats", "refused", "waits");
     json_array_foreach(nodes, i, node) row_say(node);
+    cli_kv_pace_say(job);
 }
 
 /* ---- Prometheus ---- */
@@ -86,20 +89,23 @@ static void head_say(const char *name, const char *unit, const char *type, const
     cli_say(stdout, "# TYPE tenon_kv_%s%s %s\n", name, unit, type);
 }
 
-static void times_say(const char *name, const json_t *node)
+/* Of times, and of staleness, which has no unit. */
+static void times_say(const char *name, const char *unit, const json_t *node)
 {
     static const char *const quantiles[][2] = {{"p50", "0.5"}, {"p90", "0.9"}, {"p99", "0.99"}};
-    const json_t *t = json_object_get(json_object_get(node, "times_us"), name);
+    const json_t *t =
+        *unit ? json_object_get(json_object_get(node, "times_us"), name) : json_object_get(node, name);
+    const double scale = *unit ? 1e6 : 1;
     const char *of = text_of(node, "node");
 
     if (!t)
         return;
     for (size_t i = 0; i < 3; i++)
-        cli_say(stdout, "tenon_kv_%s_seconds{node=\"%s\",quantile=\"%s\"} %.6f\n", name, of, quantiles[i][1],
-                (double)number_of(t, quantiles[i][0]) / 1e6);
-    cli_say(stdout, "tenon_kv_%s_seconds_sum{node=\"%s\"} %.6f\n", name, of,
-            (double)number_of(t, "sum") / 1e6);
-    cli_say(stdout, "tenon_kv_%s_seconds_count{node=\"%s\"} %lld\n", name, of,
+        cli_say(stdout, "tenon_kv_%s%s{node=\"%s\",quantile=\"%s\"} %.6f\n", name, unit, of, quantiles[i][1],
+                (double)number_of(t, quantiles[i][0]) / scale);
+    cli_say(stdout, "tenon_kv_%s%s_sum{node=\"%s\"} %.6f\n", name, unit, of,
+            (double)number_of(t, "sum") / scale);
+    cli_say(stdout, "tenon_kv_%s%s_count{node=\"%s\"} %lld\n", name, unit, of,
             (long long)number_of(t, "count"));
 }
 
@@ -117,13 +123,15 @@ static void prometheus_say(json_t *job)
     {
         const char *type = json_string_value(json_array_get(about, 0));
         const bool times = type && !strcmp(type, "summary");
-        const char *unit = times ? "_seconds" : type && !strcmp(type, "counter") ? "_total" : "";
+        const char *unit = times                              ? strcmp(name, "staleness") ? "_seconds" : ""
+                           : type && !strcmp(type, "counter") ? "_total"
+                                                              : "";
 
         head_say(name, unit, type, json_string_value(json_array_get(about, 1)));
         json_array_foreach(nodes, i, node)
         {
             if (times)
-                times_say(name, node);
+                times_say(name, unit, node);
             else if (is(node, "answered"))
                 cli_say(stdout, "tenon_kv_%s%s{node=\"%s\"} %lld\n", name, unit, text_of(node, "node"),
                         (long long)number_of(json_object_get(node, "numbers"), name));
@@ -131,17 +139,58 @@ static void prometheus_say(json_t *job)
     }
 }
 
+#define INTERVAL_MAX 86400
+
+/* 0: none is asked for; below: said why it is none. */
+static double interval_of(const cli_args *args)
+{
+    const char *text = args->value[OPT_INTERVAL];
+    double seconds = 0;
+    char rest;
+
+    if (!text)
+        return 0;
+    if (sscanf(text, "%lf%c", &seconds, &rest) != 1 || !(seconds > 0) || seconds > INTERVAL_MAX) {
+        cli_error("--interval %s: seconds up to %d are asked", text, INTERVAL_MAX);
+        return -1;
+    }
+    return seconds;
+}
+
+/* What the job says, with rates if an interval is asked for. */
+static json_t *job_watch(tn_app *app, double interval)
+{
+    const double begun = cli_now();
+    const struct timespec pause = {(time_t)interval, (long)((interval - (double)(time_t)interval) * 1e9)};
+    json_t *before = job_ask(app), *job;
+
+    if (!before || interval == 0)
+        return before;
+    (void)nanosleep(&pause, NULL);
+    if ((job = job_ask(app)))
+        cli_kv_rates_set(job, before, cli_now() - begun);
+    json_decref(before);
+    return job;
+}
+
 int cmd_kv_status(const cli_args *args)
 {
-    tn_app *app = cli_app_open(args, NULL);
-    json_t *job = job_ask(app);
+    const double interval = interval_of(args);
+    tn_app *app;
+    json_t *job;
 
+    if (interval < 0)
+        return CLI_EXIT_USAGE;
+    app = cli_app_open(args, NULL);
+    job = job_watch(app, interval);
     if (job && args->value[OPT_PROMETHEUS])
         prometheus_say(job);
     else if (job && args->value[OPT_JSON])
         cli_json_line(json_incref(job));
     else if (job)
         table_say(job);
+    if (job && interval > 0 && !args->value[OPT_PROMETHEUS] && !args->value[OPT_JSON])
+        cli_kv_rates_say(job);
     json_decref(job);
     return tn_app_close(app);
 }

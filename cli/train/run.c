@@ -294,6 +294,18 @@ static json_t *data_json(tn_data *data)
                      cli_json_text(file_name(tn_data_file(data, 1))), "sha256", sha);
 }
 
+/* Which worker of a job this is, and which parts of the data it trains on: one for each of its devices. */
+static json_t *job_json(tn_app *app, const tn_train_info *info)
+{
+    const json_int_t devices = (json_int_t)tn_app_devices(app);
+    const char *type = tn_ctx_option(tn_app_ctx(app), "kvstore.type");
+
+    return json_pack("{s:s, s:I, s:I, s:{s:I, s:I, s:I, s:I}}", "type", type ? type : "", "rank",
+                     (json_int_t)info->rank, "workers", (json_int_t)info->workers, "shard", "num_parts",
+                     devices * info->workers, "part_index", devices * info->rank, "parts", devices, "samples",
+                     (json_int_t)info->train_count);
+}
+
 static json_t *command_json(const cli_args *args)
 {
     json_t *list = json_array();
@@ -380,6 +392,8 @@ bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *tr
     (void)json_object_set_new(run->record, "data",
                               json_pack("{s:o, s:o}", "train", data_json(tn_train_data(train)), "valid",
                                         data_json(tn_train_valid(train))));
+    if (info.workers > 1)
+        (void)json_object_set_new(run->record, "job", job_json(app, &info));
     (void)json_object_set_new(run->record, "versions", versions_json());
     (void)json_object_set_new(run->record, "plugins", plugins_json(app));
     (void)json_object_set_new(run->record, "options", options_json(app));
@@ -486,11 +500,21 @@ bool cli_run_end(cli_run *run, tn_app *app, json_t *result)
 
 json_t *cli_epoch_json(const cli_epoch *e)
 {
-    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)e->epoch, "step",
-                     (json_int_t)e->step, "loss", cli_json_number(e->loss), "accuracy",
-                     cli_json_number(e->accuracy), "valid_loss", cli_json_number(e->valid_loss),
-                     "valid_accuracy", cli_json_number(e->valid_accuracy), "lr", cli_json_number(e->lr),
-                     "seconds", cli_json_number(e->seconds));
+    json_t *o = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)e->epoch, "step",
+                          (json_int_t)e->step, "loss", cli_json_number(e->loss), "accuracy",
+                          cli_json_number(e->accuracy), "valid_loss", cli_json_number(e->valid_loss),
+                          "valid_accuracy", cli_json_number(e->valid_accuracy), "lr", cli_json_number(e->lr),
+                          "seconds", cli_json_number(e->seconds));
+
+    if (o && e->store)
+        (void)json_object_set(o, "kvstore", e->store);
+    return o;
+}
+
+static void epochs_forget(cli_run *run)
+{
+    while (run->epoch_count)
+        json_decref(run->epochs[--run->epoch_count].store);
 }
 
 static bool epoch_keep(cli_run *run, tn_app *app, const cli_epoch *epoch)
@@ -505,6 +529,7 @@ static bool epoch_keep(cli_run *run, tn_app *app, const cli_epoch *epoch)
         run->epoch_capacity = more;
     }
     run->epochs[run->epoch_count++] = *epoch;
+    (void)json_incref(epoch->store);
     return true;
 }
 
@@ -566,7 +591,7 @@ bool cli_run_epochs(cli_run *run, tn_app *app, int64_t step)
 
     if (!path)
         return no_memory(app);
-    run->epoch_count = 0;
+    epochs_forget(run);
     file = fopen(path, "re");
     while (file && ok && fgets(line, sizeof line, file)) {
         json_t *o = json_loads(line, 0, NULL); /* a torn last line is no JSON and goes */
@@ -577,7 +602,8 @@ bool cli_run_epochs(cli_run *run, tn_app *app, int64_t step)
                        number_at(o, "valid_loss"),
                        number_at(o, "valid_accuracy"),
                        number_at(o, "lr"),
-                       number_at(o, "seconds")};
+                       number_at(o, "seconds"),
+                       json_object_get(o, "kvstore")};
 
         e.epoch = (int64_t)json_integer_value(json_object_get(o, "epoch"));
         e.step = (int64_t)json_integer_value(json_object_get(o, "step"));
@@ -609,6 +635,7 @@ void cli_run_fini(cli_run *run)
     free(run->folder);
     free(run->model);
     free(run->data);
+    epochs_forget(run);
     free(run->epochs);
     json_decref(run->record);
     memset(run, 0, sizeof *run);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kv/pace.h"
 #include "model.h"
 #include "runs/runs.h"
 #include "tenon/nn_data.h"
@@ -166,22 +167,31 @@ static void event_begin(training *t)
                           "resumed_step", (json_int_t)info.resumed_step));
 }
 
+static void epoch_tell(training *t, const cli_epoch *epoch, const tn_train_info *info)
+{
+    json_t *o;
+
+    if (!tn_app_ok(t->app) || !cli_run_epoch_add(&t->run, t->app, epoch))
+        return;
+    cli_view_epoch(&t->view, info);
+    if (!t->json || !(o = json_pack("{s:s}", "event", "epoch")))
+        return;
+    (void)json_object_update_new(o, cli_epoch_json(epoch));
+    line(t, o);
+}
+
 static void event_epoch(training *t)
 {
     tn_train_info info = {.struct_size = TN_SIZE(tn_train_info)};
     cli_epoch epoch;
-    json_t *o;
 
     tn_train_info_get(t->train, 1, &info);
-    epoch = (cli_epoch){info.epoch,      info.step,           info.loss, info.accuracy,
-                        info.valid_loss, info.valid_accuracy, info.lr,   info.epoch_seconds};
-    if (!tn_app_ok(t->app) || !cli_run_epoch_add(&t->run, t->app, &epoch))
-        return;
-    cli_view_epoch(&t->view, &info);
-    if (!t->json || !(o = json_pack("{s:s}", "event", "epoch")))
-        return;
-    (void)json_object_update_new(o, cli_epoch_json(&epoch));
-    line(t, o);
+    epoch = (cli_epoch){info.epoch,          info.step, info.loss,          info.accuracy, info.valid_loss,
+                        info.valid_accuracy, info.lr,   info.epoch_seconds, NULL};
+    if (t->workers > 1 && !t->run.rank)
+        epoch.store = cli_kv_epoch(t->app);
+    epoch_tell(t, &epoch, &info);
+    json_decref(epoch.store);
 }
 
 static void event_step(training *t)

@@ -14,6 +14,7 @@ typedef struct cli_epoch {
     int64_t epoch, step;
     double loss, accuracy, valid_loss, valid_accuracy; /* NaN: not known */
     double lr, seconds;
+    json_t *store; /* of worker 0 of a job: the store's pace; NULL: not known */
 } cli_epoch;
 
 /* ---- run.c: the run folder ---- */
@@ -57,6 +58,7 @@ bool cli_run_lock(cli_run *run, tn_app *app, bool resume, cli_lock_owner *found)
 bool cli_run_epochs(cli_run *run, tn_app *app, int64_t step);
 /* After a resume: forgets epochs behind `step`, in the file, too. */
 bool cli_run_rewind(cli_run *run, tn_app *app, int64_t step);
+/* Retains `epoch->store`. */
 bool cli_run_epoch_add(cli_run *run, tn_app *app, const cli_epoch *epoch);
 json_t *cli_epoch_json(const cli_epoch *epoch);
 void cli_run_fini(cli_run *run);

@@ -198,6 +198,13 @@ tn_status tn_kv_end(tn_kv *kv)
     return kv ? tni_kv_end(kv) : api_null(__func__, "kv");
 }
 
+tn_status tn_kv_check_drift(tn_kv *kv, uint64_t round, uint32_t count, const tn_kv_item *items)
+{
+    const tn_status st = items_check(__func__, kv, count, items, VALUES);
+
+    return st ? st : tni_kv_drift(kv, round, count, items);
+}
+
 #define COMMAND_BYTES_MAX 65536u
 
 tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body)

@@ -165,7 +165,7 @@ static void member_json(const asker *a, uint32_t index, tni_str *out)
     text_add(out, m->address, m->address_bytes);
     if (s->text && !tni_kv_report_read(&r, &report)) {
         (void)tni_str_add(out, ",\"answered\":true,");
-        tni_kv_report_json(&report, out);
+        tni_kv_report_json(&report, index < a->view.workers ? "keys" : "late", out);
     } else {
         (void)tni_str_add(out, ",\"answered\":false");
     }
@@ -195,7 +195,7 @@ static void job_json(const asker *a, tni_str *out)
                        "\"address\":",
                        v->scheduler);
     (void)tni_str_add(out, "\"\",\"answered\":true,");
-    tni_kv_report_json(&a->report, out);
+    tni_kv_report_json(&a->report, NULL, out);
     (void)tni_str_add(out, "}");
     for (uint32_t i = 0; i < v->workers + v->servers; i++)
         member_json(a, i, out);

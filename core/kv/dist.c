@@ -734,6 +734,7 @@ void tni_kv_dist_close(tni_kv_dist *d)
     (void)tni_kv_process_leave(d->process);
     tni_error_set(&err);
     tni_var_fini(&d->turn);
+    tni_kv_key_destroy(d->drift);
     tni_str_fini(&d->changes);
     tni_free(d);
 }

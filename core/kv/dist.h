@@ -12,6 +12,7 @@ typedef struct tni_kv_dist {
     uint32_t rank, next; /* next: number for a key */
     bool ranked;         /* keys have priorities */
     tni_var turn;        /* pushes read it, what comes between pushes writes it */
+    tni_kv_key *drift;   /* by which drift.c exchanges numbers; NULL: it has not so far */
     tni_str changes;     /* rows of a command "set" that servers do not have yet */
     uint64_t first_step; /* that the servers held when this process came */
     uint64_t steps;      /* pushes of the key that was pushed most often */

@@ -139,6 +139,8 @@ tn_status tni_kv_optimizer_take(tni_kv *kv, const char *name, const char *const 
 tn_status tni_kv_param(tni_kv *kv, const tn_kv_item *item, const char *param, double value);
 tn_status tni_kv_rows(tni_kv *kv, uint32_t count, const tn_kv_item *items, tni_array **out);
 tn_status tni_kv_compress(tni_kv *kv, const char *const *params);
+/* drift.c: as tn_kv_check_drift */
+tn_status tni_kv_drift(tni_kv *kv, uint64_t round, uint32_t count, const tn_kv_item *items);
 
 /* ---- states.c ------------------------------------------------------------------------------------------ */
 

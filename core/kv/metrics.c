@@ -9,7 +9,7 @@
 #define SUB_BITS 6u
 #define SUB (1u << SUB_BITS) /* buckets of a power of two */
 #define VALUE_MAX (((uint64_t)1 << 36) - 1)
-#define REPORT_VERSION 1u
+#define REPORT_VERSION 2u
 
 /* ---- histograms ---- */
 
@@ -103,6 +103,31 @@ void tni_kv_report_wait(tni_kv_report *r, const tni_kv_wait *w)
         r->waits[r->wait_count++] = *w;
 }
 
+void tni_kv_row_add(tni_kv_row *r, uint64_t ns)
+{
+    const uint64_t us = ns / 1000u;
+
+    r->count++;
+    r->sum_us += us;
+    r->max_us = us > r->max_us ? us : r->max_us;
+}
+
+void tni_kv_report_row(tni_kv_report *r, uint32_t id, const tni_kv_row *row)
+{
+    tni_kv_row *at = r->rows;
+
+    if (!row->count)
+        return;
+    for (uint32_t i = 1; i < r->row_count; i++)
+        at = r->rows[i].sum_us < at->sum_us ? &r->rows[i] : at;
+    if (r->row_count < TNI_KV_ROWS_MAX)
+        at = &r->rows[r->row_count++];
+    else if (at->sum_us >= row->sum_us)
+        return;
+    *at = *row;
+    at->id = id;
+}
+
 void tni_kv_report_write(const tni_kv_report *r, tni_str *out)
 {
     const uint64_t *times = (const uint64_t *)r->times;
@@ -111,6 +136,7 @@ void tni_kv_report_write(const tni_kv_report *r, tni_str *out)
     tni_kv_write(out, TNI_KV_NUMBER_COUNT, 1);
     tni_kv_write(out, TNI_KV_TIME_COUNT, 1);
     tni_kv_write(out, r->wait_count, 1);
+    tni_kv_write(out, r->row_count, 1);
     tni_kv_write(out, r->waiting, 4);
     for (uint32_t i = 0; i < TNI_KV_NUMBER_COUNT; i++)
         tni_kv_write(out, r->numbers[i], 8);
@@ -122,6 +148,12 @@ void tni_kv_report_write(const tni_kv_report *r, tni_str *out)
                 out,
                 tni_kv_member_get((const char *)&r->waits[i] + wait_fields[f].member, wait_fields[f].bytes),
                 wait_fields[f].bytes);
+    for (uint32_t i = 0; i < r->row_count; i++) {
+        tni_kv_write(out, r->rows[i].id, 4);
+        tni_kv_write(out, r->rows[i].count, 4);
+        tni_kv_write(out, r->rows[i].sum_us, 8);
+        tni_kv_write(out, r->rows[i].max_us, 8);
+    }
 }
 
 tn_status tni_kv_report_read(tni_kv_reader *in, tni_kv_report *out)
@@ -131,9 +163,11 @@ tn_status tni_kv_report_read(tni_kv_reader *in, tni_kv_report *out)
 
     *out = (tni_kv_report){0};
     out->wait_count = (uint32_t)tni_kv_read(in, 1);
+    out->row_count = (uint32_t)tni_kv_read(in, 1);
     out->waiting = (uint32_t)tni_kv_read(in, 4);
     if (in->bad || version != REPORT_VERSION || numbers != TNI_KV_NUMBER_COUNT ||
-        times != TNI_KV_TIME_COUNT || out->wait_count > TNI_KV_WAITS_MAX || out->waiting < out->wait_count)
+        times != TNI_KV_TIME_COUNT || out->row_count > TNI_KV_ROWS_MAX ||
+        out->wait_count > TNI_KV_WAITS_MAX || out->waiting < out->wait_count)
         return tni_error(TN_E_FORMAT, "report of version %" PRIu64 " with %" PRIu64 " numbers", version,
                          numbers);
     for (uint32_t i = 0; i < TNI_KV_NUMBER_COUNT; i++)
@@ -148,6 +182,14 @@ tn_status tni_kv_report_read(tni_kv_reader *in, tni_kv_report *out)
                               wait_fields[f].bytes);
         if (w->kind > TNI_KV_DO_BREAK || w->state == 0 || w->state >= TNI_KV_WAIT_END)
             return tni_error(TN_E_FORMAT, "report with a wait of kind %u, state %u", w->kind, w->state);
+    }
+    for (uint32_t i = 0; i < out->row_count; i++) {
+        tni_kv_row *row = &out->rows[i];
+
+        row->id = (uint32_t)tni_kv_read(in, 4);
+        row->count = (uint32_t)tni_kv_read(in, 4);
+        row->sum_us = tni_kv_read(in, 8);
+        row->max_us = tni_kv_read(in, 8);
     }
     return in->bad ? tni_error(TN_E_FORMAT, "report ends too early") : TN_OK;
 }
@@ -170,7 +212,25 @@ void tni_kv_report_about(tni_str *out)
     (void)tni_str_addf(out, "{%s}", text + 1);
 }
 
-void tni_kv_report_json(const tni_kv_report *r, tni_str *out)
+static void times_json(const tni_kv_times *t, const char *name, const char *before, tni_str *out)
+{
+    (void)tni_str_addf(out,
+                       "%s\"%s\":{\"count\":%" PRIu64 ",\"sum\":%" PRIu64 ",\"max\":%" PRIu64
+                       ",\"p50\":%" PRIu64 ",\"p90\":%" PRIu64 ",\"p99\":%" PRIu64 "}",
+                       before, name, t->count, t->sum, t->max, t->p50, t->p90, t->p99);
+}
+
+static void rows_json(const tni_kv_report *r, const char *name, tni_str *out)
+{
+    (void)tni_str_addf(out, ",\"%s\":[", name);
+    for (uint32_t i = 0; i < r->row_count; i++)
+        (void)tni_str_addf(out, "%s{\"id\":%u,\"count\":%u,\"sum_us\":%" PRIu64 ",\"max_us\":%" PRIu64 "}",
+                           i ? "," : "", r->rows[i].id, r->rows[i].count, r->rows[i].sum_us,
+                           r->rows[i].max_us);
+    (void)tni_str_add(out, "]");
+}
+
+void tni_kv_report_json(const tni_kv_report *r, const char *rows, tni_str *out)
 {
     char at[24], who[24];
 
@@ -178,15 +238,10 @@ void tni_kv_report_json(const tni_kv_report *r, tni_str *out)
     for (uint32_t i = 0; i < TNI_KV_NUMBER_COUNT; i++)
         (void)tni_str_addf(out, "%s\"%s\":%" PRIu64, i ? "," : "", number_names[i], r->numbers[i]);
     (void)tni_str_add(out, "},\"times_us\":{");
-    for (uint32_t i = 0; i < TNI_KV_TIME_COUNT; i++) {
-        const tni_kv_times *t = &r->times[i];
-
-        (void)tni_str_addf(out,
-                           "%s\"%s\":{\"count\":%" PRIu64 ",\"sum\":%" PRIu64 ",\"max\":%" PRIu64
-                           ",\"p50\":%" PRIu64 ",\"p90\":%" PRIu64 ",\"p99\":%" PRIu64 "}",
-                           i ? "," : "", time_names[i], t->count, t->sum, t->max, t->p50, t->p90, t->p99);
-    }
-    (void)tni_str_addf(out, "},\"waiting\":%u,\"waits\":[", r->waiting);
+    for (uint32_t i = 0; i < TNI_KV_T_STALENESS; i++)
+        times_json(&r->times[i], time_names[i], i ? "," : "", out);
+    times_json(&r->times[TNI_KV_T_STALENESS], time_names[TNI_KV_T_STALENESS], "},", out);
+    (void)tni_str_addf(out, ",\"waiting\":%u,\"waits\":[", r->waiting);
     for (uint32_t i = 0; i < r->wait_count; i++) {
         const tni_kv_wait *w = &r->waits[i];
 
@@ -198,4 +253,6 @@ void tni_kv_report_json(const tni_kv_report *r, tni_str *out)
                            w->missing ? tni_kv_node_name(w->who, who) : "", w->age_ms, w->heard_ms);
     }
     (void)tni_str_add(out, "]");
+    if (rows)
+        rows_json(r, rows, out);
 }

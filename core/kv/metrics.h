@@ -4,7 +4,8 @@
  *
  * A histogram has 64 buckets for each power of two: a value read back is within 1/128 of what was added, so
  * two digits of it are significant. Values are microseconds up to 2^36; larger ones count as that. The
- * buckets are allocated with the first value; all histograms have the same ones.
+ * buckets are allocated with the first value; all histograms have the same ones. Of staleness values are
+ * updates.
  */
 #ifndef TN_KV_METRICS_H
 #define TN_KV_METRICS_H
@@ -53,7 +54,9 @@ enum { TNI_KV_NUMBERS_LIST(TNI_KV_NUMBER_ID) TNI_KV_NUMBER_COUNT };
     X(PUSHPULL, "pushpull", "from a push to the value behind it")                                            \
     X(BARRIER, "barrier", "in barriers")                                                                     \
     X(ROUND, "round", "from the first gradient of a part's round to the last one")                           \
-    X(APPLY, "apply", "in the update of a part")
+    X(APPLY, "apply", "in the update of a part")                                                             \
+    X(STALENESS, "staleness",                                                                                \
+      "updates of a part between the value that a worker had and its gradient; dist_async")
 
 #define TNI_KV_TIME_ID(id, name, help) TNI_KV_T_##id,
 enum { TNI_KV_TIMES_LIST(TNI_KV_TIME_ID) TNI_KV_TIME_COUNT };
@@ -85,21 +88,35 @@ typedef struct tni_kv_times { /* of a histogram */
     uint64_t count, sum, max, p50, p90, p99;
 } tni_kv_times;
 
+#define TNI_KV_ROWS_MAX 16u
+/* What takes longest, of servers: workers that were the last ones in a round, and how long the others waited
+ * for them; of workers: keys, and their pushes and pulls. */
+typedef struct tni_kv_row {
+    uint32_t id, count;
+    uint64_t sum_us, max_us;
+} tni_kv_row;
+void tni_kv_row_add(tni_kv_row *r, uint64_t ns);
+
 typedef struct tni_kv_report {
     uint64_t numbers[TNI_KV_NUMBER_COUNT];
     tni_kv_times times[TNI_KV_TIME_COUNT];
     uint32_t waiting, wait_count; /* waiting: all of them */
     tni_kv_wait waits[TNI_KV_WAITS_MAX];
+    uint32_t row_count;
+    tni_kv_row rows[TNI_KV_ROWS_MAX];
 } tni_kv_report;
 
 void tni_kv_report_numbers(const tni_kv_metrics *m, tni_kv_report *out);
 void tni_kv_report_wait(tni_kv_report *r, const tni_kv_wait *w);
+/* Keeps those of the largest sums. `row` without a count is none. */
+void tni_kv_report_row(tni_kv_report *r, uint32_t id, const tni_kv_row *row);
 void tni_kv_report_write(const tni_kv_report *r, tni_str *out);
 /* TN_E_FORMAT: it is none. What is behind it stays in `in`. */
 tn_status tni_kv_report_read(tni_kv_reader *in, tni_kv_report *out);
 /* An object: type and help of each number and time. */
 void tni_kv_report_about(tni_str *out);
-/* Members of a JSON object: "numbers", "times", "waiting", "waits". */
-void tni_kv_report_json(const tni_kv_report *r, tni_str *out);
+/* Members of a JSON object: "numbers", "times_us", "staleness", "waiting", "waits", and `rows` NULL or the
+ * name of the rows. */
+void tni_kv_report_json(const tni_kv_report *r, const char *rows, tni_str *out);
 
 #endif

@@ -225,7 +225,7 @@ static uint32_t worker_count(const tni_kv_server *s, const tni_kv_store_part *p,
     return s->node.async ? p->slots[rank].applied : p->version;
 }
 
-static void value_send(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_header *h)
+static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h)
 {
     tni_kv_header answer = {.type = TNI_KV_VALUE,
                             .dtype = p->dtype,
@@ -238,6 +238,7 @@ static void value_send(tni_kv_server *s, const tni_kv_store_part *p, const tni_k
     void *made;
     tn_status st;
 
+    p->slots[rank_of(h)].seen = p->version + 1;
     if (!h->what || h->type != TNI_KV_PULL || !s->update.read) {
         s->sending = &block_of(p->value)->hold;
         tni_kv_node_send(&s->node, h->from, &answer, p->value, p->bytes);
@@ -386,49 +387,10 @@ static void round_clear(tni_kv_server *s, tni_kv_store_part *p)
     p->here = p->folded = p->added = 0;
 }
 
-#define LATE_ROUNDS 100u /* of all parts, between two tables */
-#define LATE_ROWS 4u
-
-/* The workers that were last most often, and how late. */
-static void late_table(tni_kv_server *s)
-{
-    const uint64_t rounds = s->late_rounds;
-    char own[24], name[24];
-
-    for (uint32_t row = 0; s->node.settings->verbose && row < LATE_ROWS; row++) {
-        uint32_t most = 0;
-
-        for (uint32_t w = 1; w < s->node.settings->workers; w++)
-            most = s->late[w].rounds > s->late[most].rounds ? w : most;
-        if (!s->late[most].rounds)
-            break;
-        tni_logf(s->node.host.log, TN_LOG_INFO,
-                 "kvstore: %s: %s was last in %.0f %% of %llu rounds of parts, %.1f ms behind the first one",
-                 tni_kv_node_name(s->node.id, own), tni_kv_node_name(TNI_KV_NODE(TNI_KV_WORKER, most), name),
-                 100.0 * (double)s->late[most].rounds / (double)rounds, (unsigned long long)rounds,
-                 (double)s->late[most].ns / 1e6 / (double)s->late[most].rounds);
-        s->late[most].rounds = 0;
-    }
-    memset(s->late, 0, s->node.settings->workers * sizeof *s->late);
-    s->late_rounds = 0;
-}
-
-static void late_count(tni_kv_server *s, const tni_kv_store_part *p)
-{
-    tni_kv_late *late = &s->late[p->latest];
-
-    if (p->here < 2)
-        return;
-    late->rounds++;
-    late->ns += s->node.now - p->begun_ns;
-    if (++s->late_rounds >= LATE_ROUNDS * s->part_count)
-        late_table(s);
-}
-
 static void round_end(tni_kv_server *s, tni_kv_store_part *p, bool is_void)
 {
     if (!is_void)
-        late_count(s, p);
+        tni_kv_late_count(s, p);
     if (!is_void)
         tni_kv_histogram_add(&s->node.metrics.times[TNI_KV_T_ROUND], (s->node.now - p->begun_ns) / 1000u);
     round_clear(s, p);
@@ -634,6 +596,7 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         }
         if (st)
             return st;
+        tni_kv_stale_count(s, p, slot);
         slot->applied = h->round;
         p->version++;
         waiting_answer(s, p);
@@ -759,6 +722,8 @@ void tni_kv_parts_report(tni_kv_server *s, tni_kv_report *out)
             most = p->version > most ? p->version : most;
             part_report(s, p, out);
         }
+    for (uint32_t w = 0; w < s->node.settings->workers; w++)
+        tni_kv_report_row(out, w, &s->late[w].all);
     out->numbers[TNI_KV_N_PARTS] = s->part_count;
     out->numbers[TNI_KV_N_VALUE_BYTES] = s->bytes;
     out->numbers[TNI_KV_N_LANDING_BYTES] = s->landing_bytes;

@@ -324,8 +324,7 @@ static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     const uint64_t cookie = op->r.cookie;
 
     if (!st && kind_of(op)->time)
-        tni_kv_histogram_add(&w->node.metrics.times[kind_of(op)->time - 1],
-                             (w->node.now - op->begun_ns) / 1000u);
+        tni_kv_op_timed(w, op, kind_of(op)->name, kind_of(op)->time - 1u);
     TNI_KV_POINT_IF(!st && kind_of(op)->value, installed);
     op_land(w, op);
     op_unlink(w, op);
@@ -476,6 +475,7 @@ void tni_kv_ops_report(tni_kv_worker *w, const tni_kv_header *ask)
 
         if (!l)
             continue;
+        tni_kv_report_row(&r, i, &l->cost);
         r.numbers[TNI_KV_N_PARTS] += l->plan.parts;
         r.numbers[TNI_KV_N_ROUND_MIN] =
             l->round < r.numbers[TNI_KV_N_ROUND_MIN] ? l->round : r.numbers[TNI_KV_N_ROUND_MIN];

@@ -18,6 +18,7 @@ typedef struct tni_kv_slot {  /* of a worker, for one part */
     tni_kv_landing *landing;  /* waits for those of lower ranks */
     uint64_t sequence;        /* of the request that waits; 0: none */
     uint32_t round, applied;  /* round that it waits for; async: last applied */
+    uint32_t seen;            /* async: updates that the value had that it got last, and 1; 0: it got none */
     bool want, here, unheard; /* wants the value; its gradient is here; async: since the server came back */
     uint8_t priority;
 } tni_kv_slot;
@@ -45,6 +46,7 @@ typedef struct tni_kv_store_part {
 
 typedef struct tni_kv_late { /* of rounds of parts that had several gradients */
     uint64_t rounds, ns;     /* in which it was the last one; how long the others waited for it */
+    tni_kv_row all;          /* since the beginning */
 } tni_kv_late;
 
 struct tni_kv_server {
@@ -76,6 +78,10 @@ void tni_kv_parts_clear(tni_kv_server *s);
 tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                            const uint8_t *payload);
 tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h);
+/* late.c: who was last in a round that is complete; how old the value was that this worker's gradient came
+ * from, before it is applied. */
+void tni_kv_late_count(tni_kv_server *s, const tni_kv_store_part *p);
+void tni_kv_stale_count(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_slot *slot);
 void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p);  /* the view changed: who is needed */
 void tni_kv_parts_report(tni_kv_server *s, tni_kv_report *out); /* rounds, bytes, and what is waited for */
 void tni_kv_server_stop(tni_kv_server *s, tn_status st);

@@ -132,6 +132,9 @@ static tn_status clashes_check(const tni_options *o, const tni_kv_settings *s, b
          "kvstore.staleness is for dist_async; in dist_sync nobody is behind"},
         {s->async && s->uneven == TNI_KV_DROP,
          "kvstore.uneven is drop, but the steps of dist_async do not end together"},
+        {worker && tni_option_int(o, "kvstore.drift_check") && (s->async || s->uneven == TNI_KV_JOIN),
+         "kvstore.drift_check compares workers that go in step to the end: not those of dist_async, or with "
+         "kvstore.uneven = join"},
         {s->async && s->snapshot_steps && s->server_loss == TNI_KV_LOSS_FAIL,
          "kvstore.durability keeps snapshots, but kvstore.on_server_loss is fail: nobody would read them"},
         {journal_of_nobody(o),

@@ -80,7 +80,7 @@ static void residuals_drop(tni_kv_key *key)
     key->residual_count = 0;
 }
 
-static void key_destroy(tni_kv_key *key)
+void tni_kv_key_destroy(tni_kv_key *key)
 {
     if (!key)
         return;
@@ -105,7 +105,7 @@ void tni_kv_destroy(tni_kv *kv)
         return;
     tni_kv_dist_close(kv->dist);
     while (tni_map_next(kv->keys, &cursor, NULL, &key))
-        key_destroy(key);
+        tni_kv_key_destroy(key);
     tni_map_destroy(kv->keys);
     tni_kv_optimizer_destroy(kv->optimizer);
     tni_free(kv);
@@ -237,7 +237,7 @@ static tn_status key_make(tni_kv *kv, const tn_kv_item *item, tni_kv_key **out)
         !(st = tni_array_create(kv->ctx->space, device, a->dtype, a->ndim, a->shape, "kvstore", &key->value)))
         st = tni_kv_value_write(kv, key, a, item->priority, false);
     if (st)
-        key_destroy(key);
+        tni_kv_key_destroy(key);
     else
         *out = key;
     return st;
@@ -273,7 +273,7 @@ static void keys_remove(tni_kv *kv, uint32_t count, const tn_kv_item *items)
         text_of(&items[i], &t);
         (void)tni_map_get(kv->keys, t.text, &key);
         (void)tni_map_remove(kv->keys, t.text);
-        key_destroy(key);
+        tni_kv_key_destroy(key);
     }
 }
 
@@ -315,7 +315,7 @@ tn_status tni_kv_init(tni_kv *kv, uint32_t count, const tn_kv_item *items)
         if ((st = init_check(kv, &items[made], naming)) || (st = key_make(kv, &items[made], &key)))
             break;
         if ((st = tni_map_set(kv->keys, t.text, key)))
-            key_destroy(key);
+            tni_kv_key_destroy(key);
     }
     if (!st && kv->dist)
         st = init_everywhere(kv, count, items);

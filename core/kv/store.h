@@ -12,6 +12,8 @@
 tn_status tni_kv_keys_take(tni_kv *kv, uint32_t count, const tn_kv_item *items, bool outs, uint32_t flags,
                            tni_kv_key **keys);
 
+void tni_kv_key_destroy(tni_kv_key *key); /* NULL is fine */
+
 /* What is queued between the two is never recorded. */
 typedef struct tni_kv_quiet {
     bool recording;

@@ -169,7 +169,7 @@ static uint64_t payload_bytes(void *arg, uint8_t dtype, uint8_t what, uint64_t b
     case TNI_KV_ABSTAIN:
         return shrunk(bytes, TNI_KV_ABSTAIN_LOG2);
     default:
-        return what <= TNI_KV_ASSIGN || what >= TNI_KV_STATE ? bytes : 0;
+        return what <= TNI_KV_ASSIGN || what == TNI_KV_GATHER || what >= TNI_KV_STATE ? bytes : 0;
     }
 }
 
@@ -304,7 +304,7 @@ static bool replaces(void *arg, const tni_kv_header *h)
     part *p;
 
     return !part_take(u, h->key, &p) && p->what != TNI_KV_ABSTAIN && p->what < TNI_KV_STATE &&
-           (!u->optimizer || p->what == TNI_KV_ASSIGN);
+           (!u->optimizer || p->what == TNI_KV_ASSIGN || p->what == TNI_KV_GATHER);
 }
 
 static tn_status apply(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
@@ -323,11 +323,11 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
                                (void *)(uintptr_t)sum, bytes, true);
         return st;
     }
-    if (u->optimizer && p->what != TNI_KV_ASSIGN)
+    if (u->optimizer && p->what < TNI_KV_ASSIGN)
         return step(u, p, h, value, sum, bytes, u->async ? 1 : (double)count / members);
     tni_kv_bytes_copy(value, sum, bytes);
     if (p->what != TNI_KV_ASSIGN) {
-        p->slot.steps++;
+        p->slot.steps += p->what < TNI_KV_ASSIGN;
         return TN_OK;
     }
     if ((st = view(u, value, bytes, h->dtype, &p->value)) ||

@@ -30,6 +30,7 @@ typedef struct tni_kv_lot {
     tni_kv_op *first, *last;
     tni_kv_piece *pieces;
     uint32_t round, left, got; /* pushed so far; pieces to come; least round in their answers */
+    tni_kv_row cost;           /* of its pushes and pulls */
     uint8_t dtype;
     bool known, control;
 } tni_kv_lot;
@@ -67,6 +68,9 @@ struct tni_kv_worker {
     tn_status status;
     tn_err error;
 };
+
+/* timed.c: `op` is complete; `time`: TNI_KV_T_… */
+void tni_kv_op_timed(tni_kv_worker *w, const tni_kv_op *op, const char *name, uint32_t time);
 
 #define TNI_KV_OPS_MAX (1u << 20)
 

@@ -85,6 +85,45 @@ static void values(void **state)
     tn_kv_destroy(kv);
 }
 
+/* Of one process: copies on devices, and only in rounds that are asked for. */
+static void drift(void **state)
+{
+    tn_ctx *ctx = test_open(LIST("kvstore.drift_check=3"));
+    tn_array *pair[] = {f.a, f.a}, *none = NULL;
+    tn_kv_item it = in_item("w", 2, pair), empty = in_item("w", 0, NULL), out = out_item("w", 1, &f.a);
+    tn_kv *kv = store("local");
+
+    (void)state;
+    assert_fails(tn_kv_check_drift(NULL, 0, 1, &it), TN_E_ARG);
+    assert_fails(tn_kv_check_drift(kv, 0, 1, NULL), TN_E_ARG);
+    assert_fails(tn_kv_check_drift(kv, 0, HUGE_COUNT, &it), TN_E_ARG);
+    assert_fails(tn_kv_check_drift(kv, 0, 1, &empty), TN_E_ARG);
+    assert_fails(tn_kv_check_drift(kv, 0, 1, &out), TN_E_ARG);
+    it.values = &none;
+    it.value_count = 1;
+    assert_fails(tn_kv_check_drift(kv, 0, 1, &it), TN_E_ARG);
+    it = in_item("w", 1, &f.foreign);
+    assert_fails(tn_kv_check_drift(kv, 0, 1, &it), TN_E_ARG);
+    it = in_item("w", 2, pair);
+    assert_ok(tn_kv_check_drift(kv, 0, 1, &it));
+    assert_ok(tn_kv_check_drift(kv, 0, 0, NULL));
+    tn_kv_destroy(kv);
+    assert_ok(tn_kv_create(ctx, "device", &kv));
+    for (int i = 0; i < 2; i++) {
+        const float values[] = {1, 2 + (float)i};
+        const int64_t shape[] = {2};
+
+        assert_ok(tn_array_from(ctx, TN_F32, 1, shape, values, &pair[i]));
+    }
+    assert_ok(tn_kv_check_drift(kv, 4, 1, &it));
+    assert_fails(tn_kv_check_drift(kv, 6, 1, &it), TN_E_STATE);
+    assert_string_equal(tn_error_text(), "drift check, round 6: key \"w\" differs from device to device");
+    tn_array_release(pair[0]);
+    tn_array_release(pair[1]);
+    tn_kv_destroy(kv);
+    assert_ok(tn_close(ctx));
+}
+
 static void nulls(void **state)
 {
     const tn_kv_item it = in_item("new", 1, &f.a), key = {.name = "w"};
@@ -394,10 +433,10 @@ static void reports(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(creation),    cmocka_unit_test(nulls),       cmocka_unit_test(values),
-        cmocka_unit_test(keys),        cmocka_unit_test(pulls),       cmocka_unit_test(updates),
-        cmocka_unit_test(state_files), cmocka_unit_test(compression), cmocka_unit_test(the_others),
-        cmocka_unit_test(roles),       cmocka_unit_test(reports),
+        cmocka_unit_test(creation),   cmocka_unit_test(drift),       cmocka_unit_test(nulls),
+        cmocka_unit_test(values),     cmocka_unit_test(keys),        cmocka_unit_test(pulls),
+        cmocka_unit_test(updates),    cmocka_unit_test(state_files), cmocka_unit_test(compression),
+        cmocka_unit_test(the_others), cmocka_unit_test(roles),       cmocka_unit_test(reports),
     };
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

@@ -430,6 +430,24 @@ static int prometheus_check(char *text)
     return lines;
 }
 
+/* Nodes that count keep on, and key 0 is not in its first round any more. */
+static void rates_check(const json_t *nodes)
+{
+    const json_t *node;
+    size_t i;
+
+    json_array_foreach(nodes, i, node)
+    {
+        const char *name = json_string_value(json_object_get(node, "node"));
+        const json_t *sent = json_object_get(json_object_get(node, "rates"), "sent_bytes_per_s");
+
+        assert_true(json_is_number(sent) && json_number_value(sent) >= 0);
+        if (*name == 'w')
+            assert_int_equal(json_array_size(json_object_get(node, "keys")), 2);
+        assert_true(*name != 's' || name[1] != 'e' || json_is_array(json_object_get(node, "late")));
+    }
+}
+
 static void who_waits(void **state)
 {
     static const char waits[] = "worker 0 waits for key 0 part 0 round 5 at server 0 for ",
@@ -462,12 +480,23 @@ static void who_waits(void **state)
     assert_int_equal(t->code, 0);
     assert_says(t->out, "dist_sync, 2 workers, 2 servers, running");
     assert_says(t->out, "server 1 ");
+    assert_says(t->out, "last in rounds");
+    assert_says(t->out, "slowest keys");
+    assert_null(strstr(t->out, "per second"));
+    t = asked("status --interval 0.05");
+    assert_int_equal(t->code, 0);
+    assert_says(t->out, "per second");
+    t = asked("status --interval 0.01 --json");
+    said_line = tool_json(t, 0);
+    rates_check(json_object_get(said_line, "nodes"));
+    json_decref(said_line);
     t = asked("status --json");
     said_line = tool_json(t, 0);
     assert_int_equal(json_array_size(json_object_get(said_line, "nodes")), 5);
     json_decref(said_line);
     t = asked("status --prometheus");
     assert_says(t->out, "tenon_kv_up{node=\"worker 1\"} 1\n");
+    assert_says(t->out, "\ntenon_kv_staleness_count{node=\"server 0\"} 0\n");
     text = strdup(t->out);
     assert_non_null(text);
     assert_true(prometheus_check(text) > 5 * 20);
@@ -666,6 +695,11 @@ static void nobody_comes(void **state)
     assert_int_equal(tool("\"$T\" kv status extra")->code, 2);
     assert_int_equal(tool("\"$T\" kv doctor --prometheus")->code, 2);
     assert_int_equal(tool("\"$T\" kv doctor --set kvstore.transport=absent")->code, 3);
+    t = tool("\"$T\" kv status --interval 0");
+    assert_int_equal(t->code, 2);
+    assert_says(t->err, "--interval 0: seconds up to 86400 are asked");
+    assert_int_equal(tool("\"$T\" kv status --interval nan")->code, 2);
+    assert_int_equal(tool("\"$T\" kv status --interval 1x")->code, 2);
     t = tool("\"$T\" kv status --scheduler 192.0.2.1");
     assert_int_equal(t->code, 2);
     assert_says(t->err, "kvstore.secret_file is needed");

@@ -80,6 +80,14 @@ static tni_kv_report report_of(void)
 
         tni_kv_report_wait(&r, &w);
     }
+    for (uint32_t i = 0; i < TNI_KV_ROWS_MAX + 9; i++) { /* the largest stay */
+        tni_kv_row row = {0};
+
+        tni_kv_report_row(&r, 99, &row);
+        tni_kv_row_add(&row, i % 3 * 1000000u);
+        tni_kv_row_add(&row, i * 1000u);
+        tni_kv_report_row(&r, i, &row);
+    }
     return r;
 }
 
@@ -100,6 +108,10 @@ static void reports_and_torn_ones(void **state)
     (void)state;
     assert_int_equal(r.waiting, TNI_KV_WAITS_MAX + 6);
     assert_int_equal(r.wait_count, TNI_KV_WAITS_MAX);
+    assert_int_equal(r.row_count, TNI_KV_ROWS_MAX);
+    for (uint32_t i = 0; i < r.row_count; i++)
+        assert_true(r.rows[i].count == 2 && r.rows[i].id % 3 && r.rows[i].max_us >= 1000 &&
+                    r.rows[i].sum_us == r.rows[i].id % 3 * 1000u + r.rows[i].id);
     tni_str_init(&text, TN_TEXT_MAX);
     tni_kv_report_write(&r, &text);
     assert_int_equal(text.status, TN_OK);
@@ -131,7 +143,7 @@ static void reports_and_torn_ones(void **state)
         if (st || i % 500)
             continue;
         tni_str_init(&json, TN_TEXT_MAX);
-        tni_kv_report_json(&back, &json);
+        tni_kv_report_json(&back, i % 1000 ? "late" : NULL, &json);
         assert_int_equal(json.status, TN_OK);
         tni_str_fini(&json);
     }
@@ -296,7 +308,7 @@ static void who_waits_for_whom(void **state)
     job_end(&j);
 }
 
-static atomic_uint tables;
+static atomic_uint tables, requests, stale;
 static char table[256];
 
 static void log_take(void *arg, int32_t level, const char *message)
@@ -304,6 +316,20 @@ static void log_take(void *arg, int32_t level, const char *message)
     (void)arg, (void)level;
     if (strstr(message, "was last in") && atomic_fetch_add(&tables, 1) == 0)
         (void)snprintf(table, sizeof table, "%s", message);
+    if (strstr(message, ": pushpull of key 0 round 7: ") && strstr(message, " ms"))
+        atomic_fetch_add(&requests, 1);
+    if (strstr(message, "server 0: staleness of 100 gradients of parts: half at most 0 updates, "))
+        atomic_fetch_add(&stale, 1);
+}
+
+/* Row `index` of what takes longest. */
+static json_int_t row_of(const question *q, const char *node, const char *rows, size_t index,
+                         const char *name)
+{
+    const json_t *row = json_array_get(json_object_get(node_of(q, node), rows), index);
+
+    assert_non_null(row);
+    return json_integer_value(json_object_get(row, name));
 }
 
 /* Worker 1 comes last in three of four rounds. */
@@ -311,12 +337,14 @@ static void who_comes_last(void **state)
 {
     static float value[ELEMENTS], out[2][ELEMENTS];
     static const tni_log log = {.fn = log_take, .level = TN_LOG_INFO};
+    question q;
     job j;
 
     (void)state;
     atomic_store(&tables, 0);
+    atomic_store(&requests, 0);
     job_begin(&j, 2, 1);
-    j.setup.settings.verbose = 1;
+    j.setup.settings.verbose = 2;
     j.setup.log = &log;
     job_start(&j);
     keys_make(&j, value);
@@ -336,10 +364,60 @@ static void who_comes_last(void **state)
         assert_int_equal(job_wait(&a[0]), TN_OK);
         assert_int_equal(job_wait(&a[1]), TN_OK);
     }
+    assert_int_equal(job_question(&j, &q, 0), TN_OK);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(row_of(&q, "server 0", "late", i, "count"),
+                         row_of(&q, "server 0", "late", i, "id") ? 75 : 25);
+    assert_true(row_of(&q, "server 0", "late", 0, "max_us") > 0);
+    assert_int_equal(row_of(&q, "worker 1", "keys", 0, "id"), 0);
+    assert_int_equal(row_of(&q, "worker 1", "keys", 0, "count"), 100);
+    assert_true(row_of(&q, "worker 0", "keys", 0, "sum_us") >= row_of(&q, "worker 0", "keys", 0, "max_us"));
+    assert_null(json_object_get(node_of(&q, "scheduler"), "late"));
+    question_end(&q);
     job_end(&j);
-    assert_int_equal(atomic_load(&tables), 2); /* a row for each worker */
+    assert_int_equal(atomic_load(&requests), 2); /* one of each worker */
+    assert_int_equal(atomic_load(&tables), 2);   /* a row for each worker */
     assert_non_null(strstr(table, "server 0: worker 1 was last in 75 % of 100 rounds of parts, "));
     assert_null(strstr(table, ", 0.0 ms"));
+}
+
+/* Without rounds: worker 0 has the value of one update, worker 1 makes three, each from the newest value, so
+ * worker 0's gradient is three updates old; and so on. */
+static void how_old_values_are(void **state)
+{
+    static float value[ELEMENTS], out[ELEMENTS];
+    static const tni_log log = {.fn = log_take, .level = TN_LOG_INFO};
+    const tni_kv_request take = {.kind = TNI_KV_DO_PULL, .out = out, .any = true},
+                         push = {.kind = TNI_KV_DO_PUSHPULL, .in = value, .out = out};
+    const json_t *staleness;
+    question q;
+    job j;
+
+    (void)state;
+    atomic_store(&stale, 0);
+    job_begin(&j, 2, 1);
+    j.setup.settings.verbose = 1;
+    j.setup.settings.async = true;
+    j.setup.log = &log;
+    job_start(&j);
+    keys_make(&j, value);
+    assert_int_equal(job_do(j.workers[0], &push), TN_OK); /* of a value that no answer brought */
+    assert_int_equal(job_do(j.workers[1], &take), TN_OK);
+    for (uint32_t i = 0; i < 25; i++) {
+        for (uint32_t k = 0; k < 3; k++)
+            assert_int_equal(job_do(j.workers[1], &push), TN_OK);
+        assert_int_equal(job_do(j.workers[0], &push), TN_OK);
+    }
+    assert_int_equal(job_question(&j, &q, 0), TN_OK);
+    staleness = json_object_get(node_of(&q, "server 0"), "staleness");
+    assert_int_equal(json_integer_value(json_object_get(staleness, "count")), 100);
+    assert_int_equal(json_integer_value(json_object_get(staleness, "max")), 3);
+    assert_int_equal(json_integer_value(json_object_get(staleness, "sum")), 25 * 3 + 24);
+    assert_int_equal(json_integer_value(json_object_get(staleness, "p50")), 0);
+    assert_int_equal(json_integer_value(json_object_get(staleness, "p90")), 3);
+    question_end(&q);
+    job_end(&j);
+    assert_int_equal(atomic_load(&stale), 1);
 }
 
 /* A worker that nothing reaches is told as silent; of another job nobody says anything. */
@@ -438,9 +516,13 @@ static void hostile_questions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digits_of_histograms),  cmocka_unit_test(quantiles),
-        cmocka_unit_test(reports_and_torn_ones), cmocka_unit_test(who_waits_for_whom),
-        cmocka_unit_test(who_comes_last),        cmocka_unit_test(members_that_do_not_answer),
+        cmocka_unit_test(digits_of_histograms),
+        cmocka_unit_test(quantiles),
+        cmocka_unit_test(reports_and_torn_ones),
+        cmocka_unit_test(who_waits_for_whom),
+        cmocka_unit_test(who_comes_last),
+        cmocka_unit_test(how_old_values_are),
+        cmocka_unit_test(members_that_do_not_answer),
         cmocka_unit_test(hostile_questions),
     };
 

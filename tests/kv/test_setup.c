@@ -136,6 +136,8 @@ static const wrong_row wrong[] = {
     {{"kvstore.heartbeat=0", "kvstore.dead=5s"}, "nobody would be heard", false, 0},
     {{"kvstore.staleness=1"}, "dist_async", false, 0},
     {{"kvstore.uneven=drop"}, "do not end together", true, 0},
+    {{"kvstore.drift_check=5"}, "go in step", true, 0},
+    {{"kvstore.drift_check=5", "kvstore.uneven=join"}, "kvstore.uneven = join", false, 0},
     {{"kvstore.security=curve"}, "needs kvstore.secret_file", false, 0},
     {{"kvstore.security=none", "kvstore.secret_file=x"}, "kvstore.secret_file is set", false, 0},
     {{"kvstore.scheduler=10.9.8.7"}, "which others can reach", false, 0},

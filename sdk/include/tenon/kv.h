@@ -260,6 +260,22 @@ TN_API tn_status tn_kv_barrier(tn_kv *kv);
  */
 TN_API tn_status tn_kv_end(tn_kv *kv);
 
+/**
+ * The drift check: compares parameters of all workers, and of the devices of each, bit for bit, in each
+ * round that the option kvstore.drift_check divides; does nothing in others, and never where that is 0.
+ * Trainers call it. Waits for the arrays; all workers call it with the same round and keys, between the same
+ * pushes.
+ *
+ * @param round of the caller's own count
+ * @param items `values`: dense arrays of any type; several are copies on devices. Keys are for the text, so
+ *              the store need not have them; no outs
+ * @return TN_E_STATE: they differ; the text names the first key that does, the round and the workers. All
+ *         workers get it · TN_E_ARG: no array · TN_E_UNSUPPORTED: a sparse one · the failure of an array
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_kv_check_drift(tn_kv *kv, uint64_t round, uint32_t count, const tn_kv_item *items);
+
 /** Hands a command of the program to all servers, and waits until they have it; nothing where there are none.
  * @param head 0 to 2147483647 @param body text, at most 65536 bytes. TN_E_ARG. @threads owner @since 0.1 */
 TN_API tn_status tn_kv_command(tn_kv *kv, int32_t head, const char *body);

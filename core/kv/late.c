@@ -1,0 +1,67 @@
+/*
+ * What servers know of the pace of workers: who comes last in rounds, and without rounds how old the values
+ * are that gradients come from. Reports have it; kvstore.verbose logs it every 100 rounds of all parts.
+ */
+#include <string.h>
+
+#include "kv/server.h"
+
+#define LATE_ROUNDS 100u /* of all parts, between two tables */
+#define LATE_ROWS 4u
+
+/* The workers that were last most often, and how late. */
+static void late_table(tni_kv_server *s)
+{
+    const uint64_t rounds = s->late_rounds;
+    char own[24], name[24];
+
+    for (uint32_t row = 0; s->node.settings->verbose && row < LATE_ROWS; row++) {
+        uint32_t most = 0;
+
+        for (uint32_t w = 1; w < s->node.settings->workers; w++)
+            most = s->late[w].rounds > s->late[most].rounds ? w : most;
+        if (!s->late[most].rounds)
+            break;
+        tni_logf(s->node.host.log, TN_LOG_INFO,
+                 "kvstore: %s: %s was last in %.0f %% of %llu rounds of parts, %.1f ms behind the first one",
+                 tni_kv_node_name(s->node.id, own), tni_kv_node_name(TNI_KV_NODE(TNI_KV_WORKER, most), name),
+                 100.0 * (double)s->late[most].rounds / (double)rounds, (unsigned long long)rounds,
+                 (double)s->late[most].ns / 1e6 / (double)s->late[most].rounds);
+        s->late[most].rounds = 0;
+    }
+    for (uint32_t w = 0; w < s->node.settings->workers; w++)
+        s->late[w].rounds = s->late[w].ns = 0;
+    s->late_rounds = 0;
+}
+
+void tni_kv_late_count(tni_kv_server *s, const tni_kv_store_part *p)
+{
+    tni_kv_late *late = &s->late[p->latest];
+    const uint64_t ns = s->node.now - p->begun_ns;
+
+    if (p->here < 2)
+        return;
+    late->rounds++;
+    late->ns += ns;
+    tni_kv_row_add(&late->all, ns);
+    if (++s->late_rounds >= LATE_ROUNDS * s->part_count)
+        late_table(s);
+}
+
+void tni_kv_stale_count(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_slot *slot)
+{
+    tni_kv_histogram *h = &s->node.metrics.times[TNI_KV_T_STALENESS];
+    char own[24];
+
+    if (!slot->seen)
+        return;
+    tni_kv_histogram_add(h, p->version + 1 - slot->seen);
+    if (s->node.settings->verbose && h->count % (LATE_ROUNDS * s->part_count) == 0)
+        tni_logf(
+            s->node.host.log, TN_LOG_INFO,
+            "kvstore: %s: staleness of %llu gradients of parts: half at most %llu updates, 90 %% at most "
+            "%llu, 99 %% at most %llu, the most %llu",
+            tni_kv_node_name(s->node.id, own), (unsigned long long)h->count,
+            (unsigned long long)tni_kv_histogram_at(h, 500), (unsigned long long)tni_kv_histogram_at(h, 900),
+            (unsigned long long)tni_kv_histogram_at(h, 990), (unsigned long long)h->max);
+}
