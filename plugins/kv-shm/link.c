@@ -215,9 +215,12 @@ static void bytes_copy(tnshm_pipe *p, tnshm_outgoing *o, uint64_t bytes)
     }
 }
 
-/* Puts as much of it into the ring as there is room for. False: the link has ended. */
+/* Puts as much of it into the ring as there is room for. False: the link has ended. A peer that sleeps is
+ * woken for a quarter of the ring, or for all there is. */
 static bool outgoing_write(tn_link *l, tnshm_pipe *p, tnshm_outgoing *o)
 {
+    uint64_t told = p->own;
+
     while (o->done < o->bytes) {
         const uint64_t room = tnshm_pipe_room(p), left = o->bytes - o->done;
         uint64_t n = left < room ? left : room;
@@ -231,8 +234,13 @@ static bool outgoing_write(tn_link *l, tnshm_pipe *p, tnshm_outgoing *o)
             break;
         bytes_copy(p, o, n < TNSHM_STEP ? n : TNSHM_STEP);
         atomic_store_explicit(&p->ring->tail, p->own, memory_order_release);
-        tnshm_link_ring(l);
+        if (p->own - told >= p->size / 4) {
+            tnshm_link_ring(l);
+            told = p->own;
+        }
     }
+    if (p->own != told)
+        tnshm_link_ring(l);
     return true;
 }
 
