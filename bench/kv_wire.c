@@ -1,10 +1,11 @@
 /*
- * Bytes from one thread to another over TCP on loopback: by the plugin kv-zmq, by libzmq alone in the same
- * pattern (a header's frame, a payload from where it lies) and by a socket. The ways take turns, so that a
- * busy minute hits all. One way: bytes of payloads per second until the receiver has the last one, and
- * processor time of both. There and back: 64 bytes.
+ * Bytes from one thread to another: over TCP on loopback by the plugin kv-zmq, by libzmq alone in the same
+ * pattern (a header's frame, a payload from where it lies) and by a socket; by the plugin kv-shm; and by two
+ * memcpy of one thread, as many copies as kv-shm makes. The ways take turns, so that a busy minute hits all. One
+ * way: bytes of payloads per second until the receiver has the last one, and processor time of both. Push and
+ * pull: the same payload back. There and back: 64 bytes.
  *
- *     kv_wire [--rounds N] [--mebibytes N] [--plugin FILE] [--curve]
+ *     kv_wire [--rounds N] [--mebibytes N] [--plugins FOLDER] [--curve]
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -38,7 +39,7 @@ typedef struct way {
     bool (*open)(size_t bytes);
     void (*send)(int end, size_t bytes);
     void (*receive)(int end, size_t bytes);
-    void (*flush)(void); /* all that end 0 has sent is on its way */
+    void (*flush)(int end); /* all that it has sent is on its way */
     void (*close)(void);
 } way;
 
@@ -99,8 +100,9 @@ static void tcp_receive(int end, size_t bytes)
         die("recv");
 }
 
-static void nothing(void)
+static void nothing(int end)
 {
+    (void)end;
 }
 
 static void tcp_close(void)
@@ -168,15 +170,45 @@ static void raw_close(void)
     }
 }
 
-/* ---- the plugin ---------------------------------------------------------------------------------------- */
+/* ---- two copies ---------------------------------------------------------------------------------------- */
 
-static const tn_transport_ops *ops;
+#define STEP ((size_t)64 << 10)
+
+static unsigned char ring[2 << 20];
+
+static bool copy_open(size_t bytes)
+{
+    (void)bytes;
+    return true;
+}
+
+/* End 0 copies both ways. */
+static void copy_move(int end, size_t bytes)
+{
+    for (size_t i = 0; !end && i < bytes; i += STEP) {
+        memcpy(ring + i % sizeof ring, payload + i, STEP);
+        memcpy(landing + i, ring + i % sizeof ring, STEP);
+    }
+}
+
+static void copy_close(void)
+{
+}
+
+/* ---- the plugins ---------------------------------------------------------------------------------------- */
+
+static struct plugin {
+    const char *name;
+    const tn_transport_ops *ops;
+    void *state;
+} plugins[] = {{.name = "kv-zmq"}, {.name = "kv-shm"}};
+static const tn_transport_ops *ops; /* of the plugin whose turn it is */
 static void *plugin_state;
 static const uint8_t secret[TN_TRANSPORT_SECRET_BYTES] = {1, 2, 3};
 static bool curve;
 static tn_transport *ours[2];
 static tn_link *links[2];
-static uint64_t came[2], taken[2], sent, back; /* messages; of end 0: sent, and their memory is back */
+static uint64_t came[2], taken[2], sent[2], back[2]; /* messages; sent, and their memory is back */
 
 /* One poll of an end; everything that comes is released at once. */
 static void ours_poll(int end, uint64_t timeout_ns)
@@ -194,7 +226,7 @@ static void ours_poll(int end, uint64_t timeout_ns)
         else if (events[i].kind == TN_EVENT_DOWN)
             die(events[i].text ? events[i].text : "the link is down");
         else if (events[i].kind == TN_EVENT_SENT)
-            back += end == 0;
+            back[end]++;
         else if (events[i].kind == TN_EVENT_RECV) {
             came[end]++;
             ops->release(ours[end], events[i].held);
@@ -218,7 +250,8 @@ static bool ours_open(size_t bytes)
     memset(came, 0, sizeof came);
     memset(taken, 0, sizeof taken);
     links[0] = links[1] = NULL;
-    sent = back = 0;
+    memset(sent, 0, sizeof sent);
+    memset(back, 0, sizeof back);
     for (int i = 0; i < 2; i++)
         if (ops->open(plugin_state, &config, &ours[i], &err))
             die(err.message);
@@ -247,7 +280,7 @@ static void ours_send(int end, size_t bytes)
         ours_poll(end, UINT64_MAX);
     if (st)
         die(err.message);
-    sent += bytes && end == 0;
+    sent[end] += bytes != 0;
 }
 
 static void ours_receive(int end, size_t bytes)
@@ -258,10 +291,10 @@ static void ours_receive(int end, size_t bytes)
     taken[end]++;
 }
 
-static void ours_flush(void)
+static void ours_flush(int end)
 {
-    while (back < sent)
-        ours_poll(0, UINT64_MAX);
+    while (back[end] < sent[end])
+        ours_poll(end, UINT64_MAX);
 }
 
 static void ours_close(void)
@@ -270,10 +303,30 @@ static void ours_close(void)
         ops->close(ours[i], 0);
 }
 
+static bool plugin_open(const struct plugin *p, size_t bytes)
+{
+    ops = p->ops;
+    plugin_state = p->state;
+    return ours_open(bytes);
+}
+
+static bool zmq_way_open(size_t bytes)
+{
+    return plugin_open(&plugins[0], bytes);
+}
+
+static bool shm_way_open(size_t bytes)
+{
+    return plugin_open(&plugins[1], bytes);
+}
+
+enum { ZMQ, RAW, TCP, SHM, COPY }; /* in the order of `ways` */
 static const way ways[] = {
-    {"kv-zmq", ours_open, ours_send, ours_receive, ours_flush, ours_close},
+    {"kv-zmq", zmq_way_open, ours_send, ours_receive, ours_flush, ours_close},
     {"libzmq", raw_open, raw_send, raw_receive, nothing, raw_close},
     {"TCP", tcp_open, tcp_send, tcp_receive, nothing, tcp_close},
+    {"kv-shm", shm_way_open, ours_send, ours_receive, ours_flush, ours_close},
+    {"2 memcpy", copy_open, copy_move, copy_move, nothing, copy_close},
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
@@ -299,7 +352,7 @@ static double processor_s(void)
 typedef struct task {
     const way *w;
     size_t bytes, count;
-    bool answers;
+    bool answers; /* with as many bytes */
 } task;
 
 static void *other_end(void *arg)
@@ -309,8 +362,9 @@ static void *other_end(void *arg)
     for (size_t i = 0; i < t->count; i++) {
         t->w->receive(1, t->bytes);
         if (t->answers)
-            t->w->send(1, 0);
+            t->w->send(1, t->bytes);
     }
+    t->w->flush(1);
     return NULL;
 }
 
@@ -329,9 +383,9 @@ static double run(const task *t, double *processor)
     for (size_t i = 0; i < t->count; i++) {
         t->w->send(0, t->bytes);
         if (t->answers)
-            t->w->receive(0, 0);
+            t->w->receive(0, t->bytes);
     }
-    t->w->flush();
+    t->w->flush(0);
     (void)pthread_join(thread, NULL);
     begin = now_s() - begin;
     *processor = processor_s() - before;
@@ -352,77 +406,92 @@ static double median(double *values, int count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-static void compare_ways(size_t bytes, size_t count, int rounds)
+/* The median of the rounds' ratios. */
+static void ratio_print(int a, int b, double rate[][ROUNDS_MAX], int rounds)
 {
-    static double rate[WAYS][ROUNDS_MAX], cost[WAYS][ROUNDS_MAX];
-    double ratio[ROUNDS_MAX], middle[WAYS];
+    double ratio[ROUNDS_MAX];
 
-    for (int r = 0; r < rounds; r++) {
-        for (size_t i = 0; i < WAYS; i++) {
-            const task t = {&ways[i], bytes, count, !bytes};
-            const double seconds = run(&t, &cost[i][r]);
-
-            rate[i][r] = bytes ? (double)(bytes * count) / seconds / 1e9 : seconds / (double)count * 1e6;
-            cost[i][r] /= (double)(bytes * count) / 1e9;
-        }
-        ratio[r] = rate[0][r] / rate[1][r];
-    }
-    for (size_t i = 0; i < WAYS; i++) {
-        middle[i] = median(rate[i], rounds);
-        if (bytes)
-            (void)printf("%-8s %8zu bytes  %6.2f GB/s (%.2f to %.2f)  %.2f processor seconds per GB\n",
-                         ways[i].name, bytes, middle[i], rate[i][0], rate[i][rounds - 1],
-                         median(cost[i], rounds));
-        else
-            (void)printf("%-8s 64 bytes there and back  %6.1f us (%.1f to %.1f)\n", ways[i].name, middle[i],
-                         rate[i][0], rate[i][rounds - 1]);
-    }
-    (void)printf("kv-zmq / libzmq: %.2f, median of the rounds' ratios %.2f; / TCP: %.2f\n",
-                 middle[0] / middle[1], median(ratio, rounds), middle[0] / middle[2]);
+    for (int r = 0; r < rounds; r++)
+        ratio[r] = rate[a][r] / rate[b][r];
+    (void)printf("%s / %s: %.2f\n", ways[a].name, ways[b].name, median(ratio, rounds));
 }
 
-static void plugin_load(const char *path)
+static void compare_ways(size_t bytes, size_t count, bool answers, int rounds)
 {
-    char beside[4096];
-    const ssize_t size = readlink("/proc/self/exe", beside, sizeof beside - 64);
+    static double rate[WAYS][ROUNDS_MAX], cost[WAYS][ROUNDS_MAX], sorted[ROUNDS_MAX];
+    const double all = (double)(bytes * count) * (answers ? 2 : 1) / 1e9;
+    const size_t some = bytes ? WAYS : COPY; /* a copy has no way back that takes time */
+
+    for (int r = 0; r < rounds; r++)
+        for (size_t i = 0; i < some; i++) {
+            const task t = {&ways[i], bytes, count, answers};
+            const double seconds = run(&t, &cost[i][r]);
+
+            rate[i][r] = bytes ? all / seconds : seconds / (double)count * 1e6;
+            cost[i][r] /= all;
+        }
+    for (size_t i = 0; i < some; i++) {
+        double middle;
+
+        memcpy(sorted, rate[i], sizeof sorted);
+        middle = median(sorted, rounds);
+        if (bytes)
+            (void)printf("%-8s %8zu bytes%s  %6.2f GB/s (%.2f to %.2f)  %.2f processor seconds per GB\n",
+                         ways[i].name, bytes, answers ? " there and back" : "", middle, sorted[0],
+                         sorted[rounds - 1], median(cost[i], rounds));
+        else
+            (void)printf("%-8s 64 bytes there and back  %6.1f us (%.1f to %.1f)\n", ways[i].name, middle,
+                         sorted[0], sorted[rounds - 1]);
+    }
+    ratio_print(ZMQ, RAW, rate, rounds);
+    ratio_print(ZMQ, TCP, rate, rounds);
+    ratio_print(SHM, ZMQ, rate, rounds);
+    if (bytes)
+        ratio_print(SHM, COPY, rate, rounds);
+}
+
+static void plugin_load(const char *folder, struct plugin *p)
+{
+    char path[4096] = "";
+    const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 64);
     static const tn_host host = {.struct_size = (uint32_t)sizeof host};
     const tn_plugin *plugin = NULL;
     void *file;
 
-    if (!path && size > 0) {
-        beside[size] = '\0';
-        *strrchr(beside, '/') = '\0';
-        (void)strcat(beside, "/../lib/tenon/plugins-1/kv-zmq.so");
-        path = beside;
-    }
-    if (!path || !(file = dlopen(path, RTLD_NOW | RTLD_LOCAL)) || !(plugin = dlsym(file, "tn_plugin_v1")) ||
-        plugin->init(&host, &plugin_state, NULL))
-        die("no plugin kv-zmq; --plugin FILE says where it is");
-    ops = (const tn_transport_ops *)(const void *)plugin->capabilities[0];
+    if (folder)
+        (void)snprintf(path, sizeof path, "%s/%s.so", folder, p->name);
+    else if (size > 0)
+        (void)sprintf(strrchr(path, '/'), "/../lib/tenon/plugins-1/%s.so", p->name);
+    if (!(file = dlopen(path, RTLD_NOW | RTLD_LOCAL)) || !(plugin = dlsym(file, "tn_plugin_v1")) ||
+        plugin->init(&host, &p->state, NULL))
+        die("no plugin kv-zmq or kv-shm; --plugins FOLDER says where they are");
+    p->ops = (const tn_transport_ops *)(const void *)plugin->capabilities[0];
 }
 
 int main(int argc, char **argv)
 {
     long rounds = 7, mebibytes = 1024;
-    const char *path = NULL;
+    const char *folder = NULL;
 
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--rounds") && i + 1 < argc)
             rounds = atol(argv[++i]);
         else if (!strcmp(argv[i], "--mebibytes") && i + 1 < argc)
             mebibytes = atol(argv[++i]);
-        else if (!strcmp(argv[i], "--plugin") && i + 1 < argc)
-            path = argv[++i];
+        else if (!strcmp(argv[i], "--plugins") && i + 1 < argc)
+            folder = argv[++i];
         else if (!strcmp(argv[i], "--curve"))
             curve = true;
         else
-            die("usage: kv_wire [--rounds N] [--mebibytes N] [--plugin FILE] [--curve]");
+            die("usage: kv_wire [--rounds N] [--mebibytes N] [--plugins FOLDER] [--curve]");
     }
     if (rounds < 1 || rounds > ROUNDS_MAX || mebibytes < 4 || mebibytes > 1 << 20)
         die("1 to 100 rounds, 4 to 1048576 MiB");
-    plugin_load(path);
-    compare_ways(LARGEST, (size_t)mebibytes / 4, (int)rounds);
-    compare_ways((size_t)256 << 10, (size_t)mebibytes * 4, (int)rounds);
-    compare_ways(0, PINGS, (int)rounds);
+    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
+        plugin_load(folder, &plugins[i]);
+    compare_ways(LARGEST, (size_t)mebibytes / 4, false, (int)rounds);
+    compare_ways((size_t)256 << 10, (size_t)mebibytes * 4, false, (int)rounds);
+    compare_ways(LARGEST, (size_t)mebibytes / 8, true, (int)rounds);
+    compare_ways(0, PINGS, true, (int)rounds);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* kv-zmq: peers without a key or with another one, that are silent, slow, or send anything. A good peer stays
  * linked and its messages pass meanwhile; what was refused is counted. */
-#include "wire.h"
+#include "support/wire.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -437,7 +437,7 @@ int main(void)
         cmocka_unit_test(half_dead),
     };
 
-    if (!wire_load("handshake_ms=500 heartbeat_ms=200 dead_ms=1000"))
+    if (!wire_load("kv-zmq", "handshake_ms=500 heartbeat_ms=200 dead_ms=1000"))
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

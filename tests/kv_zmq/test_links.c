@@ -1,5 +1,5 @@
 /* kv-zmq: how links begin and end, where they lead, and that nothing is left of them. */
-#include "wire.h"
+#include "support/wire.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -410,7 +410,7 @@ int main(void)
         cmocka_unit_test(come_and_go),
     };
 
-    if (!wire_load("handshake_ms=20000"))
+    if (!wire_load("kv-zmq", "handshake_ms=20000"))
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

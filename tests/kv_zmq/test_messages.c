@@ -1,5 +1,5 @@
 /* kv-zmq: what is sent arrives whole, in order and once; memory comes back once; room ends and comes back. */
-#include "wire.h"
+#include "support/wire.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -180,7 +180,7 @@ int main(void)
         cmocka_unit_test(receiver_holds), cmocka_unit_test(wakes),
     };
 
-    if (!wire_load(""))
+    if (!wire_load("kv-zmq", ""))
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

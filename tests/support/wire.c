@@ -42,18 +42,18 @@ static const tn_host host = {.struct_size = (uint32_t)sizeof host,
                              .version = "test",
                              .service = host_service};
 
-bool wire_load(const char *text)
+bool wire_load(const char *name, const char *text)
 {
     const char *folder = getenv("TENON_TEST_PLUGINS");
     char path[4096];
     void *file;
     tn_err err = {0};
 
-    (void)snprintf(path, sizeof path, "%s/kv-zmq.so", folder ? folder : "");
+    (void)snprintf(path, sizeof path, "%s/%s.so", folder ? folder : "", name);
     if (!plugin && (file = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
         plugin = dlsym(file, "tn_plugin_v1");
     if (!plugin) {
-        print_message("skipped: the plugin kv-zmq was not built\n");
+        print_message("skipped: the plugin %s was not built\n", name);
         return false;
     }
     if (state)

@@ -1,6 +1,6 @@
-/* The plugin kv-zmq as the host sees it: its table, opened with options of a test's own, and what came. */
-#ifndef TN_TEST_KV_ZMQ_WIRE_H
-#define TN_TEST_KV_ZMQ_WIRE_H
+/* A transport plugin as the host sees it: its table, opened with options of a test's own, and what came. */
+#ifndef TN_TEST_WIRE_H
+#define TN_TEST_WIRE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,8 +40,8 @@ typedef struct wire_node {
     void (*received)(struct wire_node *n, const tn_transport_event *e); /* instead of the check; NULL */
 } wire_node;
 
-/* Loads the plugin; false: it was not built, which is said. `options`: "handshake=500 dead=500". */
-bool wire_load(const char *options);
+/* Loads the plugin `name`; false: it was not built, which is said. `options`: "handshake=500 dead=500". */
+bool wire_load(const char *name, const char *options);
 extern const tn_transport_ops *wire;
 
 /* With a secret of 32 such bytes, or 0: none. */

@@ -1,0 +1,430 @@
+/*
+ * How links begin: places, and the handshake over a local socket.
+ *
+ *     caller                                listener
+ *     HELLO nonce                   ->
+ *                                   <-      WELCOME nonce, proof
+ *     OFFER token, proof, file      ->
+ *                                   <-      READY proof
+ *
+ * A proof is an HMAC by the job's secret over both nonces and the token. The file descriptor comes once both
+ * know the secret, and both are of one user. PORT is that of a socket of TCP which is bound and never
+ * listens: so numbers are free or taken for all transports alike, and nobody is here whom a network reaches.
+ */
+#include "kv_shm.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define ROUND_MAX 32  /* callers before others have their turn */
+#define PORT_TRIES 16 /* of free ports whose name somebody has taken */
+
+/* ---- places ------------------------------------------------------------------------------------------- */
+
+typedef struct place {
+    struct sockaddr_storage address; /* with the port */
+    socklen_t bytes;
+    uint16_t port;
+} place;
+
+static uint16_t *port_of(struct sockaddr_storage *a)
+{
+    return a->ss_family == AF_INET ? &((struct sockaddr_in *)(void *)a)->sin_port
+                                   : &((struct sockaddr_in6 *)(void *)a)->sin6_port;
+}
+
+static bool is_loopback(const struct sockaddr_storage *a)
+{
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+
+    if (a->ss_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
+}
+
+static bool is_any(const struct sockaddr_storage *a)
+{
+    if (a->ss_family == AF_INET)
+        return !((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr;
+    return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+static tn_status host_find(const char *host, place *out, tn_err *err)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+    struct addrinfo *list = NULL;
+    int failed = getaddrinfo(host, NULL, &hints, &list);
+
+    hints.ai_flags = 0;
+    if (failed == EAI_NONAME)
+        failed = getaddrinfo(host, NULL, &hints, &list);
+    if (failed)
+        return failed == EAI_MEMORY
+                   ? tn_fail(err, TN_E_NOMEM, "out of memory for an address")
+                   : tn_failf(err, TN_E_ARG, "host \"%.100s\": %s", host, gai_strerror(failed));
+    out->bytes = list->ai_addrlen;
+    memcpy(&out->address, list->ai_addr, list->ai_addrlen);
+    freeaddrinfo(list);
+    return TN_OK;
+}
+
+/* "HOST:PORT", "[HOST]:PORT"; of a caller with "NAME-OF-THE-HOST/" before it, or without. */
+static tn_status place_read(const tn_transport *t, const char *text, uint64_t length, place *out, tn_err *err)
+{
+    char host[TN_TRANSPORT_ADDRESS_MAX + 1] = "", *port, *name = host;
+    unsigned long number = 0;
+    tn_status st;
+
+    if (length < sizeof host)
+        memcpy(host, text, length);
+    if (strlen(host) != length || !(port = strrchr(host, ':')) || port == host)
+        return tn_fail(err, TN_E_ARG, "an address is HOST:PORT");
+    *port++ = '\0';
+    if (*name == '[' && port - name > 2 && port[-2] == ']') {
+        port[-2] = '\0';
+        name++;
+    }
+    if (!*port || strlen(port) > 5 || strspn(port, "0123456789") != strlen(port) ||
+        (number = strtoul(port, NULL, 10)) > UINT16_MAX)
+        return tn_fail(err, TN_E_ARG, "a port is a number up to 65535");
+    if ((st = host_find(name, out, err)))
+        return st;
+    if (is_any(&out->address))
+        return tn_fail(err, TN_E_ARG, "an address is that of one interface");
+    if (!is_loopback(&out->address) && !t->config.secret && !(t->config.flags & TN_OPEN_INSECURE))
+        return tn_fail(err, TN_E_STATE, "without a secret only loopback addresses are used");
+    out->port = (uint16_t)number;
+    *port_of(&out->address) = htons(out->port);
+    return TN_OK;
+}
+
+/* The abstract socket of a port; the bytes that are used of `out`. */
+static socklen_t name_of(uint16_t port, struct sockaddr_un *out)
+{
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    return (
+        socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                   (size_t)snprintf(out->sun_path + 1, sizeof out->sun_path - 1, TNSHM_NAME, (unsigned)port));
+}
+
+/* ---- listening ---------------------------------------------------------------------------------------- */
+
+/* A socket of TCP at the place, which has its port then. -1: errno says why. */
+static int port_hold(place *p)
+{
+    const int fd = socket(p->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t bytes = sizeof p->address;
+
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&p->address, p->bytes) &&
+        !getsockname(fd, (struct sockaddr *)&p->address, &bytes)) {
+        p->port = ntohs(*port_of(&p->address));
+        return fd;
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return -1;
+}
+
+static bool listener_open(tn_transport *t, place *p)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL};
+    struct sockaddr_un name;
+    socklen_t bytes;
+
+    if ((t->port = port_hold(p)) < 0)
+        return false;
+    bytes = name_of(p->port, &name);
+    t->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (t->listener >= 0 && !bind(t->listener, (struct sockaddr *)&name, bytes) &&
+        !listen(t->listener, SOMAXCONN) && !epoll_ctl(t->epoll, EPOLL_CTL_ADD, t->listener, &e))
+        return true;
+    if (t->listener >= 0)
+        (void)close(t->listener);
+    (void)close(t->port);
+    t->listener = t->port = -1;
+    return false;
+}
+
+tn_status tnshm_listen(tn_transport *t, const char *where, void *address, uint32_t *address_bytes,
+                       tn_err *err)
+{
+    char host[INET6_ADDRSTRLEN + 8], text[TN_TRANSPORT_ADDRESS_MAX], own[17];
+    place p = {0};
+    uint16_t wanted;
+    tn_status st;
+
+    if (t->listener >= 0)
+        return tn_fail(err, TN_E_STATE, "it listens already");
+    if ((st = place_read(t, where, strlen(where), &p, err)))
+        return st;
+    wanted = p.port;
+    for (int i = 0; t->listener < 0; i++) {
+        *port_of(&p.address) = htons(wanted);
+        if (!listener_open(t, &p) && (wanted || errno != EADDRINUSE || i == PORT_TRIES))
+            return tnshm_fail_system(err, where);
+    }
+    if (getnameinfo((struct sockaddr *)&p.address, p.bytes, host, sizeof host, NULL, 0, NI_NUMERICHOST))
+        (void)snprintf(host, sizeof host, "127.0.0.1");
+    tnshm_host_name(own);
+    *address_bytes = (uint32_t)snprintf(text, sizeof text, strchr(host, ':') ? "%s/[%s]:%u" : "%s/%s:%u", own,
+                                        host, (unsigned)p.port);
+    memcpy(address, text, *address_bytes);
+    return TN_OK;
+}
+
+void tnshm_listener_arm(tn_transport *t, bool deaf)
+{
+    struct epoll_event e = {.events = deaf ? 0u : EPOLLIN, .data.ptr = NULL};
+
+    if (t->listener >= 0 && t->deaf != deaf && !epoll_ctl(t->epoll, EPOLL_CTL_MOD, t->listener, &e))
+        t->deaf = deaf;
+}
+
+static bool same_user(int fd)
+{
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t bytes = sizeof peer;
+
+    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && peer.uid == geteuid();
+}
+
+void tnshm_accept(tn_transport *t)
+{
+    for (int i = 0; i < ROUND_MAX; i++) {
+        const int fd = accept4(t->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        tn_link *oldest = NULL;
+
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                tnshm_listener_arm(t, true); /* until the next poll, or the end of a link */
+            return;
+        }
+        if (!same_user(fd)) {
+            t->refused++;
+            (void)close(fd);
+            continue;
+        }
+        for (tn_link *l = t->strangers >= TNSHM_STRANGERS_MAX ? t->links : NULL; l; l = l->next)
+            if (!l->seen)
+                oldest = l; /* new ones are in front */
+        if (oldest)
+            tnshm_link_end(oldest, TN_E_PEER, "others came");
+        (void)tnshm_link_create(t, fd, false);
+    }
+}
+
+/* ---- the handshake ------------------------------------------------------------------------------------ */
+
+/* `file`: -1: none. */
+static bool packet_send(tn_link *l, tnshm_packet *p, int file)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
+    struct iovec piece = {p, sizeof *p};
+    struct msghdr m = {.msg_iov = &piece, .msg_iovlen = 1};
+
+    p->magic = TNSHM_MAGIC;
+    if (file >= 0) {
+        control.head = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(sizeof file), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.head), &file, sizeof file);
+        m.msg_control = &control;
+        m.msg_controllen = sizeof control;
+    }
+    return sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *p;
+}
+
+/* False: nothing came. The text is set where it is none of the handshake; `*file` is open, or -1. */
+static bool packet_receive(tn_link *l, tnshm_packet *p, int *file, const char **wrong)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
+    struct iovec piece = {p, sizeof *p};
+    struct msghdr m = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    const ssize_t n = recvmsg(l->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n >= 0 && m.msg_controllen >= CMSG_LEN(sizeof *file) && control.head.cmsg_level == SOL_SOCKET &&
+        control.head.cmsg_type == SCM_RIGHTS)
+        memcpy(file, CMSG_DATA(&control.head), sizeof *file);
+    if (n <= 0)
+        *wrong = "the peer hangs up: it has another secret, or links enough";
+    else if (n != (ssize_t)sizeof *p || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || p->magic != TNSHM_MAGIC)
+        *wrong = "the peer speaks another protocol";
+    return true;
+}
+
+static bool proof_right(const tn_link *l, char step, const tnshm_packet *p)
+{
+    uint8_t right[TNSHM_HASH_BYTES];
+
+    tnshm_proof(l, step, right);
+    return tnshm_equal(right, p->proof);
+}
+
+static const char *hello_take(tn_link *l, const tnshm_packet *p)
+{
+    tnshm_packet answer = {.kind = TNSHM_WELCOME};
+
+    memcpy(l->nonce[0], p->nonce, sizeof p->nonce);
+    if (tnshm_random(l->nonce[1], sizeof l->nonce[1], NULL))
+        return "there are no random numbers";
+    memcpy(answer.nonce, l->nonce[1], sizeof answer.nonce);
+    tnshm_proof(l, 'w', answer.proof);
+    l->state = TNSHM_OFFERED;
+    return packet_send(l, &answer, -1) ? NULL : "the peer does not listen";
+}
+
+static const char *welcome_take(tn_link *l, const tnshm_packet *p)
+{
+    tnshm_packet answer = {.kind = TNSHM_OFFER, .ring_bytes = (uint64_t)l->t->plugin->ring_bytes};
+    const char *wrong = NULL;
+    int file = -1;
+
+    memcpy(l->nonce[1], p->nonce, sizeof p->nonce);
+    if (!proof_right(l, 'w', p))
+        return "the peer has another secret";
+    if (tnshm_random(l->token, sizeof l->token, NULL) || tnshm_area_create(l, answer.ring_bytes, &file, NULL))
+        return "there is no memory to share with the peer";
+    memcpy(answer.token, l->token, sizeof answer.token);
+    tnshm_proof(l, 'o', answer.proof);
+    l->state = TNSHM_OFFERED;
+    if (!packet_send(l, &answer, file))
+        wrong = "the peer does not listen";
+    (void)close(file);
+    return wrong;
+}
+
+static const char *offer_take(tn_link *l, const tnshm_packet *p, int file)
+{
+    tn_transport *t = l->t;
+    tnshm_packet answer = {.kind = TNSHM_READY};
+    const char *wrong;
+
+    memcpy(l->token, p->token, sizeof l->token);
+    if (!proof_right(l, 'o', p))
+        return "the peer has another secret";
+    if (file < 0)
+        return "the peer offers no memory";
+    if ((wrong = tnshm_area_take(l, file, p->ring_bytes)))
+        return wrong;
+    if (t->open >= t->config.links_max)
+        return "there are links_max links";
+    tnshm_proof(l, 'r', answer.proof);
+    if (!packet_send(l, &answer, -1))
+        return "the peer does not listen";
+    t->strangers--;
+    t->open++;
+    l->seen = true;
+    tnshm_link_up(l);
+    return NULL;
+}
+
+static const char *ready_take(tn_link *l, const tnshm_packet *p)
+{
+    if (!proof_right(l, 'r', p))
+        return "the peer has another secret";
+    tnshm_link_up(l);
+    return NULL;
+}
+
+void tnshm_greet(tn_link *l)
+{
+    const bool offered = l->state == TNSHM_OFFERED;
+    const uint32_t wanted = l->called ? (offered ? TNSHM_READY : TNSHM_WELCOME)
+                            : offered ? TNSHM_OFFER
+                                      : TNSHM_HELLO;
+    const char *wrong = NULL;
+    tnshm_packet p = {0};
+    int file = -1;
+
+    if (!packet_receive(l, &p, &file, &wrong))
+        return;
+    if (!wrong && (p.kind != wanted || (file >= 0 && wanted != TNSHM_OFFER)))
+        wrong = "the peer says what is not its turn";
+    if (!wrong)
+        wrong = wanted == TNSHM_HELLO     ? hello_take(l, &p)
+                : wanted == TNSHM_WELCOME ? welcome_take(l, &p)
+                : wanted == TNSHM_OFFER   ? offer_take(l, &p, file)
+                                          : ready_take(l, &p);
+    if (file >= 0)
+        (void)close(file);
+    if (wrong)
+        tnshm_link_end(l, TN_E_PEER, wrong);
+}
+
+/* ---- calling ------------------------------------------------------------------------------------------ */
+
+/* Whether the place is this host's, which a socket that is bound there tells. */
+static tn_status place_own(place *p, tn_err *err)
+{
+    const uint16_t port = p->port;
+    int fd;
+
+    *port_of(&p->address) = 0;
+    fd = port_hold(p);
+    p->port = port;
+    if (fd >= 0)
+        (void)close(fd);
+    else if (errno == EADDRNOTAVAIL)
+        return tn_fail(err, TN_E_ARG, "the peer is on another host, and shared memory is of one");
+    return fd >= 0 ? TN_OK : tnshm_fail_system(err, "the peer's address");
+}
+
+tn_status tnshm_connect(tn_transport *t, const void *address, uint32_t address_bytes, tn_link **out,
+                        tn_err *err)
+{
+    const char *text = address, *slash = memchr(address, '/', address_bytes);
+    tnshm_packet hello = {.kind = TNSHM_HELLO};
+    struct sockaddr_un name;
+    char own[17];
+    place p = {0};
+    socklen_t bytes;
+    tn_link *l;
+    tn_status st;
+    int fd;
+
+    tnshm_host_name(own);
+    if (slash && ((size_t)(slash - text) != strlen(own) || memcmp(text, own, strlen(own)) != 0))
+        return tn_fail(err, TN_E_ARG, "the peer is on another host, and shared memory is of one");
+    text = slash ? slash + 1 : text;
+    address_bytes -= (uint32_t)(text - (const char *)address);
+    if (t->open >= t->config.links_max)
+        return tn_fail(err, TN_E_STATE, "there are links_max links already");
+    if ((st = place_read(t, text, address_bytes, &p, err)) || (st = slash ? TN_OK : place_own(&p, err)))
+        return st;
+    if (!p.port)
+        return tn_fail(err, TN_E_ARG, "nobody listens on port 0");
+    bytes = name_of(p.port, &name);
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || !(l = tnshm_link_create(t, fd, true)))
+        return tnshm_fail_system(err, "no connection can be made");
+    if (connect(fd, (struct sockaddr *)&name, bytes))
+        tnshm_link_end(l, TN_E_PEER, errno == ECONNREFUSED ? "nobody listens there" : strerror(errno));
+    else if (!same_user(fd))
+        tnshm_link_end(l, TN_E_PEER, "another user listens there");
+    else if (tnshm_random(l->nonce[0], sizeof l->nonce[0], NULL))
+        tnshm_link_end(l, TN_E_PEER, "there are no random numbers");
+    else {
+        memcpy(hello.nonce, l->nonce[0], sizeof hello.nonce);
+        if (!packet_send(l, &hello, -1))
+            tnshm_link_end(l, TN_E_PEER, "the peer does not listen");
+    }
+    *out = l;
+    return TN_OK;
+}
