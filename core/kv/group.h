@@ -18,7 +18,7 @@ typedef struct tni_kv_group {
  * for what a store without servers does not do · TN_E_ATTR: the launcher's variables contradict each other */
 tn_status tni_kv_group_open(tni_context *c, const char *id, tni_kv_group **out);
 void tni_kv_group_close(tni_kv_group *g); /* waits for what is queued; NULL is fine */
-/* Queues into[i] = the sum of all workers' from[i], or with `from` NULL: worker 0's into[i]. Dense, row-major,
+/* Queues into[i] = the sum of all workers' from[i], or with `from` NULL: worker 0's into[i]. Dense, in rows,
  * on the host. They travel from the last on, small ones of one type together. If nothing of a gathering is
  * queued (tni_engine_gather_end), its owner sets `queued` back. */
 tn_status tni_kv_group_queue(tni_kv_group *g, uint32_t count, tni_kv_key *const *keys, tni_array *const *from,
