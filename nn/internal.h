@@ -486,4 +486,7 @@ int64_t tnn_trainer_together(const tn_trainer *trainer); /* workers whose gradie
 tn_status tnn_trainer_end(tn_trainer *trainer);
 tn_app *tnn_trainer_app(const tn_trainer *trainer);
 
+/* job.c: a store of this type sums over several processes; NULL: no */
+bool tnn_kv_far(const char *type);
+
 #endif

@@ -9,6 +9,11 @@
 #include "tenon/kv.h"
 #include "train.h"
 
+bool tnn_kv_far(const char *type)
+{
+    return type && (!strncmp(type, "dist_", 5) || !strcmp(type, "mpi"));
+}
+
 tn_status tnn_job_open(tn_app *app, tn_train *t)
 {
     const char *type = tn_ctx_option(app->ctx, "kvstore.type");
@@ -16,7 +21,7 @@ tn_status tnn_job_open(tn_app *app, tn_train *t)
 
     t->workers = 1;
     t->store = t->o.store;
-    if (!t->store && (!type || strncmp(type, "dist_", 5) != 0))
+    if (!t->store && !tnn_kv_far(type))
         return TN_OK;
     if (!t->store && tnn_check(app, tn_kv_create(app->ctx, type, &t->store), "kvstore.type"))
         return app->status;
@@ -25,7 +30,7 @@ tn_status tnn_job_open(tn_app *app, tn_train *t)
         return app->status;
     t->rank = info.rank;
     t->workers = info.workers;
-    t->steps_alike = !strncmp(info.type, "dist_", 5) && !strstr(info.type, "async");
+    t->steps_alike = tnn_kv_far(info.type) && !strstr(info.type, "async");
     return TN_OK;
 }
 

@@ -11,7 +11,8 @@
 #include <string.h>
 
 static const char *const stores[] = {
-    "local", "device", "nccl", "dist_sync", "dist_async", "dist_sync_device", "dist_async_device", NULL};
+    "local", "device", "nccl", "mpi", "dist_sync", "dist_async", "dist_sync_device", "dist_async_device",
+    NULL};
 static const char *const compressions[] = {"none", "1bit", "2bit", NULL};
 static const char *const schedules[] = {"constant", "factor", "multifactor", "poly", "cosine", NULL};
 

@@ -150,7 +150,7 @@ static tn_status store_take(tn_app *app, tn_trainer *t)
         return app->status;
     if (tnn_check(app, tn_kv_info_get(t->kv, &info), "trainer"))
         return app->status;
-    t->far = !strncmp(info.type, "dist_", 5);
+    t->far = tnn_kv_far(info.type);
     t->async = t->far && strstr(info.type, "async");
     t->rank = info.rank;
     t->workers = info.workers;

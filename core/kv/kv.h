@@ -94,11 +94,11 @@ typedef struct tni_kv_key {
     bool in_place;
 } tni_kv_key;
 
-/* A type by name; `plugin` NULL: the core serves it. */
+/* A type by name; `plugin` NULL: the core serves it alone. */
 typedef struct tni_kv_store_type {
-    const char *name, *plugin;
-    bool device; /* sums where the values lie */
-    bool dist;   /* values lie on servers: dist.h */
+    const char *name, *plugin; /* plugin: the collective that sums over processes: group.h */
+    bool device;               /* sums where the values lie */
+    bool dist;                 /* values lie on servers: dist.h */
 } tni_kv_store_type;
 
 /* The public tn_kv is this very struct. */
@@ -112,7 +112,8 @@ typedef struct tn_kv {
     tni_kv_optimizer *optimizer; /* at most one of the two */
     tn_kv_updater_fn updater;
     void *updater_arg;
-    struct tni_kv_dist *dist; /* NULL: of this process alone */
+    struct tni_kv_dist *dist;   /* NULL: values lie here */
+    struct tni_kv_group *group; /* NULL: sums are of this process alone */
 } tni_kv;
 #define TNI_KV_NUMBERS 1
 #define TNI_KV_TEXTS 2

@@ -10,6 +10,7 @@
 #include "kv/store.h"
 
 #include "kv/dist.h"
+#include "kv/group.h"
 #include "kv/update.h"
 
 typedef struct step { /* of one push */
@@ -57,6 +58,8 @@ static tn_status key_ready(const step *s, uint32_t i)
                            (st = merged_make(&key->merged, key->value, key->value->storage->device)) ||
                            (st = tni_kv_residuals_make(key, *host, s->items[i].value_count))))
         return st;
+    if (kv->group && (st = merged_make(&key->merged, key->value, key->value->storage->device)))
+        return st;
     return kv->optimizer ? tni_kv_param_ready(kv->optimizer, &key->slot, key->value) : TN_OK;
 }
 
@@ -88,6 +91,19 @@ static tn_status sum_sparse(const step *s, uint32_t i)
     return TN_OK;
 }
 
+/* A sparse gradient travels as a dense one. */
+static tn_status sum_dense(const step *s, uint32_t i)
+{
+    tni_array *dense = NULL;
+    tn_status st = sum_sparse(s, i);
+
+    if (st || (st = tni_dense_give(s->kv->ctx, s->sums[i], &dense)))
+        return st;
+    tni_array_release(s->sums[i]);
+    s->sums[i] = dense;
+    return TN_OK;
+}
+
 /* What an updater sees of one value is that array, as it is, where it lies with what is stored. */
 static tn_status sum_queue(const step *s, uint32_t i, bool updates)
 {
@@ -99,10 +115,11 @@ static tn_status sum_queue(const step *s, uint32_t i, bool updates)
     if (s->kv->codec.bits)
         return sum_coded(s, i);
     if (first->storage_type != TN_STORAGE_DENSE)
-        return sum_sparse(s, i);
+        return s->kv->group ? sum_dense(s, i) : sum_sparse(s, i);
     if (!updates)
         return TN_OK;
-    if (item->value_count == 1 && first->storage->device == key->value->storage->device) {
+    if (item->value_count == 1 && first->storage->device == key->value->storage->device &&
+        (!s->kv->group || first->flags & TNI_ARRAY_CONTIGUOUS)) {
         tni_array_retain(s->sums[i] = item->values[0]);
         return TN_OK;
     }
@@ -167,7 +184,24 @@ static tn_status sums_queue(const step *s, bool sparse)
 
     for (uint32_t i = 0; i < s->count && !st; i++)
         if ((s->items[i].values[0]->storage_type != TN_STORAGE_DENSE) == sparse)
-            st = sum_queue(s, i, s->kv->optimizer || s->kv->updater);
+            st = sum_queue(s, i, s->kv->optimizer || s->kv->updater || s->kv->group);
+    return st;
+}
+
+/* With other processes: this one's sums leave, and those of all come into `merged`. */
+static tn_status sums_merge(const step *s)
+{
+    tni_array **into = tni_calloc((uint64_t)s->count + 1, sizeof(*into));
+    tn_status st = into ? TN_OK : TN_E_NOMEM;
+
+    for (uint32_t i = 0; i < s->count && !st; i++)
+        into[i] = s->keys[i]->merged;
+    if (!st && !(st = tni_kv_group_queue(s->kv->group, s->count, s->keys, s->sums, into)))
+        for (uint32_t i = 0; i < s->count; i++) {
+            tni_array_release(s->sums[i]);
+            tni_array_retain(s->sums[i] = into[i]);
+        }
+    tni_free((void *)into);
     return st;
 }
 
@@ -175,6 +209,7 @@ static tn_status sums_queue(const step *s, bool sparse)
 static tn_status step_queue(step *s)
 {
     const bool updater = s->kv->updater != NULL;
+    const uint64_t queued = s->kv->group ? s->kv->group->queued : 0;
     uint32_t applied = 0;
     tni_gathering g;
     tn_status st = TN_OK;
@@ -184,11 +219,13 @@ static tn_status step_queue(step *s)
     if (st || (st = sums_queue(s, true)))
         return st;
     tni_engine_gather_begin(s->kv->ctx->engine, &g);
-    if (!(st = sums_queue(s, false)) && s->count)
+    if (!(st = sums_queue(s, false)) && s->count && (!s->kv->group || !(st = sums_merge(s))))
         st = step_gate(s);
     for (; applied < s->count && !st && !updater; applied += !st)
         st = step_apply(s, applied);
     st = tni_engine_gather_end(&g, st);
+    if (st && s->kv->group)
+        s->kv->group->queued = queued;
     for (uint32_t i = 0; i < applied && st && s->kv->optimizer; i++)
         s->keys[i]->slot.steps--;
     for (uint32_t i = 0; i < s->count && !st && updater; i++)
@@ -282,19 +319,6 @@ static tn_status dist_push(const step *s, uint32_t i, bool pull)
                                  priority, pull);
 }
 
-/* A sparse gradient travels as a dense one. */
-static tn_status dist_sparse(const step *s, uint32_t i)
-{
-    tni_array *dense = NULL;
-    tn_status st = sum_sparse(s, i);
-
-    if (st || (st = tni_dense_give(s->kv->ctx, s->sums[i], &dense)))
-        return st;
-    tni_array_release(s->sums[i]);
-    s->sums[i] = dense;
-    return TN_OK;
-}
-
 /* All of it is queued, or nothing. */
 static tn_status dist_queue(const step *s, bool pull)
 {
@@ -303,7 +327,7 @@ static tn_status dist_queue(const step *s, bool pull)
 
     for (uint32_t i = 0; i < s->count && !st; i++)
         if (!(st = dist_ready(s, i)) && s->items[i].values[0]->storage_type != TN_STORAGE_DENSE)
-            st = dist_sparse(s, i);
+            st = sum_dense(s, i);
     if (st || (st = tni_kv_dist_step(s->kv->dist, s->count, s->keys)) ||
         (st = tni_kv_dist_flush(s->kv->dist)))
         return st;

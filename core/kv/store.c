@@ -6,6 +6,7 @@
 #include "kv/store.h"
 
 #include "kv/dist.h"
+#include "kv/group.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,10 +14,10 @@
 #include <string.h>
 
 static const tni_kv_store_type types[] = {
-    {"local", NULL, false, false},           {"device", NULL, true, false},
-    {"nccl", "nccl", true, false},           {"dist_sync", NULL, false, true},
-    {"dist_async", NULL, false, true},       {"dist_sync_device", NULL, true, true},
-    {"dist_async_device", NULL, true, true},
+    {"local", NULL, false, false},          {"device", NULL, true, false},
+    {"nccl", "nccl", true, false},          {"mpi", "mpi", false, false},
+    {"dist_sync", NULL, false, true},       {"dist_async", NULL, false, true},
+    {"dist_sync_device", NULL, true, true}, {"dist_async_device", NULL, true, true},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -42,7 +43,7 @@ static tn_status type_find(const char *name, const tni_kv_store_type **out)
     tni_suggest_text(name, names, near, sizeof near);
     return tni_error(
         TN_E_KEY,
-        "no store of type \"%.80s\"%s; there are local, device, nccl, dist_sync, dist_async and, "
+        "no store of type \"%.80s\"%s; there are local, device, nccl, mpi, dist_sync, dist_async and, "
         "with sums on devices, dist_sync_device, dist_async_device",
         name, near);
 }
@@ -56,7 +57,7 @@ tn_status tni_kv_create(tni_context *c, const char *type, tni_kv **out)
 
     if ((st = type_find(type ? type : tni_option_text(c->options, "kvstore.type"), &t)))
         return st;
-    if (t->plugin) {
+    if (t->plugin && t->device) { /* sums where the values lie: group.c sums on the host */
         (void)snprintf(what, sizeof what, "a store of type %s", t->name);
         return tni_kv_missing(what, t->plugin);
     }
@@ -64,7 +65,9 @@ tn_status tni_kv_create(tni_context *c, const char *type, tni_kv **out)
         return TN_E_NOMEM;
     kv->ctx = c;
     kv->type = t;
-    if (!(st = tni_map_create(TNI_KV_KEYS_MAX, &kv->keys)) && t->dist && (st = tni_kv_dist_open(kv)))
+    if (!(st = tni_map_create(TNI_KV_KEYS_MAX, &kv->keys)) &&
+        ((t->dist && (st = tni_kv_dist_open(kv))) ||
+         (t->plugin && (st = tni_kv_group_open(c, t->plugin, &kv->group)))))
         tni_map_destroy(kv->keys);
     if (st)
         tni_free(kv);
@@ -104,6 +107,7 @@ void tni_kv_destroy(tni_kv *kv)
     if (!kv)
         return;
     tni_kv_dist_close(kv->dist);
+    tni_kv_group_close(kv->group);
     while (tni_map_next(kv->keys, &cursor, NULL, &key))
         tni_kv_key_destroy(key);
     tni_map_destroy(kv->keys);
@@ -284,6 +288,39 @@ static int by_name(const void *a, const void *b)
     return x->name && y->name ? strcmp(x->name, y->name) : (x->number > y->number) - (x->number < y->number);
 }
 
+/* Worker 0's values of keys are those of all. */
+static tn_status values_spread(tni_kv *kv, uint32_t count, tni_kv_key *const *keys)
+{
+    tni_array **values = tni_calloc((uint64_t)count + 1, sizeof(*values));
+    tn_status st = values ? TN_OK : TN_E_NOMEM;
+
+    for (uint32_t i = 0; i < count && !st; i++)
+        values[i] = keys[i]->value;
+    if (!st)
+        st = tni_kv_group_queue(kv->group, count, keys, NULL, values);
+    tni_free((void *)values);
+    return st;
+}
+
+/* The same of first values, of keys that all have; they are in the order of names. */
+static tn_status group_init(tni_kv *kv, uint32_t count, tni_kv_key *const *keys)
+{
+    uint64_t hash = count;
+    tn_status st;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const tni_array *v = keys[i]->value;
+        const int64_t head[] = {keys[i]->number, v->dtype, v->ndim};
+
+        hash = tni_hash_bytes(hash, head, sizeof head);
+        hash = tni_hash_bytes(hash, v->shape, (uint64_t)v->ndim * sizeof *v->shape);
+        if (keys[i]->name)
+            hash = tni_hash_bytes(hash, keys[i]->name, strlen(keys[i]->name));
+    }
+    st = tni_kv_group_agree(kv->group, "keys to init", hash);
+    return st ? st : values_spread(kv, count, keys);
+}
+
 /* All workers give the keys of a call the same numbers, whatever their order in the list. */
 static tn_status init_everywhere(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 {
@@ -294,7 +331,7 @@ static tn_status init_everywhere(tni_kv *kv, uint32_t count, const tn_kv_item *i
         st = tni_kv_find(kv, &items[i], &keys[i]);
     if (!st) {
         qsort((void *)keys, count, sizeof(*keys), by_name);
-        st = tni_kv_dist_init(kv->dist, count, keys);
+        st = kv->dist ? tni_kv_dist_init(kv->dist, count, keys) : group_init(kv, count, keys);
     }
     tni_free((void *)keys);
     return st;
@@ -317,7 +354,7 @@ tn_status tni_kv_init(tni_kv *kv, uint32_t count, const tn_kv_item *items)
         if ((st = tni_map_set(kv->keys, t.text, key)))
             tni_kv_key_destroy(key);
     }
-    if (!st && kv->dist)
+    if (!st && (kv->dist || kv->group))
         st = init_everywhere(kv, count, items);
     if (st)
         keys_remove(kv, made, items);
@@ -365,6 +402,8 @@ tn_status tni_kv_assign(tni_kv *kv, uint32_t count, const tn_kv_item *items)
         st = assign_one(kv, keys[i], &items[i]);
     if (!st && kv->dist)
         st = tni_kv_dist_assigned(kv->dist, count, keys);
+    if (!st && kv->group)
+        st = values_spread(kv, count, keys);
     tni_free((void *)keys);
     return tni_kv_quiet_end(q, st);
 }
@@ -645,12 +684,12 @@ tn_status tni_kv_compress(tni_kv *kv, const char *const *params)
 
 tn_status tni_kv_barrier(tni_kv *kv)
 {
-    return kv->dist ? tni_kv_dist_barrier(kv->dist) : TN_OK;
+    return kv->dist ? tni_kv_dist_barrier(kv->dist) : kv->group ? tni_kv_group_barrier(kv->group) : TN_OK;
 }
 
 tn_status tni_kv_end(tni_kv *kv)
 {
-    return kv->dist ? tni_kv_dist_end(kv->dist) : TN_OK;
+    return kv->dist ? tni_kv_dist_end(kv->dist) : tni_kv_barrier(kv);
 }
 
 tn_status tni_kv_program(tni_kv *kv, int32_t head, const char *body)
@@ -660,6 +699,10 @@ tn_status tni_kv_program(tni_kv *kv, int32_t head, const char *body)
 
 void tni_kv_sizes(const tni_kv *kv, uint32_t *rank, uint32_t *workers, uint32_t *servers)
 {
+    if (kv->group) {
+        *rank = kv->group->rank;
+        *workers = kv->group->ranks;
+    }
     if (!kv->dist)
         return;
     *rank = kv->dist->rank;

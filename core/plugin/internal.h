@@ -35,6 +35,7 @@ tn_status tni_refuse_kernels(const tn_capability *head, const tn_note_body *b);
 tn_status tni_refuse_ops(const tn_capability *head, const tn_note_body *b);
 tn_status tni_refuse_archive(const tn_capability *head, const tn_note_body *b);
 tn_status tni_refuse_transport(const tn_capability *head, const tn_note_body *b);
+tn_status tni_refuse_collective(const tn_capability *head, const tn_note_body *b);
 tn_status tni_refuse_image(const tn_capability *head, const tn_note_body *b);
 /* Copies this thread's error with the advice of its row, as a candidate's reason. */
 void tni_refusal_reason(char *out, size_t size);

@@ -86,6 +86,9 @@ bool tni_registry_capability(const tni_registry *r, uint32_t kind, size_t index,
  * has it; the text says why not and which there are. */
 tn_status tni_registry_transport(tni_registry *r, const char *id, const tn_transport_ops **ops,
                                  tni_plugin **plugin);
+/* The same of any kind whose tables are found by their id: whole, as tni_refuse_… asks of the kind. */
+tn_status tni_registry_table(tni_registry *r, uint32_t kind, const char *id, const tn_capability **out,
+                             tni_plugin **plugin);
 /* A plugin that lives inside the program (tests): runs the same checks of the descriptor, no file. */
 tn_status tni_registry_add_static(tni_registry *r, const tn_plugin *descriptor, tni_plugin **out);
 /* fork(): calls the plugins' fork functions. */

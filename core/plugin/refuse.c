@@ -154,7 +154,7 @@ static tn_status capability_check(const tn_capability *c, const tni_note *note)
         return tni_refuse(13, TN_E_FORMAT, "a capability table of %s has no kind", b->name);
     if (!kind)
         return TN_OK;
-    if (c->kind >= TN_KIND_COLLECTIVE && c->kind <= TN_KIND_PASS)
+    if (c->kind >= TN_KIND_ITER && c->kind <= TN_KIND_PASS)
         return tni_refuse(
             13, TN_E_UNSUPPORTED,
             "%s has a table of kind %s, which is reserved: this core uses none from plugins yet", b->name,
@@ -173,6 +173,8 @@ static tn_status capability_check(const tn_capability *c, const tni_note *note)
         return tni_refuse_archive(c, b);
     if (c->kind == TN_KIND_TRANSPORT)
         return tni_refuse_transport(c, b);
+    if (c->kind == TN_KIND_COLLECTIVE)
+        return tni_refuse_collective(c, b);
     if (c->kind == TN_KIND_IMAGE)
         return tni_refuse_image(c, b);
     return c->kind == TN_KIND_OPS ? tni_refuse_ops(c, b) : TN_OK;

@@ -209,40 +209,44 @@ tn_status tni_registry_load_providers(tni_registry *r, const char *kind, const c
 
 #define E_TRANSPORT 1401u /* TN number: a store's plugin is not here */
 
-static tn_status transport_lacks(tni_registry *r, const char *id)
+static tn_status table_lacks(tni_registry *r, uint32_t kind, const char *id)
 {
     char list[256] = "", name[80], why[TNI_PLUGIN_WHY_BYTES] = "";
+    const char *what = tni_kind_name(kind);
     const tn_capability *table;
     size_t used = 0;
 
-    (void)tni_registry_load_providers(r, "transport", NULL); /* to name what there is */
-    for (size_t i = 0; tni_registry_capability(r, TN_KIND_TRANSPORT, i, &table, NULL); i++)
+    (void)tni_registry_load_providers(r, what, NULL); /* to name what there is */
+    for (size_t i = 0; tni_registry_capability(r, kind, i, &table, NULL); i++)
         if (used + strlen(table->id) + 3 < sizeof list)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", table->id);
     (void)snprintf(name, sizeof name, "kv-%.70s", id);
     (void)tni_registry_lacks(r, name, why);
     return tni_error_number(E_TRANSPORT, TN_E_UNSUPPORTED,
-                            "no plugin here has the transport %.70s (plugin %s: %.150s); transports: %s", id,
-                            name, why, used ? list : "none");
+                            "no plugin here has the %s %.70s (plugin %s: %.150s); %ss: %s", what, id, name,
+                            why, what, used ? list : "none");
+}
+
+tn_status tni_registry_table(tni_registry *r, uint32_t kind, const char *id, const tn_capability **out,
+                             tni_plugin **plugin)
+{
+    tn_status st = tni_registry_load_providers(r, tni_kind_name(kind), id);
+
+    for (size_t i = 0; !st && tni_registry_capability(r, kind, i, out, plugin); i++)
+        if (!strcmp((*out)->id, id))
+            return TN_OK;
+    return st ? st : table_lacks(r, kind, id);
 }
 
 tn_status tni_registry_transport(tni_registry *r, const char *id, const tn_transport_ops **ops,
                                  tni_plugin **plugin)
 {
     const tn_capability *table;
-    tni_plugin *owner;
-    tn_status st = tni_registry_load_providers(r, "transport", id);
+    const tn_status st = tni_registry_table(r, TN_KIND_TRANSPORT, id, &table, plugin);
 
-    if (st)
-        return st;
-    for (size_t i = 0; tni_registry_capability(r, TN_KIND_TRANSPORT, i, &table, &owner); i++) {
-        if (strcmp(table->id, id) != 0)
-            continue;
+    if (!st)
         *ops = (const tn_transport_ops *)(const void *)table; /* whole: tni_refuse_transport */
-        *plugin = owner;
-        return TN_OK;
-    }
-    return transport_lacks(r, id);
+    return st;
 }
 
 /* ---- the registry ---------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include "plugin/internal.h"
 #include "tenon/plugin/archive.h"
+#include "tenon/plugin/collective.h"
 #include "tenon/plugin/image.h"
 #include "tenon/plugin/op.h"
 #include "tenon/plugin/transport.h"
@@ -92,6 +93,16 @@ tn_status tni_refuse_image(const tn_capability *head, const tn_note_body *b)
     return function_lacks("image", head, b);
 }
 
+tn_status tni_refuse_collective(const tn_capability *head, const tn_note_body *b)
+{
+    const tn_collective_ops *o = (const tn_collective_ops *)(const void *)head;
+
+    if (head->struct_size >= TN_END(tn_collective_ops, close) && o->open && o->info && o->start && o->poll &&
+        o->wake && o->abort && o->close)
+        return TN_OK;
+    return function_lacks("collective", head, b);
+}
+
 /* Of members that go together: all of them, or none. */
 static bool transport_whole(const tn_transport_ops *o)
 {
@@ -108,6 +119,5 @@ tn_status tni_refuse_transport(const tn_capability *head, const tn_note_body *b)
     if (head->struct_size >= TN_END(tn_transport_ops, close) &&
         transport_whole((const tn_transport_ops *)(const void *)head))
         return TN_OK;
-    return tni_refuse(13, TN_E_FORMAT, "%s has a table transport:%.60s that lacks a function", b->name,
-                      head->id);
+    return function_lacks("transport", head, b);
 }

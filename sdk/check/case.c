@@ -149,6 +149,11 @@ void chk_subject_transports(chk_env *env, chk_names *names)
     tables_add(env, names, TN_KIND_TRANSPORT);
 }
 
+void chk_subject_collectives(chk_env *env, chk_names *names)
+{
+    tables_add(env, names, TN_KIND_COLLECTIVE);
+}
+
 void chk_subject_images(chk_env *env, chk_names *names)
 {
     tables_add(env, names, TN_KIND_IMAGE);

@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #include "tenon/plugin/archive.h"
+#include "tenon/plugin/collective.h"
 #include "tenon/plugin/image.h"
 #include "tenon/plugin/op.h"
 #include "tenon/plugin/pool.h"
@@ -196,6 +197,7 @@ void chk_subject_devices(chk_env *env, chk_names *names); /* every device table 
 void chk_subject_pools(chk_env *env, chk_names *names);   /* every pool table by its id */
 void chk_subject_archives(chk_env *env, chk_names *names);
 void chk_subject_transports(chk_env *env, chk_names *names);
+void chk_subject_collectives(chk_env *env, chk_names *names);
 void chk_subject_images(chk_env *env, chk_names *names);
 
 typedef struct chk_test {

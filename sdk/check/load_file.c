@@ -174,6 +174,7 @@ static const struct {
              [TN_KIND_DEVICE] = {"device", ":"},
              [TN_KIND_POOL] = {"pool", ":"},
              [TN_KIND_TRANSPORT] = {"transport", ":"},
+             [TN_KIND_COLLECTIVE] = {"collective", ":"},
              [TN_KIND_OPTIONS] = {"options", ""},
              [TN_KIND_ARCHIVE] = {"archive", ":"},
              [TN_KIND_IMAGE] = {"image", ":"}};

@@ -24,6 +24,7 @@ static const table_rule table_rules[] = {
     {TN_KIND_OPTIONS, TN_END(tn_option_table, rows), "options"},
     {TN_KIND_ARCHIVE, TN_END(tn_archive_ops, write), "archive"},
     {TN_KIND_TRANSPORT, TN_END(tn_transport_ops, close), "transport"},
+    {TN_KIND_COLLECTIVE, TN_END(tn_collective_ops, close), "collective"},
     {TN_KIND_IMAGE, TN_END(tn_image_ops, encode), "image"},
 };
 

@@ -32,7 +32,7 @@ static void table_look(chk_env *env, const tn_capability *head)
 {
     const void *table = head;
 
-    if (!head->kind || (head->kind >= TN_KIND_COLLECTIVE && head->kind <= TN_KIND_PASS))
+    if (!head->kind || (head->kind >= TN_KIND_ITER && head->kind <= TN_KIND_PASS))
         chk_fail(env, NULL, "a table of kind %u, which no host uses yet", (unsigned)head->kind);
     chk_count(env);
     if (head->kind == TN_KIND_OPS && ((const tn_op_table *)table)->ops)

@@ -27,8 +27,8 @@ static tn_kv_item out_item(const char *name, uint32_t count, tn_array *const *ou
 
 static void creation(void **state)
 {
-    static const char *const absent[] = {"nccl", "dist_sync", "dist_async", "dist_sync_device",
-                                         "dist_async_device"};
+    static const char *const absent[] = {
+        "nccl", "mpi", "dist_sync", "dist_async", "dist_sync_device", "dist_async_device"};
     tn_ctx *ctx = test_open(LIST("kvstore.transport=absent"));
     tn_kv *kv = NULL;
     int32_t ran;

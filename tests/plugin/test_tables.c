@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "tenon/plugin/collective.h"
 #include "tenon/plugin/op.h"
 #include "tenon/plugin/transport.h"
 
@@ -258,12 +259,115 @@ static void transports_whole(void **state)
     }
 }
 
+/* ---- collectives -------------------------------------------------------------------------------------- */
+
+static tn_status c_open(void *self, const tn_collective_config *config, tn_communicator **out, tn_err *err)
+{
+    (void)self;
+    (void)config;
+    (void)out;
+    return tn_fail(err, TN_E_UNSUPPORTED, "a table for tests");
+}
+
+static void c_info(tn_communicator *c, tn_collective_info *out)
+{
+    (void)c;
+    (void)out;
+}
+
+static tn_status c_start(tn_communicator *c, const tn_collective_call *call, tn_err *err)
+{
+    (void)c;
+    (void)call;
+    return tn_fail(err, TN_E_UNSUPPORTED, "a table for tests");
+}
+
+static tn_status c_poll(tn_communicator *c, tn_collective_event *events, uint32_t *count, uint64_t timeout_ns,
+                        tn_err *err)
+{
+    (void)c;
+    (void)events;
+    (void)count;
+    (void)timeout_ns;
+    return tn_fail(err, TN_E_UNSUPPORTED, "a table for tests");
+}
+
+static void c_wake(tn_communicator *c)
+{
+    (void)c;
+}
+
+static void c_abort(tn_communicator *c, const char *why)
+{
+    (void)c;
+    (void)why;
+}
+
+static void c_close(tn_communicator *c, uint64_t timeout_ns)
+{
+    (void)c;
+    (void)timeout_ns;
+}
+
+#define COLLECTIVE(WHOLE, ...)                                                                               \
+    {                                                                                                        \
+        WHOLE,                                                                                               \
+        {                                                                                                    \
+            .head = TN_CAPABILITY(tn_collective_ops, close, TN_KIND_COLLECTIVE, "ring"), .open = c_open,     \
+            .info = c_info, .start = c_start, .poll = c_poll, .wake = c_wake, .abort = c_abort,              \
+            .close = c_close, __VA_ARGS__                                                                    \
+        }                                                                                                    \
+    }
+static const struct {
+    bool whole;
+    tn_collective_ops ops;
+} collectives[] = {
+    COLLECTIVE(true, .wake = c_wake),
+    COLLECTIVE(false, .head = TN_CAPABILITY(tn_collective_ops, abort, TN_KIND_COLLECTIVE, "ring")),
+    COLLECTIVE(false, .open = NULL),
+    COLLECTIVE(false, .info = NULL),
+    COLLECTIVE(false, .start = NULL),
+    COLLECTIVE(false, .poll = NULL),
+    COLLECTIVE(false, .wake = NULL),
+    COLLECTIVE(false, .abort = NULL),
+    COLLECTIVE(false, .close = NULL),
+};
+
+static void collectives_whole(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++) {
+        fixture f = open_with(folder_new("empty"), NULL, NULL);
+        const tn_capability *table = NULL;
+        tni_plugin *owner = NULL;
+
+        if (add(&f, &collectives[i].ops.head) != (collectives[i].whole ? TN_OK : TN_E_FORMAT))
+            fail_msg("collective %zu: %s", i, tni_error_message());
+        if (collectives[i].whole) {
+            assert_int_equal(tni_registry_table(f.registry, TN_KIND_COLLECTIVE, "ring", &table, &owner),
+                             TN_OK);
+            assert_ptr_equal(table, &collectives[i].ops);
+        } else {
+            assert_int_equal(tni_refusal_code(), 13);
+            assert_non_null(strstr(tni_error_message(), "lacks a function"));
+        }
+        assert_int_equal(tni_registry_table(f.registry, TN_KIND_COLLECTIVE, "other", &table, &owner),
+                         TN_E_UNSUPPORTED);
+        assert_non_null(
+            strstr(tni_error_message(), "no plugin here has the collective other (plugin kv-other"));
+        assert_non_null(
+            strstr(tni_error_message(), collectives[i].whole ? "collectives: ring" : "collectives: none"));
+        close_all(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels),
         cmocka_unit_test(empty_tables),
         cmocka_unit_test(transports_whole),
+        cmocka_unit_test(collectives_whole),
     };
 
     return cmocka_run_group_tests(tests, plugins_build, NULL);

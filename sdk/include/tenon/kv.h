@@ -10,6 +10,11 @@
  * names begin with dist_ need plugins; `dist_sync`, `dist_async`, and with _device the sum within a process
  * on its devices. A process alone has rank 0 of one worker, and no servers.
  *
+ * Type `mpi`: each worker has all values, and sums go over the processes that mpirun or srun started, in
+ * the order of ranks (kvstore.deterministic) or as MPI likes; there are no servers. All workers make all
+ * calls alike. Worker 0's values of init and assign count. A worker that is lost, or whose gradient fails,
+ * ends the job on all: their values have failed, with a text that names it.
+ *
  * Dist types: values lie on servers, and several workers run the same program. `dist_sync` goes in rounds:
  * the pushes of all workers are summed in the order of ranks, and update the value once; under `dist_async`
  * each push does. Of a key all workers make the same calls in the same order, and so they do of init, assign,
@@ -43,8 +48,8 @@ typedef struct tn_kv_item {
 /**
  * Opens a store.
  *
- * @param type `local`, `device`, `nccl`, `dist_sync`, `dist_async`, `dist_sync_device`, `dist_async_device`;
- *             NULL: the option kvstore.type
+ * @param type `local`, `device`, `nccl`, `mpi`, `dist_sync`, `dist_async`, `dist_sync_device`,
+ *             `dist_async_device`; NULL: the option kvstore.type
  * @return TN_E_KEY: no such type; the text lists them · TN_E_UNSUPPORTED: a type whose plugin is not
  *         installed; the text names it · TN_E_TIMEOUT, TN_E_PEER: the others of the job do not answer
  * @threads any
