@@ -232,10 +232,10 @@ static void refused(void **state)
         {"/dev/zero", 1, "/dev/zero"},
         {"- - <rows.csv", 2, "once"},
         {"- </dev/null", 4, "standard input holds no numbers"},
-        {"ragged.csv", 4, "ragged.csv:2: fewer"},
-        {"word.csv", 4, "word.csv:2: field 2"},
+        {"ragged.csv", 4, "ragged.csv:2:2: the line ends early"},
+        {"word.csv", 4, "word.csv:2:2: "},
         {"wide.csv", 1, "does not take"},
-        {"rows.csv ragged.csv", 4, "ragged.csv:2"},
+        {"rows.csv ragged.csv", 4, "ragged.csv:2:2"},
         {"cut.npy", 4, "cut.npy"},
         {"cut.gz", 4, "cut.gz"},
     };
