@@ -12,6 +12,7 @@ static void log_line(void *arg, int32_t level, const char *text)
     static const char *const names[] = {"error", "warning", "info", "debug"};
 
     (void)arg;
+    cli_error_before();
     cli_say(stderr, "%s: %s\n", level >= 0 && level <= 3 ? names[level] : "note", text);
 }
 

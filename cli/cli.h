@@ -128,6 +128,7 @@ void cli_clean(char *text, char instead); /* `instead` for each */
 /* To stdout with '?' for each but the end of the line; to stderr as tn_text_escape() shows them. */
 void cli_say(FILE *out, const char *format, ...) CLI_PRINTF(2, 3);
 void cli_error_set_before(void (*before)(void)); /* called before each message; NULL: none */
+void cli_error_before(void); /* calls it: for what else goes to stderr */
 /* One line of JSON on stdout; takes `value` (NULL: there was no memory for it). */
 void cli_json_line(json_t *value);
 json_t *cli_json_number(double value);           /* null if it is not finite */

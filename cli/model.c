@@ -80,23 +80,104 @@ int cli_shape_parse(const char *text, int64_t *out, int max)
 
 /* ---- opening ---- */
 
+const char *cli_zoo_short(const char *name, char out[CLI_ZOO_SHORT])
+{
+    static const char *const ends[] = {"_v1", "_1.0", "1.0"};
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        if (!cli_ends_with(name, ends[i]))
+            continue;
+        (void)snprintf(out, CLI_ZOO_SHORT, "%.*s", (int)(strlen(name) - strlen(ends[i])), name);
+        if (tn_net_zoo_find(out) == name)
+            return out;
+    }
+    return NULL;
+}
+
+/* Names and, behind each, its short form. */
 static const char *zoo_name(const void *from, size_t index)
 {
+    static char text[CLI_ZOO_SHORT];
+    const char *name = tn_net_zoo_names()[index / 2], *given;
+
     (void)from;
-    return tn_net_zoo_names()[index];
+    given = name && index % 2 ? cli_zoo_short(name, text) : NULL;
+    return given ? given : name;
 }
 
 char *cli_model_fault(const char *model)
 {
     const char *name = strncmp(model, "zoo:", 4) ? model : model + 4, *similar;
+    char *folder, *text;
 
     if (tn_net_zoo_find(name) || cli_ends_with(model, ".json"))
         return NULL;
+    if ((folder = cli_record_meant(model))) {
+        text = cli_format(
+            "%s is a run: `tenon train --resume %s` goes on with it; for a new run of its net give "
+            "%s/model-symbol.json",
+            folder, folder, folder);
+        free(folder);
+        return text;
+    }
     similar = cli_nearest(name, zoo_name, NULL);
-    return cli_format("unknown model \"%s\"%s%s%s; a model is a zoo:NAME (`tenon completion models`), a "
+    return cli_format("unknown model \"%s\"%s%s%s; a model is a zoo:NAME (`tenon zoo` lists them), a "
                       "-symbol.json or an .ini that names one",
                       model, similar ? "; did you mean \"zoo:" : "", similar ? similar : "",
                       similar ? "\"?" : "");
+}
+
+/* ---- files of a saved model ---- */
+
+static bool saved_of_run(cli_saved *saved, tn_app *app)
+{
+    char *best = cli_path(saved->folder, "model-best.params"),
+         *last = cli_path(saved->folder, "model-0000.params"), *why = NULL;
+
+    saved->symbol = cli_path(saved->folder, "model-symbol.json");
+    saved->params = best && !access(best, F_OK) ? best : last;
+    free(saved->params == best ? last : best);
+    if (!saved->symbol || !saved->params)
+        return !tn_app_fail(app, TN_E_NOMEM, "out of memory");
+    if (!access(saved->symbol, F_OK) && !access(saved->params, F_OK))
+        return true;
+    why = cli_format("%s holds no model: there is no %s in it; a training that was stopped goes on with "
+                     "`tenon train --resume %s`",
+                     saved->folder, access(saved->symbol, F_OK) ? "model-symbol.json" : "model-0000.params",
+                     saved->folder);
+    (void)tn_app_fail(app, TN_E_IO, why ? why : "no model");
+    free(why);
+    return false;
+}
+
+bool cli_saved_find(cli_saved *saved, const cli_args *args, tn_app *app)
+{
+    const bool file = !access(args->words[0], F_OK) && !cli_is_folder(args->words[0]);
+    char *why;
+
+    *saved = (cli_saved){.words = 1};
+    if (!file && (saved->folder = cli_record_meant(args->words[0])))
+        return saved_of_run(saved, app);
+    saved->words = 2;
+    if (args->word_count > 1 && (file || cli_ends_with(args->words[0], ".json"))) {
+        saved->symbol = cli_format("%s", args->words[0]);
+        saved->params = cli_format("%s", args->words[1]);
+        return saved->symbol && saved->params;
+    }
+    why = cli_format("%s is no run and no model: give a run folder (`tenon runs list`), or MODEL-symbol.json "
+                     "and FILE.params",
+                     args->words[0]);
+    (void)tn_app_fail(app, TN_E_ARG, why ? why : "no model");
+    free(why);
+    return false;
+}
+
+void cli_saved_fini(cli_saved *saved)
+{
+    free(saved->symbol);
+    free(saved->params);
+    free(saved->folder);
+    memset(saved, 0, sizeof *saved);
 }
 
 static int file_open(cli_model *m, const char *path)

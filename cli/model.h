@@ -19,9 +19,21 @@ typedef struct cli_model {
     int64_t sample[4];     /* (1, C, H, W) of the data of a run folder; 0: not known */
 } cli_model;
 
+/* The short form of a name in the zoo, which the library takes, too: resnet18. NULL: there is none. */
+#define CLI_ZOO_SHORT 24
+const char *cli_zoo_short(const char *name, char out[CLI_ZOO_SHORT]);
 /* Why train.model may not be that: it is no net of the zoo and no file of a symbol (which need not be there).
  * NULL: it may. free() */
 char *cli_model_fault(const char *model);
+/* A saved model: its two files, and if these are of a run, the run's folder. */
+typedef struct cli_saved {
+    char *symbol, *params, *folder; /* folder: NULL: the files were named */
+    size_t words;                   /* of the command line that name it */
+} cli_saved;
+/* What the first words name: a run, of which the best parameters count, or else the last ones; or two files.
+ * False: neither, which is the app's error. cli_saved_fini() in any case. */
+bool cli_saved_find(cli_saved *saved, const cli_args *args, tn_app *app);
+void cli_saved_fini(cli_saved *saved);
 /* Exit code; what is wrong has been said, or is the app's error. */
 int cli_model_open(cli_model *m, tn_app *app, const char *what);
 /* Shapes from --shape NAME=1,1,28,28 (or without NAME=: of the only input), or from the model itself. With

@@ -25,6 +25,12 @@ void cli_error_set_before(void (*before)(void))
     before_error = before;
 }
 
+void cli_error_before(void)
+{
+    if (before_error)
+        before_error();
+}
+
 size_t cli_control(const char *text)
 {
     const unsigned char *c = (const unsigned char *)text;
@@ -76,8 +82,7 @@ void cli_error(const char *format, ...)
 {
     va_list args;
 
-    if (before_error)
-        before_error();
+    cli_error_before();
     va_start(args, format);
     say(stderr, "tenon: ", format, args);
     va_end(args);

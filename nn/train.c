@@ -351,7 +351,7 @@ tn_train *tn_train_open_(tn_app *app, const tn_train_options *options)
     tnn_options_copy(&t->o, sizeof t->o, options);
     atomic_init(&t->stop, 0);
     t->last_loss = t->last_accuracy = t->valid_loss = t->valid_accuracy = t->best = t->lr = NAN;
-    t->best_value = t->watched = NAN;
+    t->best_value = t->watched = t->first_loss = t->mean_loss = NAN;
     if (options_fill(app, t) || texts_keep(app, t) || tnn_job_open(app, t) || data_open(app, t) ||
         tnn_check(app, tn_random_seed(app->ctx, t->seed, NULL), "%s", "") || net_make(app, t))
         return NULL;
@@ -505,6 +505,7 @@ static void step_end(tn_app *app, tn_train *t, bool last_of_epoch)
         tnn_watch_epoch(t);
         tnn_fit_log(t);
         event(t, TN_TRAIN_EPOCH);
+        tnn_watch_exploded(t);
         tn_meter_reset(t->loss);
         tn_meter_reset(t->accuracy);
         tnn_fit_reset(t->fit, 0);

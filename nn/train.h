@@ -54,6 +54,8 @@ struct tn_train {
     double min_delta, best_value; /* of the epoch that is kept */
     double watched;               /* best value of early_stop */
     int64_t best_epoch, waited;   /* from 1; epochs without a better one */
+    double first_loss, mean_loss; /* of a batch: the first that this process saw, the newest; NaN */
+    bool exploded;                /* a warning was given */
     char *best_prefix, *best_file;
     float *losses;
     size_t loss_room;
@@ -97,6 +99,7 @@ tn_status tnn_watch_options(tn_app *app, tn_train *t);
 tn_status tnn_watch_slot(tn_train *t, size_t slot); /* waits for ahead[slot], looks at it, drops it */
 tn_status tnn_watch_finite(tn_train *t); /* all losses so far and all weights; before they are kept */
 void tnn_watch_epoch(tn_train *t);       /* behind an epoch's validation */
+void tnn_watch_exploded(tn_train *t);    /* behind that: a loss from which nothing comes back is an error */
 bool tnn_watch_ends(const tn_train *t);  /* no better epoch in all its patience */
 
 #endif

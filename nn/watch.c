@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EXPLODED 20 /* times the first loss */
+
 static const char *const early_kinds[] = {"none", "val_loss", "val_accuracy", NULL};
 static const char *const nan_kinds[] = {"stop", "ignore", NULL};
 
@@ -55,16 +57,38 @@ static tn_status diverged(tn_app *app, const tn_train *t, int64_t step, const ch
                        (long long)t->saved_step);
     return tnn_fail(
         app, TN_E_STATE,
-        "step %lld (epoch %lld, lr %g): %s: the training has diverged; %s\n"
-        "   help: take a lower learning rate (train.lr), limit the gradients (train.clip_norm = 1), or "
-        "look for damaged samples;\n"
-        "   train.on_nan = ignore goes on all the same",
+        "step %lld (epoch %lld, lr %g): %s: the training has diverged; %s; take a lower learning rate "
+        "(train.lr), limit the gradients (train.clip_norm = 1), or look for damaged samples; "
+        "train.on_nan = ignore goes on all the same",
         (long long)step, (long long)((step - 1) / t->batches + 1), t->lr, what, good);
+}
+
+/* A loss so far above the first one that nothing comes back from there. Converged nets begin near 0. */
+static bool has_exploded(const tn_train *t, double loss)
+{
+    return t->first_loss == t->first_loss && loss > EXPLODED * fmax(t->first_loss, 1);
+}
+
+/* The mean of a batch: the first is remembered, one that has exploded is told of once. */
+static void mean_check(tn_app *app, tn_train *t, double mean, int64_t step)
+{
+    t->mean_loss = mean;
+    if (isnan(t->first_loss))
+        t->first_loss = mean;
+    if (t->exploded || !has_exploded(t, mean))
+        return;
+    t->exploded = true;
+    tnn_warn(
+        app,
+        "step %lld (epoch %lld): the loss is %.4g, and was %.4g at the first step: the training diverges; "
+        "take a lower learning rate (train.lr), or limit the gradients (train.clip_norm = 1)",
+        (long long)step, (long long)((step - 1) / t->batches + 1), mean, t->first_loss);
 }
 
 static tn_status loss_check(tn_app *app, tn_train *t, tn_array *loss, int64_t step)
 {
     const size_t count = tn_array_count(loss);
+    double sum = 0;
     char what[96];
 
     if (count > t->loss_room) {
@@ -77,13 +101,31 @@ static tn_status loss_check(tn_app *app, tn_train *t, tn_array *loss, int64_t st
     }
     if (!tn_app_read(app, loss, count, t->losses))
         return app->status;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        sum += (double)t->losses[i];
         if (!isfinite(t->losses[i])) {
             (void)snprintf(what, sizeof what, "the loss of sample %zu of the batch is %g", i,
                            (double)t->losses[i]);
             return diverged(app, t, step, what);
         }
+    }
+    if (count)
+        mean_check(app, t, sum / (double)count, step);
     return TN_OK;
+}
+
+/* An epoch that is over, of classes: other losses may be large and right. */
+void tnn_watch_exploded(tn_train *t)
+{
+    tn_app *app = t->object.app;
+    char what[96];
+
+    if (app->status || !t->nan_stops || t->fit || !has_exploded(t, t->mean_loss) ||
+        !has_exploded(t, t->last_loss))
+        return;
+    (void)snprintf(what, sizeof what, "the loss is %.4g in this epoch, and was %.4g at the first step",
+                   t->last_loss, t->first_loss);
+    (void)diverged(app, t, tn_trainer_steps(t->trainer), what);
 }
 
 tn_status tnn_watch_slot(tn_train *t, size_t slot)

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CHAINS 2 /* the first names; all others are functions */
+
 #define ZOO_NET(name, ...) name,
-static const char *const names[] = {"lenet",
+static const char *const names[] = {"lenet", "mlp",
 #include "zoo.list"
                                     NULL};
 #undef ZOO_NET
@@ -19,6 +21,7 @@ static const struct {
 } rows[] = {
     /* of names[] */
     {TNN_LENET, 0, {0}},
+    {TNN_MLP, 0, {0}},
 #include "zoo.list"
 };
 #undef ZOO_NET
@@ -29,10 +32,10 @@ static const struct {
     char name[12];
     uint16_t families;
 } known[] = {
-    {"activation", OF(LENET)},
+    {"activation", OF(LENET) | OF(MLP)},
     {"batch_norm", OF(VGG)},
     {"bn_size", OF(DENSENET)},
-    {"classes", 0xffff},
+    {"classes", UINT16_MAX},
     {"dropout", OF(ALEXNET) | OF(DENSENET) | OF(INCEPTION) | OF(SQUEEZENET) | OF(VGG)},
     {"pad", OF(LENET)},
     {"thumbnail", OF(RESNET)},
@@ -113,16 +116,11 @@ static tn_status options_check(tn_app *app, uint8_t family)
  * LeNet (LeCun, Bottou, Bengio, Haffner: "Gradient-based learning applied to document recognition", 1998) as
  * MXNet's example has it, for any image of 8×8 or more: with pad 2 the convolutions keep the size.
  */
-static tn_net *lenet(tn_app *app)
+static tn_net *lenet(tn_app *app, const char *activation, int64_t classes)
 {
     const int32_t pad = (int32_t)option(app, "pad", 2, 0, 16);
-    const int64_t classes = option(app, "classes", 10, 1, 1 << 20);
-    const char *activation = text_of(app, "activation");
-    tn_net *net;
+    tn_net *net = tn_net_new(app, .name = "lenet");
 
-    if (!activation)
-        activation = "tanh";
-    net = tn_net_new(app, .name = "lenet");
     tn_net_conv2d(net, .channels = 20, .kernel = {5, 5}, .pad = {pad, pad}, .activation = activation);
     tn_net_maxpool2d(net, .kernel = {2, 2}, .stride = {2, 2});
     tn_net_conv2d(net, .channels = 50, .kernel = {5, 5}, .pad = {pad, pad}, .activation = activation);
@@ -131,6 +129,26 @@ static tn_net *lenet(tn_app *app)
     tn_net_dense(net, .units = 500, .activation = activation);
     tn_net_dense(net, .units = classes);
     return net;
+}
+
+/* Two hidden layers, as MXNet's example has them, for samples of any shape. */
+static tn_net *mlp(tn_app *app, const char *activation, int64_t classes)
+{
+    tn_net *net = tn_net_new(app, .name = "mlp");
+
+    tn_net_flatten(net);
+    tn_net_dense(net, .units = 128, .activation = activation);
+    tn_net_dense(net, .units = 64, .activation = activation);
+    tn_net_dense(net, .units = classes);
+    return net;
+}
+
+static tn_net *chain_net(tn_app *app, bool is_lenet)
+{
+    const int64_t classes = option(app, "classes", 10, 1, 1 << 20);
+    const char *given = text_of(app, "activation");
+
+    return is_lenet ? lenet(app, given ? given : "tanh", classes) : mlp(app, given ? given : "relu", classes);
 }
 
 static void zoo_destroy(tnn_object *object)
@@ -183,14 +201,17 @@ static char letter(const char **text)
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-static bool same_name(const char *a, const char *b)
+/* Whether `name` is `full`, or its short form, which leaves out "_v1" or "1.0" at the end. */
+static bool same_name(const char *name, const char *full)
 {
     char c;
 
     do {
-        c = letter(&a);
-        if (c != letter(&b))
-            return false;
+        const char *rest = full;
+
+        c = letter(&name);
+        if (c != letter(&full))
+            return !c && (!strcmp(rest, "_v1") || !strcmp(rest, "1.0") || !strcmp(rest, "_1.0"));
     } while (c);
     return true;
 }
@@ -220,6 +241,6 @@ tn_net *tn_net_zoo(tn_app *app, const char *name)
     while (names[row] != found)
         row++;
     if (!options_check(app, rows[row].family))
-        net = rows[row].family == TNN_LENET ? lenet(app) : function_net(app, row);
+        net = row < CHAINS ? chain_net(app, !row) : function_net(app, row);
     return tnn_ok(app) ? net : NULL;
 }

@@ -16,6 +16,7 @@ typedef enum tnn_family {
     TNN_SQUEEZENET,
     TNN_VGG,
     TNN_LENET,
+    TNN_MLP,
 } tnn_family;
 
 typedef struct tnn_zoo { /* a net of the zoo with its options; lives as long as the app */
@@ -27,7 +28,7 @@ typedef struct tnn_zoo { /* a net of the zoo with its options; lives as long as 
     double dropout;     /* rate; a DenseNet has such layers only above 0 */
 } tnn_zoo;
 
-/* The function of all nets but LeNet; net->arg is the tnn_zoo. */
+/* The function of all nets but the chains; net->arg is the tnn_zoo. */
 void tnn_zoo_run(tn_net *net, const tn_x *in, tn_x *out);
 
 #endif

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "model.h"
+#include "runs/runs.h"
 
 typedef struct evaluation {
     tn_evaluation found;
     tn_data *data;
+    cli_saved saved;
     char sha256[65];
 } evaluation;
 
@@ -24,18 +26,35 @@ static void params_hash(tn_app *app, const char *path, char sha256[65])
     tn_params_destroy(params);
 }
 
-/* NAME is its test part, as after a training; NAME:train is meant as it stands. */
+/* The data of --data, or of a run that which it was trained on. free() */
+static char *data_name(tn_app *app, const cli_args *args, const cli_saved *saved)
+{
+    char why[CLI_WHY_BYTES];
+    json_t *record = saved->folder && !args->value[OPT_DATA] ? cli_record_json(saved->folder, why) : NULL;
+    const char *of_run = json_string_value(json_object_get(record, "data_name"));
+    const char *name = of_run ? of_run : tn_ctx_option(tn_app_ctx(app), "train.data"), *colon;
+    char *text;
+
+    if (!name || !*name)
+        name = "digits";
+    /* NAME, and the part that a run was trained on, stand for the test part. */
+    colon = strrchr(name, ':');
+    text = of_run && colon && !strcmp(colon, ":train") ? cli_format("%.*s:test", (int)(colon - name), name)
+                                                       : cli_format("%s%s", name, colon ? "" : ":test");
+    json_decref(record);
+    if (!text)
+        (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
+    return text;
+}
+
 static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
 {
-    const char *given = tn_ctx_option(tn_app_ctx(app), "train.data");
+    char *name = data_name(app, args, &e->saved);
     int64_t batch = 0;
-    char *name = cli_format("%s%s", given, strrchr(given, ':') ? "" : ":test");
     tn_net *net;
 
     (void)tn_app_check(app, tn_ctx_option_int(tn_app_ctx(app), "train.batch", &batch));
-    if (!name)
-        (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
-    net = tn_net_load_files(app, args->words[0], args->words[1], NULL);
+    net = tn_net_load_files(app, e->saved.symbol, e->saved.params, NULL);
     e->data = tn_data_open(app, name, .batch = batch);
     free(name);
     if (net && e->data)
@@ -124,11 +143,11 @@ static void confusion_print(const evaluation *e)
 
 /* ---- the answer ---- */
 
-static void print_json(const cli_args *args, const evaluation *e)
+static void print_json(const evaluation *e)
 {
     json_t *o = json_object();
 
-    if (args->word_count == 2) {
+    if (e->data) {
         (void)json_object_set_new(o, "accuracy", cli_json_number(e->found.accuracy));
         (void)json_object_set_new(o, "loss", cli_json_number(e->found.loss));
         (void)json_object_set_new(o, "samples", json_integer((json_int_t)e->found.samples));
@@ -136,42 +155,58 @@ static void print_json(const cli_args *args, const evaluation *e)
             confusion_json(e, o);
     }
     (void)json_object_set_new(o, "params_sha256", json_string(e->sha256));
+    if (e->saved.folder) {
+        (void)json_object_set_new(o, "params", cli_json_text(e->saved.params));
+        (void)json_object_set_new(o, "data", cli_json_text(tn_data_name(e->data)));
+    }
     cli_json_line(o);
 }
 
 static void print(const cli_args *args, const evaluation *e)
 {
     if (args->value[OPT_JSON]) {
-        print_json(args, e);
+        print_json(e);
         return;
     }
-    if (args->word_count == 2)
+    if (e->data)
         (void)printf("accuracy %.4f\nloss %.4f\nsamples %lld\n", e->found.accuracy, e->found.loss,
                      (long long)e->found.samples);
     (void)printf("params_sha256 %s\n", e->sha256);
-    if (args->word_count == 2 && args->value[OPT_CONFUSION] && e->found.confusion)
+    if (e->saved.folder)
+        cli_say(stdout, "params %s\n", e->saved.params);
+    if (e->saved.folder)
+        cli_say(stdout, "data %s\n", tn_data_name(e->data));
+    if (args->value[OPT_CONFUSION] && e->found.confusion)
         confusion_print(e);
+}
+
+/* One file, whose parameters alone count. */
+static bool is_hash_alone(const cli_args *args)
+{
+    return args->word_count == 1 && cli_ends_with(args->words[0], ".params");
 }
 
 int cmd_eval(const cli_args *args)
 {
     static const cli_option_id of_model[] = {OPT_DATA, OPT_BATCH, OPT_CONFUSION, OPT_DEVICE};
     evaluation e = {.found = {.struct_size = TN_SIZE(tn_evaluation)}};
+    const bool alone = is_hash_alone(args);
     tn_app *app;
 
-    for (size_t i = 0; args->word_count == 1 && i < sizeof of_model / sizeof *of_model; i++)
+    for (size_t i = 0; alone && i < sizeof of_model / sizeof *of_model; i++)
         if (args->value[of_model[i]]) {
             cli_error("eval: --%s goes with a model: MODEL-symbol.json %s", cli_options[of_model[i]].name,
                       args->words[0]);
             return CLI_EXIT_USAGE;
         }
     app = cli_app_open(args, NULL);
-    if (tn_app_ok(app)) {
-        params_hash(app, args->words[args->word_count - 1], e.sha256);
-        if (args->word_count == 2 && tn_app_ok(app))
+    if (tn_app_ok(app) && (alone || cli_saved_find(&e.saved, args, app))) {
+        params_hash(app, alone ? args->words[0] : e.saved.params, e.sha256);
+        if (!alone && tn_app_ok(app))
             evaluate(app, args, &e);
         if (tn_app_ok(app))
             print(args, &e);
     }
+    cli_saved_fini(&e.saved);
     return tn_app_close(app);
 }

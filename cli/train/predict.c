@@ -6,9 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "model.h"
 #include "train/predict.h"
 
 #define BATCH_MAX 1048576
@@ -54,33 +55,20 @@ static bool options_read(prediction *p)
     return !tn_app_check(p->app, tn_ctx_option_int(tn_app_ctx(p->app), "train.batch", &p->batch));
 }
 
-/* Of a run folder: the best parameters, or else the last ones. */
-static tn_net *run_load(prediction *p, const char *folder)
-{
-    char *symbol = cli_path(folder, "model-symbol.json"), *best = cli_path(folder, "model-best.params"),
-         *last = cli_path(folder, "model-0000.params");
-    tn_net *net = NULL;
-
-    if (symbol && best && last)
-        net = tn_net_load_files(p->app, symbol, access(best, F_OK) ? last : best, NULL);
-    free(symbol);
-    free(best);
-    free(last);
-    return net;
-}
-
 static bool model_load(prediction *p)
 {
-    const char *classes = p->args->value[OPT_CLASSES], *const *words = p->args->words;
-    const bool run = cli_is_folder(words[0]);
+    const char *classes = p->args->value[OPT_CLASSES];
+    cli_saved saved;
+    bool ok = cli_saved_find(&saved, p->args, p->app);
 
-    p->first = run ? 1 : 2;
-    if (p->args->word_count <= p->first)
-        return failed(
-            p, cli_format("which INPUT? `tenon predict RUN INPUT...`, or MODEL-symbol.json FILE.params "
-                          "INPUT...; %s is no run folder",
-                          words[0]));
-    p->net = run ? run_load(p, words[0]) : tn_net_load_files(p->app, words[0], words[1], NULL);
+    p->first = saved.words;
+    if (ok && p->args->word_count <= p->first)
+        ok =
+            failed(p, cli_format("predict: which INPUT? An image, IDX, .npy, .npz or CSV file goes behind %s",
+                                 p->args->words[p->first - 1]));
+    if (ok)
+        p->net = tn_net_load_files(p->app, saved.symbol, saved.params, NULL);
+    cli_saved_fini(&saved);
     return p->net && (!classes || tn_net_name_classes(p->net, classes));
 }
 

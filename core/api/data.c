@@ -62,6 +62,16 @@ tn_status tn_csv_from_memory(tn_ctx *ctx, const void *text, uint64_t bytes, cons
     return tni_csv_load_memory(ctx->space, text, bytes, name, out);
 }
 
+tn_status tn_csv_load_words(tn_ctx *ctx, const char *path, const void *text, uint64_t bytes,
+                            tn_csv_words *words, tn_array **out)
+{
+    if (!ctx || !path || !words || !out || (words->column >= 0 && !words->word))
+        return api_null(__func__, "ctx, path, words, word() or out");
+    if (words->struct_size < sizeof *words)
+        return tni_error(TN_E_ARG, "%s: struct_size is %u", __func__, words->struct_size);
+    return tni_csv_load_words(ctx->space, path, text, bytes, words, out);
+}
+
 tn_status tn_libsvm_load_part(tn_ctx *ctx, const tn_libsvm_share *share, tn_array **data, tn_array **labels,
                               uint64_t *before)
 {

@@ -5,7 +5,9 @@
  * Fields are divided by tab, semicolon or comma, whichever comes first in that order in the first line; a
  * field may stand in double quotes, "" within them being one. Numbers are as in C whatever the locale, and
  * finite. The file is read twice, line by line: once to count, once into an array of that very size, so
- * memory is what the rows need. A gzip file is read as what it inflates to. Every message has file and line.
+ * memory is what the rows need. A gzip file is read as what it inflates to. Every message has file, line and,
+ * where it is about one field, its column, from 1. One column may hold texts: tni_csv_words gives numbers for
+ * them.
  */
 #include <math.h>
 
@@ -20,6 +22,7 @@ typedef struct sheet {
     bool header;
     uint64_t rows, columns; /* rows of the share */
     uint64_t before;        /* rows in front of it */
+    tni_csv_words *words;   /* NULL: all fields are numbers */
 } sheet;
 
 /* What the fields of a line are. */
@@ -27,6 +30,13 @@ typedef struct look {
     bool number; /* one is a number */
     bool word;   /* one does not even begin like one */
 } look;
+
+/* "FILE:LINE:COLUMN: TEXT"; columns are fields. */
+static tn_status wrong(const tni_lines *r, uint64_t column, const char *text)
+{
+    return tni_error(TN_E_FORMAT, "%s:%llu:%llu: %s", r->name, (unsigned long long)r->number,
+                     (unsigned long long)column + 1, text);
+}
 
 /* ---- fields ------------------------------------------------------------------------------------------ */
 
@@ -52,14 +62,12 @@ static tn_status field_read(const tni_lines *r, const sheet *s, uint64_t column,
             out[FIELD_BYTES_MAX - 1] = '~'; /* cut: no number any more */
     }
     if (quoted && c == end)
-        return tni_error(TN_E_FORMAT, "%s:%llu: the quotes of field %llu do not end on their line", r->name,
-                         (unsigned long long)r->number, (unsigned long long)column + 1);
+        return wrong(r, column, "the quotes do not end on their line");
     c += quoted;
     while (c < end && *c == ' ')
         c++;
     if (c < end && *c != s->separator)
-        return tni_error(TN_E_FORMAT, "%s:%llu: something stands behind the quotes of field %llu", r->name,
-                         (unsigned long long)r->number, (unsigned long long)column + 1);
+        return wrong(r, column, "something stands behind the quotes");
     while (n && out[n - 1] == ' ')
         n--;
     out[n] = '\0';
@@ -90,19 +98,21 @@ static bool begins_like_number(const char *text)
     return *text >= '0' && *text <= '9';
 }
 
-static tn_status number_read(const tni_lines *r, uint64_t column, const char *text, float *out)
+static tn_status number_read(const tni_lines *r, const sheet *s, uint64_t column, const char *text,
+                             float *out)
 {
     const int kind = number_of(text, out);
+    char why[128];
 
+    if (!*text)
+        return wrong(r, column, "the field is empty: a value is missing");
+    if (s->words && s->words->column == (int64_t)column)
+        return s->words->word(s->words->arg, text, kind > 0, r->number, out);
     if (kind > 0)
         return TN_OK;
-    if (!kind)
-        return tni_error(TN_E_FORMAT,
-                         "%s:%llu: field %llu is \"%.32s\": only finite float32 numbers are read", r->name,
-                         (unsigned long long)r->number, (unsigned long long)column + 1, text);
-    return tni_error(TN_E_FORMAT, "%s:%llu: field %llu is %s%.32s%s", r->name, (unsigned long long)r->number,
-                     (unsigned long long)column + 1, *text ? "\"" : "", *text ? text : "empty",
-                     *text ? "\", which is no number" : "");
+    (void)snprintf(why, sizeof why, "\"%.32s\" %s", text,
+                   kind ? "is no number" : "is no finite number of float32");
+    return wrong(r, column, why);
 }
 
 /* Fields of the line; numbers into `out` unless it is NULL. */
@@ -121,21 +131,27 @@ static tn_status row_read(const tni_lines *r, const sheet *s, float *out, uint64
                              (unsigned long long)r->number, (unsigned long long)COLUMNS_MAX);
         if (s->columns && n == s->columns)
             break;
-        if ((st = field_read(r, s, n, &at, field)) || (out && (st = number_read(r, n, field, &value))))
+        if ((st = field_read(r, s, n, &at, field)) || (out && (st = number_read(r, s, n, field, &value))))
             return st;
         if (out)
             out[n] = value;
         if (!seen)
             continue;
+        if (s->words && s->words->first && (st = s->words->first(s->words->arg, n, field)))
+            return st;
         if (number_of(field, &value) >= 0)
             seen->number = true;
         else if (!begins_like_number(field))
             seen->word = true;
     }
-    if (s->columns && (at || n != s->columns))
-        return tni_error(TN_E_FORMAT, "%s:%llu: %s than the %llu fields of the first line", r->name,
-                         (unsigned long long)r->number, at ? "more" : "fewer",
-                         (unsigned long long)s->columns);
+    if (s->columns && (at || n != s->columns)) {
+        char why[96];
+
+        (void)snprintf(why, sizeof why, at ? "the line goes on behind the %llu fields of the first one"
+                                           : "the line ends early: the first one has %llu fields",
+                       (unsigned long long)s->columns);
+        return wrong(r, n, why);
+    }
     *columns = n;
     return TN_OK;
 }
@@ -152,8 +168,8 @@ static tn_status first_line(tni_lines *r, sheet *s)
                                                                : ',';
     if ((st = row_read(r, s, NULL, &s->columns, &seen)))
         return st;
-    s->header = !seen.number && seen.word;
-    return TN_OK;
+    s->header = s->words && s->words->header ? s->words->header > 0 : !seen.number && seen.word;
+    return s->words && s->words->head ? s->words->head(s->words->arg, s->columns, s->header) : TN_OK;
 }
 
 /* Counts with `out` NULL, else reads into it: s->rows rows of s->columns. */
@@ -189,9 +205,10 @@ static tn_status sheet_read(const tni_origin *from, sheet *s, float *out)
     return st;
 }
 
-static tn_status csv_load(tni_space *space, const tni_origin *from, uint64_t *before, tni_array **out)
+static tn_status csv_load(tni_space *space, const tni_origin *from, tni_csv_words *words, uint64_t *before,
+                          tni_array **out)
 {
-    sheet s = {.name = from->name};
+    sheet s = {.name = from->name, .words = words};
     tni_device *host;
     tni_array *a = NULL;
     int64_t shape[2];
@@ -218,7 +235,7 @@ tn_status tni_csv_load_part(tni_space *space, const char *path, uint32_t part, u
 {
     const tni_origin from = {.name = path, .part = part, .parts = parts};
 
-    return csv_load(space, &from, before, out);
+    return csv_load(space, &from, NULL, before, out);
 }
 
 tn_status tni_csv_load(tni_space *space, const char *path, tni_array **out)
@@ -231,5 +248,13 @@ tn_status tni_csv_load_memory(tni_space *space, const void *bytes, uint64_t coun
 {
     const tni_origin from = {.name = name, .bytes = bytes, .count = count};
 
-    return csv_load(space, &from, NULL, out);
+    return csv_load(space, &from, NULL, NULL, out);
+}
+
+tn_status tni_csv_load_words(tni_space *space, const char *path, const void *bytes, uint64_t count,
+                             tni_csv_words *words, tni_array **out)
+{
+    const tni_origin from = {.name = path, .bytes = bytes, .count = count};
+
+    return csv_load(space, &from, words, NULL, out);
 }

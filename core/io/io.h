@@ -6,6 +6,7 @@
 #define TN_IO_H
 
 #include "plugin/plugin.h"
+#include "tenon/data.h"
 #include "tenon/record.h"
 #include "tensor/tensor.h"
 
@@ -77,6 +78,10 @@ tn_status tni_csv_load_part(tni_space *s, const char *path, uint32_t part, uint3
 /* The same of bytes in memory; `name` is for messages. */
 tn_status tni_csv_load_memory(tni_space *s, const void *bytes, uint64_t count, const char *name,
                               tni_array **out);
+/* The same, with a column of texts and a look at the first line; bytes NULL: the file `path`. */
+typedef tn_csv_words tni_csv_words;
+tn_status tni_csv_load_words(tni_space *s, const char *path, const void *bytes, uint64_t count,
+                             tni_csv_words *words, tni_array **out);
 
 /* ---- libsvm.c: sparse rows ------------------------------------------------------------------------ */
 

@@ -517,6 +517,7 @@ static void files(void **state)
 static void data_sets(void **state)
 {
     const char *path = scratch_path("absent");
+    tn_csv_words words = {.struct_size = sizeof words, .column = -1};
     tn_array *a = NULL, *b = NULL;
     char *found = NULL;
 
@@ -538,6 +539,11 @@ static void data_sets(void **state)
     assert_fails(tn_csv_from_memory(f.ctx, NULL, 1, "m", &a), TN_E_ARG);
     assert_fails(tn_csv_from_memory(f.ctx, "1", 1, NULL, &a), TN_E_ARG);
     assert_fails(tn_csv_from_memory(f.ctx, "x,1", 3, "m", &a), TN_E_FORMAT);
+    assert_fails(tn_csv_load_words(f.ctx, path, NULL, 0, &words, &a), TN_E_IO);
+    assert_fails(tn_csv_load_words(f.ctx, "m", "x,1", 3, &words, &a), TN_E_FORMAT);
+    words.column = 0; /* without word() */
+    assert_fails(tn_csv_load_words(f.ctx, "m", "1,1", 3, &words, &a), TN_E_ARG);
+    assert_fails(tn_csv_load_words(f.ctx, "m", "1,1", 3, &(tn_csv_words){.column = -1}, &a), TN_E_ARG);
     assert_fails(tn_data_find(NULL, "digits", &found), TN_E_ARG);
     assert_fails(tn_data_find(f.ctx, NULL, &found), TN_E_ARG);
     assert_fails(tn_data_find(f.ctx, "digits", NULL), TN_E_ARG);

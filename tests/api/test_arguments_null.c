@@ -12,6 +12,7 @@ static void arrays_and_files(void **state)
     tn_checkpoint *c = NULL;
     struct DLManagedTensorVersioned *tensor = NULL;
     struct DLManagedTensor *old = NULL;
+    tn_csv_words words = {.struct_size = sizeof words, .column = -1};
     const char *path = scratch_path("absent");
 
     (void)state;
@@ -34,6 +35,10 @@ static void arrays_and_files(void **state)
     NO(tn_npy_load(f.ctx, path, NULL));
     NO(tn_csv_load(f.ctx, NULL, &a));
     NO(tn_csv_from_memory(f.ctx, "1", 1, "x", NULL));
+    NO(tn_csv_load_words(NULL, "x", "1", 1, &words, &a));
+    NO(tn_csv_load_words(f.ctx, NULL, "1", 1, &words, &a));
+    NO(tn_csv_load_words(f.ctx, "x", NULL, 1, NULL, &a));
+    NO(tn_csv_load_words(f.ctx, "x", "1", 1, &words, NULL));
     assert_ok(tn_array_to_dlpack(f.a, 0, &tensor));
     NO(tn_array_from_dlpack(NULL, tensor, &a));
     NO(tn_array_from_dlpack(f.ctx, tensor, NULL));

@@ -232,10 +232,10 @@ static void refused(void **state)
         {"/dev/zero", 1, "/dev/zero"},
         {"- - <rows.csv", 2, "once"},
         {"- </dev/null", 4, "standard input holds no numbers"},
-        {"ragged.csv", 4, "ragged.csv:2: fewer"},
-        {"word.csv", 4, "word.csv:2: field 2"},
+        {"ragged.csv", 4, "ragged.csv:2:2: the line ends early"},
+        {"word.csv", 4, "word.csv:2:2: "},
         {"wide.csv", 1, "does not take"},
-        {"rows.csv ragged.csv", 4, "ragged.csv:2"},
+        {"rows.csv ragged.csv", 4, "ragged.csv:2:2"},
         {"cut.npy", 4, "cut.npy"},
         {"cut.gz", 4, "cut.gz"},
     };
@@ -560,12 +560,45 @@ static void confusion(void **state)
     assert_int_equal(tool("rm small/classes.txt")->code, 0);
 }
 
+/* RUN stands for its model and its data, as a path and by its name; export gives files of the same model. */
+static void of_a_run(void **state)
+{
+    const tool_said *s = tool("exec \"$T\" eval run --json");
+    json_t *o = tool_json(s, 0), *again;
+
+    (void)state;
+    assert_int_equal(s->code, 0);
+    assert_string_equal(json_string_value(json_object_get(o, "data")), "./small:test");
+    assert_string_equal(json_string_value(json_object_get(o, "params")), "run/model-best.params");
+    assert_int_equal(json_integer_value(json_object_get(o, "samples")), 40);
+    s = tool("exec \"$T\" eval run --data ./small:train");
+    assert_says(s->out, "samples 40");
+    assert_says(s->out, "data ./small:train");
+    s = tool("mkdir -p runs; cp -r run runs/2026-01-01-lenet-abcd; exec \"$T\" export abcd --json");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "2026-01-01-lenet-abcd-symbol.json");
+    s = tool(
+        "\"$T\" export run here && exec \"$T\" eval here-symbol.json here-0000.params --data ./small --json");
+    again = tool_json(s, 0);
+    assert_int_equal(s->code, 0);
+    for (const char *const *key = (const char *const[]){"accuracy", "loss", "params_sha256", NULL}; *key;
+         key++)
+        assert_true(json_equal(json_object_get(o, *key), json_object_get(again, *key)));
+    json_decref(again);
+    json_decref(o);
+    assert_int_equal(tool("\"$T\" predict abcd " IMAGES " >run.txt && rm -r runs")->code, 0);
+    assert_int_equal(
+        tool("\"$T\" predict run/model-symbol.json run/model-best.params " IMAGES " | cmp - run.txt")->code,
+        0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_answers),   cmocka_unit_test(archives),        cmocka_unit_test(forms),
-        cmocka_unit_test(refused),        cmocka_unit_test(damaged),         cmocka_unit_test(confusion),
-        cmocka_unit_test(hostile_graphs), cmocka_unit_test(several_outputs), cmocka_unit_test(strange_bytes),
+        cmocka_unit_test(of_a_run),      cmocka_unit_test(same_answers),   cmocka_unit_test(archives),
+        cmocka_unit_test(forms),         cmocka_unit_test(refused),        cmocka_unit_test(damaged),
+        cmocka_unit_test(confusion),     cmocka_unit_test(hostile_graphs), cmocka_unit_test(several_outputs),
+        cmocka_unit_test(strange_bytes),
     };
     int failed;
 

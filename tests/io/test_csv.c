@@ -96,27 +96,27 @@ static void refused(void **state)
         {"\xef\xbb\xbf\n", "holds no numbers"},
         {"\xef\xbb\xbf\n\xef\xbb\xbf\n", "only a header"}, /* a second one is a text */
         {"\xef\xbb", "only a header"},
-        {"1\n\xef\xbb\xbf\n", "m:2: field 1 is \"\xef\xbb\xbf\", which is no number"},
-        {"1,2\n3\n", "m:2: fewer than the 2 fields"},
-        {"1,2\n3,4,5\n", "m:2: more than the 2 fields"},
-        {"a,b\n1,2\n\n1,2,\n", "m:4: more than"},
-        {"1,2\n3,\n", "m:2: field 2 is empty"},
-        {"1,x\n3,4\n", "m:1: field 2 is \"x\", which is no number"},
-        {"1,2\nnan,4\n", "m:2: field 1 is \"nan\": only finite"},
-        {"1,2\n3,-INF\n", "m:2: field 2 is \"-INF\": only finite"},
-        {"1,2\n3,1e39\n", "m:2: field 2 is \"1e39\": only finite"},
-        {"1,2\n3,1e999\n", "m:2: field 2"},
-        {"1,2\n3,0x10\n", "m:2: field 2 is \"0x10\", which"},
-        {"1e999,1e999\n3,4\n", "m:1: field 1 is \"1e999\", which is no number"}, /* no header */
-        {"0x1,0x1\n3,4\n", "m:1: field 1 is \"0x1\", which is no number"},
-        {"-.5x;+7y\n3;4\n", "m:1: field 1 is \"-.5x\", which is no number"},
-        {"1st\n3\n", "m:1: field 1 is \"1st\", which is no number"},
+        {"1\n\xef\xbb\xbf\n", "m:2:1: \"\xef\xbb\xbf\" is no number"},
+        {"1,2\n3\n", "m:2:2: the line ends early: the first one has 2"},
+        {"1,2\n3,4,5\n", "m:2:3: the line goes on behind the 2"},
+        {"a,b\n1,2\n\n1,2,\n", "m:4:3: the line goes on"},
+        {"1,2\n3,\n", "m:2:2: the field is empty"},
+        {"1,x\n3,4\n", "m:1:2: \"x\" is no number"},
+        {"1,2\nnan,4\n", "m:2:1: \"nan\" is no finite"},
+        {"1,2\n3,-INF\n", "m:2:2: \"-INF\" is no finite"},
+        {"1,2\n3,1e39\n", "m:2:2: \"1e39\" is no finite"},
+        {"1,2\n3,1e999\n", "m:2:2: "},
+        {"1,2\n3,0x10\n", "m:2:2: \"0x10\" is no number"},
+        {"1e999,1e999\n3,4\n", "m:1:1: \"1e999\" is no number"}, /* no header */
+        {"0x1,0x1\n3,4\n", "m:1:1: \"0x1\" is no number"},
+        {"-.5x;+7y\n3;4\n", "m:1:1: \"-.5x\" is no number"},
+        {"1st\n3\n", "m:1:1: \"1st\" is no number"},
         {"1e999,-\n", "only a header"}, /* one of them begins like a word */
-        {"1,2\n3,\"4\n", "m:2: the quotes of field 2 do not end"},
-        {"1,2\n3,\"4\"5\n", "m:2: something stands behind the quotes of field 2"},
+        {"1,2\n3,\"4\n", "m:2:2: the quotes do not end"},
+        {"1,2\n3,\"4\"5\n", "m:2:2: something stands behind the quotes"},
         {"1,2\n3,1000000000000000000000000000000000000000000000000000000000000000000000000\n",
-         "m:2: field 2"},
-        {"1,2\n3 4,5\n", "m:2: field 1 is \"3 4\", which"},
+         "m:2:2: "},
+        {"1,2\n3 4,5\n", "m:2:1: \"3 4\" is no number"},
     };
 
     (void)state;
@@ -132,6 +132,88 @@ static void refused(void **state)
     assert_non_null(strstr(tni_error_message(), "m:2: a NUL"));
     assert_int_equal(tni_csv_load(t.space, scratch_path("absent.csv"), &(tni_array *){NULL}), TN_E_IO);
     assert_int_equal(tni_csv_load(t.space, "/dev/zero", &(tni_array *){NULL}), TN_E_IO);
+}
+
+/* ---- a column of texts ---- */
+
+typedef struct heard {
+    char text[256]; /* all that was called, in order */
+    int64_t column; /* that head() chooses */
+    tn_csv_words words;
+} heard;
+
+static tn_status on_first(void *arg, uint64_t column, const char *text)
+{
+    heard *h = arg;
+
+    (void)snprintf(h->text + strlen(h->text), sizeof h->text - strlen(h->text), "%llu=%s ",
+                   (unsigned long long)column, text);
+    return TN_OK;
+}
+
+static tn_status on_head(void *arg, uint64_t columns, int32_t header)
+{
+    heard *h = arg;
+
+    (void)snprintf(h->text + strlen(h->text), sizeof h->text - strlen(h->text), "%llu,%d; ",
+                   (unsigned long long)columns, header);
+    h->words.column = h->column;
+    return TN_OK;
+}
+
+static tn_status on_word(void *arg, const char *text, int32_t number, uint64_t line, float *out)
+{
+    heard *h = arg;
+
+    (void)snprintf(h->text + strlen(h->text), sizeof h->text - strlen(h->text), "%llu:%s%s ",
+                   (unsigned long long)line, text, number ? "!" : "");
+    if (!strcmp(text, "bad"))
+        return tni_error(TN_E_KEY, "no such class");
+    if (!number)
+        *out = 7;
+    return TN_OK;
+}
+
+static void words(void **state)
+{
+    static const struct {
+        const char *text, *heard;
+        int64_t column;
+        int32_t header;
+        tn_status status;
+        float values[4];
+    } rows[] = {
+        {"x,kind\n1,red\n2,8\n", "0=x 1=kind 2,1; 2:red 3:8! ", 1, 0, TN_OK, {1, 7, 2, 8}},
+        {"red,1\nblue,2\n", "0=red 1=1 2,0; 1:red 2:blue ", 0, 0, TN_OK, {7, 1, 7, 2}},
+        {"0,1\n3,a\n4,b\n", "0=0 1=1 2,1; 2:a 3:b ", 1, 1, TN_OK, {3, 7, 4, 7}},
+        {"a\nb\n", "0=a 1,0; 1:a 2:b ", 0, -1, TN_OK, {7, 7}},
+        {"x,y\n1,\n", "0=x 1=y 2,1; ", 1, 0, TN_E_FORMAT, {0}}, /* a missing one is no text */
+        {"x,y\n1,bad\n", "0=x 1=y 2,1; 2:bad ", 1, 0, TN_E_KEY, {0}},
+        {"x,y\n1,a\nb,c\n", "0=x 1=y 2,1; 2:a ", 1, 0, TN_E_FORMAT, {0}},
+        {"x,y\n1,a\n", "0=x 1=y 2,1; ", 9, 0, TN_E_FORMAT, {0}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        heard h = {.column = rows[i].column,
+                   .words = {.struct_size = sizeof h.words,
+                             .header = rows[i].header,
+                             .column = -1,
+                             .first = on_first,
+                             .head = on_head,
+                             .word = on_word}};
+        tni_array *a = NULL;
+        tn_status st;
+
+        h.words.arg = &h;
+        st = tni_csv_load_words(t.space, "m", rows[i].text, strlen(rows[i].text), &h.words, &a);
+        if (st != rows[i].status || strcmp(h.text, rows[i].heard))
+            fail_msg("%zu: %d %s: %s", i, st, h.text, tni_error_message());
+        if (!st)
+            assert_memory_equal(tni_array_data(a), rows[i].values,
+                                (size_t)(a->shape[0] * a->shape[1]) * sizeof(float));
+        tni_array_release(a);
+    }
 }
 
 /* Lines and rows without an end: an error before the memory is taken. */
@@ -206,7 +288,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory), /* first: it reads the peak so far */
         cmocka_unit_test(read_well), cmocka_unit_test(locales),       cmocka_unit_test(refused),
-        cmocka_unit_test(bombs),     cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(words),     cmocka_unit_test(bombs),
+        cmocka_unit_test(out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, open_space, close_space);

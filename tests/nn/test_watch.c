@@ -218,6 +218,41 @@ static void test_loss_not_finite(void **state)
     nn_close_failed(app, "step 8 (epoch 2", 1);
 }
 
+static void warned(void *arg, int32_t level, const char *text)
+{
+    *(int *)arg += level == 1 && strstr(text, "the training diverges; take a lower learning rate") != NULL;
+}
+
+/* A rate far too high is told of within its first steps, once, and is an error when the epoch is over. */
+static void test_exploded(void **state)
+{
+    char plugins[600], data[600];
+    const char *settings[] = {plugins, data, NULL}, *tree = getenv("TENON_TEST_SOURCE");
+
+    (void)state;
+    (void)snprintf(plugins, sizeof plugins, "plugins.path=%s", getenv("TENON_TEST_PLUGINS"));
+    (void)snprintf(data, sizeof data, "data.path=%s/examples/data", tree);
+    for (int ignore = 0; ignore < 2; ignore++) {
+        int warnings = 0;
+        tn_app *app = tn_app_open(.name = "test", .settings = settings, .no_environment = 1, .log = warned,
+                                  .arg = &warnings);
+        tn_train_info i = {.struct_size = sizeof i};
+        tn_train *t = tn_train_open(app, .net = make(app), .data = "digits", .epochs = 2, .seed = 3,
+                                    .batch = 64, .lr = 1000, .schedule = "constant", .warmup = -1,
+                                    .on_nan = ignore ? "ignore" : "stop");
+
+        if (tn_train_run(t) != ignore)
+            fail_msg("ignore %d: %s", ignore, tn_app_error(app));
+        assert_int_equal(warnings, !ignore); /* who ignores it does not look */
+        if (ignore) {
+            nn_close(app);
+        } else {
+            assert_non_null(strstr(tn_app_error(app), "was 2."));
+            nn_close_failed(app, "in this epoch", 1);
+        }
+    }
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -270,9 +305,10 @@ static void test_older_program(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_early),      cmocka_unit_test(test_best),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_loss_not_finite),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_older_program),
+        cmocka_unit_test(test_early),         cmocka_unit_test(test_best),
+        cmocka_unit_test(test_not_finite),    cmocka_unit_test(test_loss_not_finite),
+        cmocka_unit_test(test_exploded),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_older_program),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

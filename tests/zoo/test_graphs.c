@@ -316,12 +316,19 @@ static void names_are_found(void **state)
         assert_ptr_equal(tn_net_zoo_find(tn_net_zoo_names()[count]), tn_net_zoo_names()[count]);
         count++;
     }
-    assert_int_equal(count, NETS + 1);
+    assert_int_equal(count, NETS + 2);
     assert_string_equal(tn_net_zoo_find("zoo:MobileNet_v2_1_0"), "mobilenetv2_1.0");
     assert_string_equal(tn_net_zoo_find("inception_v3"), "inceptionv3");
     assert_string_equal(tn_net_zoo_find("squeezenet1_1"), "squeezenet1.1");
     assert_string_equal(tn_net_zoo_find("vgg11-bn"), "vgg11_bn");
-    assert_null(tn_net_zoo_find("resnet18"));
+    assert_string_equal(tn_net_zoo_find("resnet18"), "resnet18_v1"); /* short forms */
+    assert_string_equal(tn_net_zoo_find("zoo:MobileNet_v2"), "mobilenetv2_1.0");
+    assert_string_equal(tn_net_zoo_find("mobilenet"), "mobilenet1.0");
+    assert_string_equal(tn_net_zoo_find("squeezenet"), "squeezenet1.0");
+    assert_string_equal(tn_net_zoo_find("mlp"), "mlp");
+    assert_null(tn_net_zoo_find("resnet"));
+    assert_null(tn_net_zoo_find("resnet18_v"));
+    assert_null(tn_net_zoo_find("inception_v"));
     assert_null(tn_net_zoo_find("resnet18_v1_"
                                 "2"));
     assert_null(tn_net_zoo_find("zoo:"));

@@ -54,6 +54,34 @@ TN_API tn_status tn_csv_load_part(tn_ctx *ctx, const char *path, uint32_t part, 
 TN_API tn_status tn_csv_from_memory(tn_ctx *ctx, const void *text, uint64_t bytes, const char *name,
                                     tn_array **out);
 
+/** Texts in a CSV file, for tn_csv_load_words(). Functions that are NULL are not called. */
+typedef struct tn_csv_words {
+    uint32_t struct_size;
+    int32_t header; /* 1: the first line is one; -1: it is not; 0: as of tn_csv_load() */
+    int64_t column; /* whose fields go to word(), from 0; -1: none. head() may still set it */
+    void *arg;
+    /* Field `column` of the first line, header or not; cut at 64 bytes. */
+    tn_status (*first)(void *arg, uint64_t column, const char *text);
+    /* Behind that line. */
+    tn_status (*head)(void *arg, uint64_t columns, int32_t header);
+    /* A field of `column`, which is not empty: `*out` is its number if it is one (`number`), else the function
+     * sets it. Only for a `column` of -1 may it be NULL. */
+    tn_status (*word)(void *arg, const char *text, int32_t number, uint64_t line, float *out);
+    void *reserved;
+} tn_csv_words;
+
+/**
+ * A CSV file of which one column may hold texts. What a function returns but TN_OK ends the reading and is
+ * returned.
+ * @param path   the file; for messages alone where `text` is given
+ * @param text   NULL: the file is read; else `bytes` bytes of text, which are not kept
+ * @return as tn_csv_load(); TN_E_ARG: something is NULL
+ * @threads any
+ * @since 0.1
+ */
+TN_API tn_status tn_csv_load_words(tn_ctx *ctx, const char *path, const void *text, uint64_t bytes,
+                                   tn_csv_words *words, tn_array **out);
+
 /**
  * A LibSVM file, plain or .gz: lines of a label and pairs "index:value", whose indices rise and begin at 0;
  * what stands behind a '#' is passed over.

@@ -390,14 +390,15 @@ TN_API void tn_net_leakyrelu_(tn_net *net, const tn_leakyrelu_options *options);
 /** Images with their reflection around them, less wide than they are. @since 0.1 */
 TN_API void tn_net_reflectionpad2d_(tn_net *net, const tn_reflectionpad_options *options);
 /**
- * A net of the zoo: "lenet", or one of the 34 of MXNet's gluon.model_zoo.vision by its name there,
- * "resnet50_v1", "mobilenet1.0"; capitals and ".", "_", "-" make no difference, "zoo:" may stand in front.
+ * A net of the zoo: "lenet", "mlp", or one of the 34 of MXNet's gluon.model_zoo.vision by its name there,
+ * "resnet50_v1", "mobilenet1.0"; capitals and ".", "_", "-" make no difference, "zoo:" may stand in front,
+ * "_v1" and "1.0" may be left out: "resnet50", "mobilenet".
  * Graphs and names of parameters are MXNet's: tn_net_load_params() takes what Gluon has saved of such a net,
  * and Gluon loads what tn_net_save() writes.
  *
- * Numbers of the net are the options model.*: classes (1000; LeNet 10), dropout (0.5; DenseNet 0), thumbnail
- * (0; 1: a ResNet for small images), batch_norm of VGG, bn_size (4) of DenseNet; of LeNet pad (2; 0: as
- * MXNet's example has it) and activation. One that the net does not have is an error.
+ * Numbers of the net are the options model.*: classes (1000; LeNet, MLP 10), dropout (0.5; DenseNet 0),
+ * thumbnail (0; 1: a ResNet for small images), batch_norm of VGG, bn_size (4) of DenseNet; of LeNet pad (2;
+ * 0: as MXNet's example has it); of LeNet and the MLP activation. One that the net does not have is an error.
  * @since 0.1
  */
 TN_API tn_net *tn_net_zoo(tn_app *app, const char *name);
