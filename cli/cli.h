@@ -152,6 +152,12 @@ typedef struct cli_terminal {
     int columns;
 } cli_terminal;
 cli_terminal cli_terminal_of(FILE *stream);
+size_t cli_columns(const char *text); /* characters of UTF-8 */
+/* Columns of stdout for a line; 0: it is no terminal, and a line is as long as it is. */
+int cli_line_columns(void);
+/* The line on stdout, which has `used` columns already: broken at blanks if there are `columns`, further lines
+ * from column 4 on. Returns the columns that are used then. */
+int cli_line_wrap(const char *text, int used, int columns);
 
 /* ---- app.c ---- */
 

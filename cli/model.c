@@ -153,7 +153,7 @@ static bool saved_of_run(cli_saved *saved, tn_app *app)
 bool cli_saved_find(cli_saved *saved, const cli_args *args, tn_app *app)
 {
     const bool file = !access(args->words[0], F_OK) && !cli_is_folder(args->words[0]);
-    char *why;
+    char *why, similar[CLI_SIMILAR_BYTES];
 
     *saved = (cli_saved){.words = 1};
     if (!file && (saved->folder = cli_record_meant(args->words[0])))
@@ -164,9 +164,11 @@ bool cli_saved_find(cli_saved *saved, const cli_args *args, tn_app *app)
         saved->params = cli_format("%s", args->words[1]);
         return saved->symbol && saved->params;
     }
-    why = cli_format("%s is no run and no model: give a run folder (`tenon runs list`), or MODEL-symbol.json "
-                     "and FILE.params",
-                     args->words[0]);
+    cli_record_similar(CLI_RUNS, args->words[0], similar);
+    why =
+        cli_format("%s is no run and no model%s; give a run folder (`tenon runs list`), or MODEL-symbol.json "
+                   "and FILE.params",
+                   args->words[0], similar);
     (void)tn_app_fail(app, TN_E_ARG, why ? why : "no model");
     free(why);
     return false;

@@ -84,6 +84,19 @@ static list *list_add(bench_op *b, const char *text)
     return list_split(l) ? l : NULL;
 }
 
+/* Elsewhere a comma stands between the sizes of one shape. */
+static void sizes_note(const bench_op *b, const list *l, const char *text)
+{
+    bool sizes = l->count > 1;
+
+    for (size_t i = 0; i < l->count; i++)
+        sizes = sizes && !strchr(l->items[i], 'x');
+    if (sizes && !b->args->value[OPT_QUIET])
+        cli_say(stderr,
+                "note: --shape %s is %zu shapes of one size each; the sizes of one shape have x between\n",
+                text, l->count);
+}
+
 static bool shapes_read(bench_op *b)
 {
     size_t cursor = 0;
@@ -104,6 +117,7 @@ static bool shapes_read(bench_op *b)
                 return false;
             }
         }
+        sizes_note(b, l, text);
     }
     return true;
 }

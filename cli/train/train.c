@@ -395,7 +395,7 @@ static int done(training *t, tn_train_info *info)
         json_decref(o);
         return CLI_EXIT_FAILED;
     }
-    cli_view_clear(&t->view);
+    cli_view_end(&t->view, info);
     broken_say(t);
     if (info->ended_early)
         cli_view_note(&t->view,
