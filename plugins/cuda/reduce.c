@@ -8,8 +8,7 @@
 #define TREE_FROM 1024 /* elements to an output from which a block makes it */
 
 typedef struct reduce_state {
-    char kernel[TNCUDA_NAME_BYTES];
-    bool tree;
+    const char *id;
     tncuda_reduce_args args;
 } reduce_state;
 
@@ -50,7 +49,6 @@ static tn_status reduce_prepare(void *plugin, const tn_node *node, tn_plan *plan
 {
     const tn_tensor *in = node->in[0];
     const uint32_t mask = mask_of(node, in->ndim);
-    const bool floats = tncuda_is_float(in->dtype);
     tncuda_reduce_args *a;
     reduce_state *s;
     size_t row = 0;
@@ -75,10 +73,19 @@ static tn_status reduce_prepare(void *plugin, const tn_node *node, tn_plan *plan
     a->dtype = in->dtype;
     a->out_dtype = node->out[0]->dtype;
     a->divide = rows[row].mean ? (double)a->inner : 1;
-    s->tree = a->inner >= TREE_FROM;
-    (void)snprintf(s->kernel, sizeof s->kernel, "reduce_%s%s_%s", s->tree ? "tree_" : "", rows[row].id,
-                   floats ? "float" : "whole");
+    s->id = rows[row].id;
     return TN_OK;
+}
+
+tn_status tncuda_reduce_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *a, tn_err *err)
+{
+    const bool tree = a->inner >= TREE_FROM;
+    char kernel[TNCUDA_NAME_BYTES];
+
+    (void)snprintf(kernel, sizeof kernel, "reduce_%s%s_%s", tree ? "tree_" : "", id,
+                   tncuda_is_float(a->dtype) ? "float" : "whole");
+    return tree ? tncuda_launch_blocks(x, "reduce", kernel, a->outer < 65535 ? a->outer : 65535, a, err)
+                : tncuda_launch(x, "reduce", kernel, a->outer, a, err);
 }
 
 static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -91,8 +98,7 @@ static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     a.x = x->in[0]->data;
     a.y = x->out[0]->data;
     a.add = x->modes[0] == TN_MODE_ADD;
-    return s->tree ? tncuda_launch_blocks(x, "reduce", s->kernel, a.outer < 65535 ? a.outer : 65535, &a, err)
-                   : tncuda_launch(x, "reduce", s->kernel, a.outer, &a, err);
+    return tncuda_reduce_launch(x, s->id, &a, err);
 }
 
 /* ---- gradients ----------------------------------------------------------------------------------------- */

@@ -25,13 +25,22 @@ typedef struct tncuda_point_args {
     tncuda_operand in[3], out;
 } tncuda_point_args;
 
-/* From one dense or strided array to another, with a change of data type. */
-typedef struct tncuda_cast_args {
+/* Strided copies: element (i0, i1 …) of `extent` goes from src + Σ i·src_step to dst + Σ i·dst_step. */
+typedef struct tncuda_move_args {
     int64_t count;
-    int32_t from, to;
+    int32_t ndim, reserved;
     const void *src;
     void *dst;
-} tncuda_cast_args;
+    int64_t extent[2 * TNCUDA_NDIM], src_step[2 * TNCUDA_NDIM], dst_step[2 * TNCUDA_NDIM];
+    int64_t shift[TNCUDA_NDIM]; /* of rolls and triangles */
+} tncuda_move_args;
+
+/* Numbers of the host, as int64. */
+typedef struct tncuda_words_args {
+    int64_t count;
+    void *to;
+    int64_t word[TNCUDA_NDIM];
+} tncuda_words_args;
 
 /* c (m, n) = a (m, k) · b (k, n) [+ bias (n)], elements of one type; steps of rows and columns. `batch` of
  * them, each `*_batch` elements apart. */
