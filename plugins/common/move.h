@@ -23,7 +23,7 @@ static inline void tnb_move_begin(tnb_move *m, int32_t dtype)
     m->size = (int32_t)tn_dtype_bytes(dtype);
 }
 
-/* Appends a dimension; those of extent 1 are left out, those that continue the last one are merged into it. */
+/* Appends a dimension; those of extent 1 are left out, those that continue the last one are merged. */
 static inline void tnb_move_add(tnb_move *m, int64_t extent, int64_t src_step, int64_t dst_step)
 {
     const int32_t last = m->ndim - 1;

@@ -48,6 +48,11 @@ static inline bool tncuda_is_float(int32_t dtype)
     return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
 }
 
+/* A call's arrays: the first inputs and outputs of the node, with modes. */
+void tncuda_call_arrays(const tn_exec *x, uint32_t in_count, uint32_t out_count, tncuda_call_args *args);
+/* Rows along the axes first … end-1 of a tensor, those of them that there are. */
+void tncuda_call_rows(const tn_tensor *t, int32_t first, int32_t end, tncuda_call_args *args);
+
 /* ---- point.c: operators of which each element follows from one element of each input ------------------ */
 
 typedef struct tncuda_point_row {
@@ -84,9 +89,13 @@ tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void
 /* The loop's own number shall be this one. */
 void tncuda_point_number(tn_plan *plan, double number);
 tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
+/* Elements of a dense array in another data type; `add`: added to what is there. */
+tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err);
 
 /* ---- reduce.c ------------------------------------------------------------------------------------------ */
 
+/* What of `t` each element of the output is made of: the axes of `mask`. */
+void tncuda_reduce_split(const tn_tensor *t, uint32_t mask, tncuda_reduce_args *args);
 /* One of the kernels of ../common/reduce.list; `args` has all but what is summed by whom. */
 tn_status tncuda_reduce_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *args, tn_err *err);
 

@@ -1,4 +1,5 @@
-/* ../../common/shape.inc; reshapes that cannot be views (another device, a given output); shapes as arrays. */
+/* ../../common/shape.inc; reshapes that cannot be views (another device, a given output); shapes as
+ * arrays. */
 #include "move.h"
 
 #include <string.h>

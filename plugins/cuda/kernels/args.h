@@ -104,7 +104,7 @@ typedef struct tncuda_reduce_args {
     const void *x;
     void *y;
     double divide; /* mean: by how many; else 1 */
-    int32_t add, reserved;
+    int32_t add, root; /* root: of what is made */
 } tncuda_reduce_args;
 
 /* A step of an optimizer over one weight. `master`: the weight in float32, which w reads; NULL: none.
@@ -125,5 +125,34 @@ typedef struct tncuda_index_args {
     int32_t dtype, index_dtype, wrap, add;
     double on, off;
 } tncuda_index_args;
+
+/* What most kernels need: arrays of any type, rows (outer, size, inner), and numbers that each names. */
+#define TNCUDA_CALL_IN 8
+#define TNCUDA_CALL_OUT 6
+#define TNCUDA_CALL_WHOLE 72
+#define TNCUDA_CALL_NUMBERS 16
+
+typedef struct tncuda_array {
+    void *data;
+    int32_t dtype;
+    int32_t mode; /* of outputs: TN_MODE_… */
+} tncuda_array;
+
+typedef struct tncuda_call_args {
+    int64_t count, outer, size, inner;
+    tncuda_array in[TNCUDA_CALL_IN], out[TNCUDA_CALL_OUT];
+    void *room; /* workspace */
+    int64_t n[TNCUDA_CALL_WHOLE];
+    double f[TNCUDA_CALL_NUMBERS];
+} tncuda_call_args;
+
+/* Sums of many arrays of one type. */
+#define TNCUDA_MANY 192
+typedef struct tncuda_many_args {
+    int64_t count;
+    void *to;
+    int32_t dtype, many, add, reserved;
+    const void *in[TNCUDA_MANY];
+} tncuda_many_args;
 
 #endif
