@@ -194,4 +194,35 @@
     X(broadcast_like, COPY)                                                                                  \
     X(_stretch_like, COPY)
 
+/* NumPy's functions that have no older name: of floating point, of numbers, of integers, of a number */
+
+#define TNB_NUMPY_QUESTIONS(X)                                                                              \
+    X(_npi_isfinite, IS_FINITE)                                                                             \
+    X(_npi_isinf, IS_INF)                                                                                   \
+    X(_npi_isnan, IS_NAN)                                                                                   \
+    X(_npi_isneginf, IS_NEGINF)                                                                             \
+    X(_npi_isposinf, IS_POSINF)
+#define TNB_NUMPY_FLOATS(X) X(_npi_arctan2, ARCTAN2)
+#define TNB_NUMPY_NUMBERS(X)                                                                                \
+    X(_npi_copysign, COPYSIGN)                                                                              \
+    X(_npi_ldexp, LDEXP)
+#define TNB_NUMPY_INTEGERS(X)                                                                               \
+    X(_npi_lcm, LCM)                                                                                        \
+    X(_npi_bitwise_and, BIT_AND)                                                                            \
+    X(_npi_bitwise_or, BIT_OR)                                                                              \
+    X(_npi_bitwise_xor, BIT_XOR)
+#define TNB_NUMPY_SCALARS(X)                                                                                \
+    X(_npi_copysign_scalar, COPYSIGN)                                                                       \
+    X(_npi_rcopysign_scalar, RCOPYSIGN)                                                                     \
+    X(_npi_ldexp_scalar, LDEXP)                                                                             \
+    X(_npi_rldexp_scalar, RLDEXP)                                                                           \
+    X(_npi_arctan2_scalar, ARCTAN2)                                                                         \
+    X(_npi_rarctan2_scalar, RARCTAN2)
+#define TNB_NUMPY_INTEGER_SCALARS(X)                                                                        \
+    X(_npi_lcm_scalar, LCM)                                                                                 \
+    X(_npi_bitwise_and_scalar, BIT_AND)                                                                     \
+    X(_npi_bitwise_or_scalar, BIT_OR)                                                                       \
+    X(_npi_bitwise_xor_scalar, BIT_XOR)
+#define TNB_NUMPY_NOTS(X) X(_npi_bitwise_not, BIT_NOT)
+
 #endif

@@ -19,10 +19,10 @@ static void extents(conv_state *s, const tn_node *node, const tn_tensor *data, c
 
         s->args.in[i] = from < 0 ? 1 : data->shape[2 + from];
         s->args.out[i] = from < 0 ? 1 : y->shape[2 + from];
-        s->args.kernel[i] = from < 0 ? 1 : tncuda_tuple(node->attrs[TN_Convolution_kernel], from, 1);
-        s->args.stride[i] = from < 0 ? 1 : tncuda_tuple(node->attrs[TN_Convolution_stride], from, 1);
-        s->args.dilate[i] = from < 0 ? 1 : tncuda_tuple(node->attrs[TN_Convolution_dilate], from, 1);
-        s->args.pad[i] = from < 0 ? 0 : tncuda_tuple(node->attrs[TN_Convolution_pad], from, 0);
+        s->args.kernel[i] = from < 0 ? 1 : tnb_tuple_item(node->attrs[TN_Convolution_kernel], from, 1);
+        s->args.stride[i] = from < 0 ? 1 : tnb_tuple_item(node->attrs[TN_Convolution_stride], from, 1);
+        s->args.dilate[i] = from < 0 ? 1 : tnb_tuple_item(node->attrs[TN_Convolution_dilate], from, 1);
+        s->args.pad[i] = from < 0 ? 0 : tnb_tuple_item(node->attrs[TN_Convolution_pad], from, 0);
     }
 }
 

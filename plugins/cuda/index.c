@@ -24,9 +24,9 @@ static tn_status pick_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
         return st;
     s = plan->state;
     s->back = back;
-    s->args.outer = tncuda_dims(data, 0, (int32_t)axis);
+    s->args.outer = tnb_dims(data, 0, (int32_t)axis);
     s->args.size = data->shape[axis];
-    s->args.inner = tncuda_dims(data, (int32_t)axis + 1, data->ndim);
+    s->args.inner = tnb_dims(data, (int32_t)axis + 1, data->ndim);
     s->args.count = tn_tensor_count(data);
     s->args.wrap = tn_value_int(node->attrs[TN_pick_mode]) == TN_pick_mode_wrap;
     s->args.dtype = data->dtype;

@@ -295,3 +295,23 @@ tn_status tncuda_launch_blocks(const tn_exec *x, const char *family, const char 
 {
     return blocks > 0 ? launch(x, family, name, blocks, false, args, err) : TN_OK;
 }
+
+/* ---- arguments ----------------------------------------------------------------------------------------- */
+
+void tncuda_call_arrays(const tn_exec *x, uint32_t in_count, uint32_t out_count, tncuda_call_args *args)
+{
+    for (uint32_t k = 0; k < in_count; k++)
+        args->in[k] = (tncuda_array){x->in[k]->data, x->in[k]->dtype, TN_MODE_NONE};
+    for (uint32_t k = 0; k < out_count; k++)
+        args->out[k] = (tncuda_array){x->out[k]->data, x->out[k]->dtype, x->modes[k]};
+    args->room = x->workspace;
+}
+
+void tncuda_call_rows(const tn_tensor *t, int32_t first, int32_t end, tncuda_call_args *args)
+{
+    end = end < t->ndim ? end : t->ndim;
+    first = first < 0 ? 0 : first < end ? first : end;
+    args->outer = tnb_dims(t, 0, first);
+    args->size = tnb_dims(t, first, end);
+    args->inner = tnb_dims(t, end, t->ndim);
+}

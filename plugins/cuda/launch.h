@@ -2,6 +2,7 @@
 #ifndef TNCUDA_LAUNCH_H
 #define TNCUDA_LAUNCH_H
 
+#include "../common/node.h"
 #include "internal.h"
 #include "kernels/args.h"
 #include "tenon/plugin/op.h"
@@ -47,22 +48,10 @@ static inline bool tncuda_is_float(int32_t dtype)
     return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
 }
 
-static inline int64_t tncuda_dims(const tn_tensor *t, int32_t first, int32_t last)
-{
-    int64_t n = 1;
-
-    for (int32_t i = first; i < last; i++)
-        n *= t->shape[i];
-    return n;
-}
-
-/* Item `i` of a tuple attribute; `otherwise` where the tuple is None or shorter. */
-static inline int64_t tncuda_tuple(tn_value v, int64_t i, int64_t otherwise)
-{
-    const tn_tuple *t = (const tn_tuple *)tn_value_pointer(v);
-
-    return t && i < t->count ? t->item[i] : otherwise;
-}
+/* A call's arrays: the first inputs and outputs of the node, with modes. */
+void tncuda_call_arrays(const tn_exec *x, uint32_t in_count, uint32_t out_count, tncuda_call_args *args);
+/* Rows along the axes first … end-1 of a tensor, those of them that there are. */
+void tncuda_call_rows(const tn_tensor *t, int32_t first, int32_t end, tncuda_call_args *args);
 
 /* ---- point.c: operators of which each element follows from one element of each input ------------------ */
 
@@ -100,5 +89,14 @@ tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void
 /* The loop's own number shall be this one. */
 void tncuda_point_number(tn_plan *plan, double number);
 tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
+/* Elements of a dense array in another data type; `add`: added to what is there. */
+tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err);
+
+/* ---- reduce.c ------------------------------------------------------------------------------------------ */
+
+/* What of `t` each element of the output is made of: the axes of `mask`. */
+void tncuda_reduce_split(const tn_tensor *t, uint32_t mask, tncuda_reduce_args *args);
+/* One of the kernels of ../common/reduce.list; `args` has all but what is summed by whom. */
+tn_status tncuda_reduce_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *args, tn_err *err);
 
 #endif

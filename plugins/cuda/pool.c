@@ -21,9 +21,9 @@ static void geometry(tncuda_window_args *a, const tn_value *attrs, const tn_tens
 
         a->in[i] = given ? x->shape[2 + from] : 1;
         a->out[i] = given ? y->shape[2 + from] : 1;
-        a->kernel[i] = !given ? 1 : global ? a->in[i] : tncuda_tuple(attrs[TN_Pooling_kernel], from, 1);
-        a->stride[i] = given && !global ? tncuda_tuple(attrs[TN_Pooling_stride], from, 1) : 1;
-        a->pad[i] = given && !global ? tncuda_tuple(attrs[TN_Pooling_pad], from, 0) : 0;
+        a->kernel[i] = !given ? 1 : global ? a->in[i] : tnb_tuple_item(attrs[TN_Pooling_kernel], from, 1);
+        a->stride[i] = given && !global ? tnb_tuple_item(attrs[TN_Pooling_stride], from, 1) : 1;
+        a->pad[i] = given && !global ? tnb_tuple_item(attrs[TN_Pooling_pad], from, 0) : 0;
     }
 }
 

@@ -27,9 +27,9 @@ static tn_status soft_plan(void *plugin, const tn_node *node, tn_plan *plan, int
         return st;
     s = plan->state;
     s->back = back;
-    s->args.outer = tncuda_dims(out, 0, first);
-    s->args.size = tncuda_dims(out, first, end);
-    s->args.inner = tncuda_dims(out, end, out->ndim);
+    s->args.outer = tnb_dims(out, 0, first);
+    s->args.size = tnb_dims(out, first, end);
+    s->args.inner = tnb_dims(out, end, out->ndim);
     s->args.scale = 1;
     s->args.dtype = in->dtype;
     s->args.out_dtype = out->dtype;

@@ -7,7 +7,7 @@
 #ifndef TNCPU_CPU_H
 #define TNCPU_CPU_H
 
-#include "tenon/plugin/op.h"
+#include "../../common/node.h"
 
 #define TNCPU_PARALLEL_NS 50000u /* below this, waking a team of threads costs more than it brings */
 #define TNCPU_ALIGN 64u
@@ -59,36 +59,10 @@ static inline int64_t tncpu_ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/** Product of the dimensions first … last-1. */
-static inline int64_t tncpu_dims(const tn_tensor *t, int32_t first, int32_t last)
-{
-    int64_t n = 1;
-
-    for (int32_t i = first; i < last; i++)
-        n *= t->shape[i];
-    return n;
-}
-
-/** Item `i` of a tuple attribute; `otherwise` where the tuple is None or shorter. */
-static inline int64_t tncpu_tuple_item(tn_value v, int64_t i, int64_t otherwise)
-{
-    const tn_tuple *t = (const tn_tuple *)tn_value_pointer(v);
-
-    return t && i < t->count ? t->item[i] : otherwise;
-}
-
-static inline int64_t tncpu_tuple_count(tn_value v)
-{
-    const tn_tuple *t = (const tn_tuple *)tn_value_pointer(v);
-
-    return t ? t->count : 0;
-}
-
-/** An axis counted from the end if negative; the definition has checked its range. */
-static inline int32_t tncpu_axis(int64_t axis, int32_t ndim)
-{
-    return (int32_t)(axis < 0 ? axis + ndim : axis);
-}
+#define tncpu_dims tnb_dims
+#define tncpu_tuple_item tnb_tuple_item
+#define tncpu_tuple_count tnb_tuple_count
+#define tncpu_axis tnb_axis
 
 /** The id of the calling thread inside a parallel region, 0 without OpenMP. */
 #if defined(_OPENMP)

@@ -18,11 +18,11 @@ static void flip_axis(const tn_plan *plan, const tn_exec *x, int32_t axis, bool 
 {
     const tn_tensor *t = x->in[0];
     int64_t steps[3], start = flip ? t->shape[axis] - 1 : 0;
-    tncpu_move m = {.size = (int32_t)tn_dtype_bytes(t->dtype)};
+    tnb_move m = {.size = (int32_t)tn_dtype_bytes(t->dtype)};
 
-    tncpu_move_steps(t->shape, 3, steps);
+    tnb_move_steps(t->shape, 3, steps);
     for (int32_t k = 0; k < 3; k++)
-        tncpu_move_add(&m, t->shape[k], flip && k == axis ? -steps[k] : steps[k], steps[k]);
+        tnb_move_add(&m, t->shape[k], flip && k == axis ? -steps[k] : steps[k], steps[k]);
     tncpu_move_run(&m, (const char *)t->data + start * steps[axis] * m.size, x->out[0]->data,
                    tncpu_run_threads(plan, x));
 }

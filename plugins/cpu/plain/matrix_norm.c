@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "axes.h"
+#include "../../common/axes.h"
 #include "decompose.h"
 #include "rows.h"
 #include "tenon/plugin/op/linalg.h"
@@ -16,7 +16,7 @@ typedef enum norm_kind { VECTOR, COLUMNS, ROWS, SINGULAR, NUCLEAR } norm_kind;
 typedef struct norm_plan {
     norm_kind kind;
     double ord;
-    tncpu_axes kept;
+    tnb_axes kept;
     int64_t m, n, row, col;
 } norm_plan;
 
@@ -34,9 +34,9 @@ static void axes_read(const tn_node *node, const tn_tensor *data, norm_plan *p)
     const int32_t first = tncpu_axis(tncpu_tuple_item(axis, 0, -count), data->ndim),
                   last = tncpu_axis(tncpu_tuple_item(axis, count - 1, -1), data->ndim);
     const bool whole = tn_value_int(node->attrs[TN_npi_norm_flag]) == -2;
-    tncpu_axes reduced;
+    tnb_axes reduced;
 
-    tncpu_axes_split(data, whole ? UINT32_MAX : 1u << first | 1u << last, &p->kept, &reduced);
+    tnb_axes_split(data, whole ? UINT32_MAX : 1u << first | 1u << last, &p->kept, &reduced);
     p->m = p->row = p->col = 1;
     p->n = tn_tensor_count(data);
     if (whole)
@@ -287,7 +287,7 @@ static void norm_part(const void *arg, int64_t k, double *room)
 {
     const norm_call *c = arg;
     const norm_plan *p = c->p;
-    const int64_t base = tncpu_axes_offset(&p->kept, k);
+    const int64_t base = tnb_axes_offset(&p->kept, k);
     double y = 0;
 
     if (p->m && p->n)
@@ -299,7 +299,7 @@ static void backward_norm_part(const void *arg, int64_t k, double *room)
 {
     const norm_call *c = arg;
     const norm_plan *p = c->p;
-    const int64_t base = tncpu_axes_offset(&p->kept, k);
+    const int64_t base = tnb_axes_offset(&p->kept, k);
     const double dy = tncpu_number(c->x->in[0], k);
 
     if (!p->m || !p->n)

@@ -13,35 +13,6 @@
 #define TILE 16
 #define NS_PER_ELEMENT 0.7
 
-void tncpu_move_add(tncpu_move *m, int64_t extent, int64_t src_step, int64_t dst_step)
-{
-    const int32_t last = m->ndim - 1;
-    int64_t joined;
-
-    if (extent == 1)
-        return;
-    /* beside an extent of 0 the product of the others may be too large */
-    if (last >= 0 && m->src_step[last] == src_step * extent && m->dst_step[last] == dst_step * extent &&
-        !__builtin_mul_overflow(m->extent[last], extent, &joined)) {
-        m->extent[last] = joined;
-        m->src_step[last] = src_step;
-        m->dst_step[last] = dst_step;
-        return;
-    }
-    m->extent[m->ndim] = extent;
-    m->src_step[m->ndim] = src_step;
-    m->dst_step[m->ndim] = dst_step;
-    m->ndim++;
-}
-
-void tncpu_move_steps(const int64_t *shape, int32_t ndim, int64_t *step)
-{
-    int64_t n = 1;
-
-    for (int32_t k = ndim; k-- > 0; n *= shape[k])
-        step[k] = n;
-}
-
 tn_status tncpu_move_plan(const tn_node *node, tn_plan *plan, int64_t count)
 {
     tncpu_plan_tasks(node, plan, 20 + NS_PER_ELEMENT * (double)count, count / 4096 + 1);
@@ -86,7 +57,7 @@ static run_function *const runs[] = {[1] = run_1, [2] = run_2, [4] = run_4, [8] 
 static tiles_function *const tiles[] = {[1] = tiles_1, [2] = tiles_2, [4] = tiles_4, [8] = tiles_8};
 
 /* The dimension along which the source runs, if it is worth tiles; -1: none. */
-static int32_t tiled(const tncpu_move *m)
+static int32_t tiled(const tnb_move *m)
 {
     const int32_t last = m->ndim - 1;
 
@@ -99,10 +70,10 @@ static int32_t tiled(const tncpu_move *m)
 }
 
 /* All of `m`, on the calling thread. */
-static void move_part(const tncpu_move *m, const char *src, char *dst)
+static void move_part(const tnb_move *m, const char *src, char *dst)
 {
     const int32_t last = m->ndim - 1, across = tiled(m);
-    int64_t at[TNCPU_MOVE_DIMS] = {0};
+    int64_t at[TNB_MOVE_DIMS] = {0};
 
     for (;;) {
         int32_t k = last - 1;
@@ -128,9 +99,9 @@ static void move_part(const tncpu_move *m, const char *src, char *dst)
     }
 }
 
-void tncpu_move_run(const tncpu_move *m, const void *src, void *dst, int threads)
+void tncpu_move_run(const tnb_move *m, const void *src, void *dst, int threads)
 {
-    tncpu_move whole = *m;
+    tnb_move whole = *m;
     int64_t parts;
 
     for (int32_t k = 0; k < m->ndim; k++)
@@ -144,7 +115,7 @@ void tncpu_move_run(const tncpu_move *m, const void *src, void *dst, int threads
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t p = 0; p < parts; p++) {
         const int64_t begin = whole.extent[0] * p / parts, end = whole.extent[0] * (p + 1) / parts;
-        tncpu_move part = whole;
+        tnb_move part = whole;
 
         part.extent[0] = end - begin;
         move_part(&part, (const char *)src + begin * whole.src_step[0] * whole.size,
@@ -152,10 +123,40 @@ void tncpu_move_run(const tncpu_move *m, const void *src, void *dst, int threads
     }
 }
 
+/* ---- of ../../common/move.h ---------------------------------------------------------------------- */
+
+tn_status tnb_move_prepare(void *plugin, const tn_node *node, tn_plan *plan, int64_t count, uint64_t bytes,
+                           tn_err *err)
+{
+    const tn_status st = bytes ? tncpu_state(plugin, plan, bytes, err) : TN_OK;
+
+    return st ? st : tncpu_move_plan(node, plan, count);
+}
+
+tn_status tnb_move_run(const tn_plan *plan, const tn_exec *x, const tnb_move *m, const void *src, void *dst,
+                       tn_err *err)
+{
+    (void)err;
+    tncpu_move_run(m, src, dst, tncpu_run_threads(plan, x));
+    return TN_OK;
+}
+
+tn_status tnb_move_number(const tn_plan *plan, const tn_exec *x, const tnb_move *m, int32_t dtype,
+                          double number, void *dst, tn_err *err)
+{
+    tnb_move same = *m;
+    uint64_t element = 0;
+
+    tncpu_converts[dtype].store_f(&number, &element, 1, 1);
+    for (int32_t k = 0; k < same.ndim; k++)
+        same.src_step[k] = 0;
+    return tnb_move_run(plan, x, &same, &element, dst, err);
+}
+
 /* ---- fills and copies of arrays on a device that runs these kernels ------------------------------ */
 
 /* Dimensions in the order of the output's strides. `src` NULL: one element, read again and again. */
-static void array_plan(tncpu_move *m, const tn_tensor *src, const tn_tensor *dst)
+static void array_plan(tnb_move *m, const tn_tensor *src, const tn_tensor *dst)
 {
     int32_t order[TN_NDIM_MAX];
 
@@ -168,12 +169,12 @@ static void array_plan(tncpu_move *m, const tn_tensor *src, const tn_tensor *dst
     }
     m->size = (int32_t)tn_dtype_bytes(dst->dtype);
     for (int32_t k = 0; k < dst->ndim; k++)
-        tncpu_move_add(m, dst->shape[order[k]], src ? src->stride[order[k]] : 0, dst->stride[order[k]]);
+        tnb_move_add(m, dst->shape[order[k]], src ? src->stride[order[k]] : 0, dst->stride[order[k]]);
 }
 
 static tn_status array_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    tn_status st = tncpu_state(plugin, plan, sizeof(tncpu_move), err);
+    tn_status st = tncpu_state(plugin, plan, sizeof(tnb_move), err);
 
     if (st)
         return st;
@@ -219,7 +220,7 @@ static void array_row(const tn_exec *x, const char *src, int64_t src_step, char 
 }
 
 /* The rows of `m`, from dimension k on. */
-static void array_rows(const tncpu_move *m, int32_t k, const tn_exec *x, const char *src, char *dst)
+static void array_rows(const tnb_move *m, int32_t k, const tn_exec *x, const char *src, char *dst)
 {
     const int64_t src_bytes = tncpu_converts[x->in[0]->dtype].bytes, dst_bytes = m->size;
 

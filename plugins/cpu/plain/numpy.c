@@ -1,39 +1,11 @@
 /* Kernels of NumPy's functions that have no older name. */
+#include "../../common/points.h"
 #include "loops.h"
-
-#define QUESTIONS(X)                                                                                         \
-    X(_npi_isfinite, IS_FINITE)                                                                              \
-    X(_npi_isinf, IS_INF)                                                                                    \
-    X(_npi_isnan, IS_NAN)                                                                                    \
-    X(_npi_isneginf, IS_NEGINF)                                                                              \
-    X(_npi_isposinf, IS_POSINF)
-#define FLOATS(X) X(_npi_arctan2, ARCTAN2)
-#define NUMBERS(X)                                                                                           \
-    X(_npi_copysign, COPYSIGN)                                                                               \
-    X(_npi_ldexp, LDEXP)
-#define INTEGERS(X)                                                                                          \
-    X(_npi_lcm, LCM)                                                                                         \
-    X(_npi_bitwise_and, BIT_AND)                                                                             \
-    X(_npi_bitwise_or, BIT_OR)                                                                               \
-    X(_npi_bitwise_xor, BIT_XOR)
-#define SCALARS(X)                                                                                           \
-    X(_npi_copysign_scalar, COPYSIGN)                                                                        \
-    X(_npi_rcopysign_scalar, RCOPYSIGN)                                                                      \
-    X(_npi_ldexp_scalar, LDEXP)                                                                              \
-    X(_npi_rldexp_scalar, RLDEXP)                                                                            \
-    X(_npi_arctan2_scalar, ARCTAN2)                                                                          \
-    X(_npi_rarctan2_scalar, RARCTAN2)
-#define INTEGER_SCALARS(X)                                                                                   \
-    X(_npi_lcm_scalar, LCM)                                                                                  \
-    X(_npi_bitwise_and_scalar, BIT_AND)                                                                      \
-    X(_npi_bitwise_or_scalar, BIT_OR)                                                                        \
-    X(_npi_bitwise_xor_scalar, BIT_XOR)
-#define NOTS(X) X(_npi_bitwise_not, BIT_NOT)
 
 /* clang-format off */
 static const tncpu_point rows[] = {
-    QUESTIONS(TNCPU_POINT_1) FLOATS(TNCPU_POINT_2) NUMBERS(TNCPU_POINT_2) INTEGERS(TNCPU_POINT_2)
-    SCALARS(TNCPU_POINT_SCALAR) INTEGER_SCALARS(TNCPU_POINT_SCALAR) NOTS(TNCPU_POINT_1)
+    TNB_NUMPY_QUESTIONS(TNCPU_POINT_1) TNB_NUMPY_FLOATS(TNCPU_POINT_2) TNB_NUMPY_NUMBERS(TNCPU_POINT_2) TNB_NUMPY_INTEGERS(TNCPU_POINT_2)
+    TNB_NUMPY_SCALARS(TNCPU_POINT_SCALAR) TNB_NUMPY_INTEGER_SCALARS(TNCPU_POINT_SCALAR) TNB_NUMPY_NOTS(TNCPU_POINT_1)
 };
 /* clang-format on */
 /* The bits of a bool: one that has others beside the first would be another true. */
@@ -66,7 +38,7 @@ static tn_status bits_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 #define KERNEL_BITS(op, id) TNCPU_POINT_KERNEL(op, bits_prepare, integers)
 /* clang-format off */
 const tn_kernel *const tncpu_family_numpy[] = {
-    QUESTIONS(KERNEL_MOST) FLOATS(KERNEL_FLOAT) NUMBERS(KERNEL_NUMBER) INTEGERS(KERNEL_INTEGER)
-    SCALARS(KERNEL_MOST) INTEGER_SCALARS(KERNEL_BITS) NOTS(KERNEL_BITS) NULL,
+    TNB_NUMPY_QUESTIONS(KERNEL_MOST) TNB_NUMPY_FLOATS(KERNEL_FLOAT) TNB_NUMPY_NUMBERS(KERNEL_NUMBER) TNB_NUMPY_INTEGERS(KERNEL_INTEGER)
+    TNB_NUMPY_SCALARS(KERNEL_MOST) TNB_NUMPY_INTEGER_SCALARS(KERNEL_BITS) TNB_NUMPY_NOTS(KERNEL_BITS) NULL,
 };
 /* clang-format on */

@@ -48,7 +48,7 @@ static void operand_of(const tn_tensor *t, int32_t batch, const int32_t *summed,
     uint32_t gone = 0;
 
     *o = (operand){.batch = {.count = 1}, .outer = {.count = 1}, .summed = {.count = 1}};
-    tncpu_move_steps(t->shape, t->ndim, step);
+    tnb_move_steps(t->shape, t->ndim, step);
     for (int32_t k = 0; k < count; k++) {
         group_add(&o->summed, t->shape[summed[k]], step[summed[k]]);
         gone |= 1u << summed[k];
@@ -63,10 +63,10 @@ static void operand_of(const tn_tensor *t, int32_t batch, const int32_t *summed,
 /* The step of a group that memory has as one axis; -1: it has not. */
 static int64_t group_step(const group *g)
 {
-    tncpu_move m = {.ndim = 0};
+    tnb_move m = {.ndim = 0};
 
     for (int32_t d = 0; d < g->ndim; d++)
-        tncpu_move_add(&m, g->extent[d], g->step[d], g->step[d]);
+        tnb_move_add(&m, g->extent[d], g->step[d], g->step[d]);
     return m.ndim == 0 ? 0 : m.ndim == 1 ? m.src_step[0] : -1;
 }
 
@@ -167,7 +167,7 @@ static void operand_pack(const operand *o, int32_t dtype, const void *from, void
 {
     const group *groups[] = {&o->batch, &o->outer, &o->summed};
     int64_t dense = o->batch.count * o->outer.count * o->summed.count;
-    tncpu_move m;
+    tnb_move m;
 
     if (dense == 0)
         return;
@@ -178,7 +178,7 @@ static void operand_pack(const operand *o, int32_t dtype, const void *from, void
             const int64_t step = groups[g]->step[d];
 
             dense /= groups[g]->extent[d];
-            tncpu_move_add(&m, groups[g]->extent[d], back ? dense : step, back ? step : dense);
+            tnb_move_add(&m, groups[g]->extent[d], back ? dense : step, back ? step : dense);
         }
     tncpu_move_run(&m, from, to, 1);
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "axes.h"
+#include "../../common/axes.h"
 #include "distribution.h"
 #include "loops.h"
 #include "tenon/plugin/op/numpy_random.h"
@@ -80,7 +80,7 @@ static const form forms[] = {
 typedef struct source {
     int32_t input; /* of the node; -1: attribute `attr` */
     uint32_t attr;
-    tncpu_axes axes; /* the output's dimensions over the input */
+    tnb_axes axes; /* the output's dimensions over the input */
 } source;
 
 typedef struct random_state {
@@ -96,17 +96,17 @@ static const tncpu_distribution *distribution_of(const char *name)
 }
 
 /* Dimension d of the output is dimension d - shift of the parameters. */
-static void axes_fill(tncpu_axes *a, const tn_tensor *y, const tn_tensor *parameter, int32_t shift)
+static void axes_fill(tnb_axes *a, const tn_tensor *y, const tn_tensor *parameter, int32_t shift)
 {
     int64_t stride[TN_NDIM_MAX], step = 1;
 
-    *a = (tncpu_axes){.ndim = 0, .count = 1};
+    *a = (tnb_axes){.ndim = 0, .count = 1};
     for (int32_t d = parameter->ndim; d-- > 0; step *= parameter->shape[d])
         stride[d] = parameter->shape[d] == 1 ? 0 : step;
     for (int32_t d = 0; d < y->ndim; d++) {
         const int32_t at = d - shift;
 
-        tncpu_axes_add(a, y->shape[d], at >= 0 && at < parameter->ndim ? stride[at] : 0);
+        tnb_axes_add(a, y->shape[d], at >= 0 && at < parameter->ndim ? stride[at] : 0);
     }
 }
 
@@ -200,7 +200,7 @@ static tn_status numbers_check(const random_state *s, const tn_value *attrs, tn_
     return TN_OK;
 }
 
-static void parameter_load(const tn_tensor *t, const tncpu_axes *a, int64_t at, int64_t n, double *to)
+static void parameter_load(const tn_tensor *t, const tnb_axes *a, int64_t at, int64_t n, double *to)
 {
     const int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1,
                   stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 0;
@@ -209,9 +209,9 @@ static void parameter_load(const tn_tensor *t, const tncpu_axes *a, int64_t at, 
         const int64_t run = a->ndim > 0 ? tncpu_min(inner - at % inner, n) : n;
 
         if (stride) {
-            tncpu_numbers(t, tncpu_axes_offset(a, at), stride, run, to);
+            tncpu_numbers(t, tnb_axes_offset(a, at), stride, run, to);
         } else {
-            const double v = tncpu_number(t, tncpu_axes_offset(a, at));
+            const double v = tncpu_number(t, tnb_axes_offset(a, at));
 
             for (int64_t i = 0; i < run; i++)
                 to[i] = v;

@@ -1,7 +1,9 @@
-/* roll, rot90, tril and their gradients; copies of arrays with more dimensions. */
-#include "tenon/plugin/op/rearrange.h"
+/* ../../common/rearrange.inc; roll, tril and their gradients. */
 #include "convert.h"
 #include "move.h"
+
+#define ALL_TYPES TNCPU_ALL
+#include "../../common/rearrange.inc"
 
 static tn_status move_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -75,51 +77,6 @@ static tn_status roll_backward(const tn_plan *plan, const tn_exec *x, tn_err *er
     return roll_run(x, true);
 }
 
-/* ---- rot90 -------------------------------------------------------------------------------------- */
-
-static tn_status rot90_move(const tn_plan *plan, const tn_exec *x, int64_t turns)
-{
-    const tn_tensor *in = x->in[0], *out = x->out[0];
-    const int32_t a = tncpu_axis(tncpu_tuple_item(x->attrs[TN_npi_rot90_axes], 0, 0), in->ndim),
-                  b = tncpu_axis(tncpu_tuple_item(x->attrs[TN_npi_rot90_axes], 1, 0), in->ndim);
-    int64_t from[TN_NDIM_MAX], to[TN_NDIM_MAX], step_a, step_b, first = 0;
-    tncpu_move m;
-
-    turns = (turns % 4 + 4) % 4;
-    if (tn_tensor_count(in) == 0)
-        return TN_OK;
-    m.ndim = 0;
-    m.size = (int32_t)tn_dtype_bytes(in->dtype);
-    tncpu_move_steps(in->shape, in->ndim, from);
-    tncpu_move_steps(out->shape, out->ndim, to);
-    step_a = from[a];
-    step_b = from[b];
-    if (turns == 1 || turns == 2) { /* the second axis backwards */
-        first += (in->shape[b] - 1) * step_b;
-        from[b] = -step_b;
-    }
-    if (turns == 2 || turns == 3) {
-        first += (in->shape[a] - 1) * step_a;
-        from[a] = -step_a;
-    }
-    for (int32_t d = 0; d < in->ndim; d++)
-        tncpu_move_add(&m, out->shape[d], from[turns % 2 && d == a ? b : turns % 2 && d == b ? a : d], to[d]);
-    tncpu_move_run(&m, (const char *)in->data + first * m.size, out->data, tncpu_run_threads(plan, x));
-    return TN_OK;
-}
-
-static tn_status rot90_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return rot90_move(plan, x, tn_value_int(x->attrs[TN_npi_rot90_k]) % 4);
-}
-
-static tn_status backward_rot90_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return rot90_move(plan, x, -(tn_value_int(x->attrs[TN_npi_rot90_k]) % 4));
-}
-
 /* ---- tril --------------------------------------------------------------------------------------- */
 
 /* Elements of row `r` that stay. */
@@ -164,46 +121,11 @@ static tn_status backward_tril_run(const tn_plan *plan, const tn_exec *x, tn_err
     return TN_OK;
 }
 
-/* ---- atleast ------------------------------------------------------------------------------------ */
-
-static tn_status atleast_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    tn_status st = tncpu_state(plugin, plan, sizeof node->in_count, err);
-    int64_t count = 0;
-
-    if (st)
-        return st;
-    *(uint32_t *)plan->state = node->in_count;
-    for (uint32_t k = 0; k < node->in_count; k++)
-        count += tn_tensor_count(node->in[k]);
-    tncpu_plan_tasks(node, plan, 20 + 0.3 * (double)count, 1);
-    return TN_OK;
-}
-
-static tn_status atleast_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const uint32_t count = *(const uint32_t *)plan->state;
-
-    (void)err;
-    for (uint32_t k = 0; k < count; k++)
-        if (x->modes[k])
-            memcpy(x->out[k]->data, x->in[k]->data,
-                   (size_t)tn_tensor_count(x->in[k]) * tn_dtype_bytes(x->in[k]->dtype));
-    return TN_OK;
-}
-
-static const char *const all[] = {"*:" TNCPU_ALL, NULL};
-static const char *const back[] = {"dy:" TNCPU_ALL, "*:=dy", NULL};
-
 const tn_kernel *const tncpu_family_rearrange[] = {
-    TNCPU_ROW("_np_roll", all, 0, move_prepare, roll_forward),
-    TNCPU_ROW("_backward__np_roll", back, 0, move_prepare, roll_backward),
-    TNCPU_ROW("_npi_rot90", all, 0, move_prepare, rot90_run),
-    TNCPU_ROW("_backward__npi_rot90", back, 0, move_prepare, backward_rot90_run),
-    TNCPU_ROW("_npi_tril", all, 0, move_prepare, tril_run),
-    TNCPU_ROW("_backward__npi_tril", back, 0, move_prepare, backward_tril_run),
-    TNCPU_ROW("_np_atleast_1d", all, TN_KERNEL_EMPTY_OK, atleast_prepare, atleast_run),
-    TNCPU_ROW("_np_atleast_2d", all, TN_KERNEL_EMPTY_OK, atleast_prepare, atleast_run),
-    TNCPU_ROW("_np_atleast_3d", all, TN_KERNEL_EMPTY_OK, atleast_prepare, atleast_run),
+    REARRANGE_ROWS(TNCPU_ROW),
+    TNCPU_ROW("_np_roll", turn_types, 0, move_prepare, roll_forward),
+    TNCPU_ROW("_backward__np_roll", turn_back_types, 0, move_prepare, roll_backward),
+    TNCPU_ROW("_npi_tril", turn_types, 0, move_prepare, tril_run),
+    TNCPU_ROW("_backward__npi_tril", turn_back_types, 0, move_prepare, backward_tril_run),
     NULL,
 };

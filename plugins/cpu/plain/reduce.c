@@ -9,7 +9,7 @@
  */
 #include <math.h>
 
-#include "axes.h"
+#include "../../common/axes.h"
 #include "loops.h"
 #include "rows.h"
 #include "tenon/plugin/op/reduce.h"
@@ -100,7 +100,7 @@ typedef struct reduce_plan {
     uint32_t finish, column;          /* column: the innermost axis is kept */
     uint32_t widen, bytes;            /* widen: small integers to 64 bits; bytes of what leaves read */
     int64_t strip, first;             /* outputs along that axis; the first element of the input */
-    tncpu_axes kept, reduced, target; /* target: where output number k lies */
+    tnb_axes kept, reduced, target; /* target: where output number k lies */
 } reduce_plan;
 
 typedef struct reduce_call {
@@ -129,12 +129,12 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uin
     p->finish = finish;
     p->kept.count = p->reduced.count = p->target.count = 1;
     for (int32_t d = 0; d < in->ndim; d++) {
-        tncpu_axes_add(mask >> d & 1u ? &p->reduced : &p->kept, in->shape[d], in->stride[d]);
+        tnb_axes_add(mask >> d & 1u ? &p->reduced : &p->kept, in->shape[d], in->stride[d]);
         if (in->shape[d] != 1)
             p->column = !(mask >> d & 1u);
     }
     for (int32_t d = 0; d < out->ndim; d++)
-        tncpu_axes_add(&p->target, out->shape[d], out->stride[d]);
+        tnb_axes_add(&p->target, out->shape[d], out->stride[d]);
     p->column = p->column && p->reduced.count > 1 && p->kept.count > 0;
     p->strip = p->column ? p->kept.shape[p->kept.ndim - 1] : 1;
     if (p->kept.count != p->target.count) {
@@ -170,17 +170,17 @@ static void elements_load(const reduce_plan *p, const char *from, int64_t stride
 static const void *row_load(const reduce_plan *p, const char *base, int64_t begin, int64_t n,
                             tncpu_tile *tiles)
 {
-    const tncpu_axes *a = &p->reduced;
+    const tnb_axes *a = &p->reduced;
     int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1,
             stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
     char *to = (char *)tiles;
 
     if (begin % inner + n <= inner && stride == 1 && p->in->native && !p->widen)
-        return base + tncpu_axes_offset(a, begin) * p->in->bytes;
+        return base + tnb_axes_offset(a, begin) * p->in->bytes;
     while (n > 0) {
         int64_t run = inner - begin % inner < n ? inner - begin % inner : n;
 
-        elements_load(p, base + tncpu_axes_offset(a, begin) * p->in->bytes, stride, to, run);
+        elements_load(p, base + tnb_axes_offset(a, begin) * p->in->bytes, stride, to, run);
         to += run * p->bytes;
         begin += run;
         n -= run;
@@ -234,7 +234,7 @@ static void saturate_load(const tncpu_convert *c, double sum, tncpu_tile *one)
 static void output_store(const reduce_call *call, int64_t index, acc sum)
 {
     const reduce_plan *p = call->p;
-    char *to = call->out + tncpu_axes_offset(&p->target, index) * p->out->bytes;
+    char *to = call->out + tnb_axes_offset(&p->target, index) * p->out->bytes;
     double count = (double)p->reduced.count;
     const tncpu_convert *made = call->add ? tncpu_compute[p->out->kind] : p->out;
     tncpu_tile one;
@@ -287,7 +287,7 @@ static void rows_run(void *arg, int64_t begin, int64_t end)
     const reduce_plan *p = call->p;
 
     for (int64_t k = begin; k < end; k++)
-        output_run(call, k, call->in + tncpu_axes_offset(&p->kept, k) * p->in->bytes, NULL);
+        output_run(call, k, call->in + tnb_axes_offset(&p->kept, k) * p->in->bytes, NULL);
 }
 
 /* Leaves of one output, by several threads; joined afterwards by the same tree. */
@@ -305,7 +305,7 @@ static void split_run(const tn_plan *plan, const tn_exec *x, reduce_call *call)
     const char *first = call->in;
 
     for (int64_t k = 0; k < p->kept.count; k++) {
-        call->in = first + tncpu_axes_offset(&p->kept, k) * p->in->bytes;
+        call->in = first + tnb_axes_offset(&p->kept, k) * p->in->bytes;
         tncpu_for(plan, x, (p->reduced.count + LEAF - 1) / LEAF, 1, leaves_run, call);
         output_run(call, k, NULL, call->leaves);
     }
@@ -315,7 +315,7 @@ static void split_run(const tn_plan *plan, const tn_exec *x, reduce_call *call)
 static void strip_run(const reduce_call *call, int64_t first, int64_t width)
 {
     const reduce_plan *p = call->p;
-    const char *base = call->in + tncpu_axes_offset(&p->kept, first) * p->in->bytes;
+    const char *base = call->in + tnb_axes_offset(&p->kept, first) * p->in->bytes;
     int64_t stride = p->kept.stride[p->kept.ndim - 1];
     acc levels[(LEVELS + 1) / 2 * STRIP]; /* 2^26 leaves: more elements than fit in an address space */
     tncpu_tile row;
@@ -327,7 +327,7 @@ static void strip_run(const reduce_call *call, int64_t first, int64_t width)
 
         p->r.init(width, sums);
         for (int64_t k = begin; k < end; k++) {
-            const char *from = base + tncpu_axes_offset(&p->reduced, k) * p->in->bytes;
+            const char *from = base + tnb_axes_offset(&p->reduced, k) * p->in->bytes;
 
             if (!p->in->native || p->widen || stride != 1) {
                 elements_load(p, from, stride, &row, width);
@@ -393,7 +393,7 @@ static const struct row {
 
 static uint32_t node_mask(const tn_node *node, bool numpy, int32_t ndim)
 {
-    return tncpu_axes_mask(node->attrs[TN_reduce_axis], !numpy && node->attrs[TN_reduce_exclude] != 0, numpy,
+    return tnb_axes_mask(node->attrs[TN_reduce_axis], !numpy && node->attrs[TN_reduce_exclude] != 0, numpy,
                            ndim);
 }
 
@@ -409,7 +409,7 @@ static tn_status norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     bool one = tn_value_int(node->attrs[TN_norm_ord]) == 1;
 
     return plan_make(plugin, node, plan, one ? R_MAGNITUDES : R_SQUARES, one ? FINISH_NONE : FINISH_ROOT,
-                     tncpu_axes_mask(node->attrs[TN_norm_axis], false, false, node->in[0]->ndim), err);
+                     tnb_axes_mask(node->attrs[TN_norm_axis], false, false, node->in[0]->ndim), err);
 }
 
 /* A diagonal is an axis whose step is that of rows and columns together. */

@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "axes.h"
+#include "../../common/axes.h"
 #include "index.h"
 #include "rows.h"
 #include "tenon/plugin/op/statistics.h"
@@ -13,7 +13,7 @@
 /* ---- over axes ---------------------------------------------------------------------------------- */
 
 typedef struct over_plan {
-    tncpu_axes kept, reduced; /* of input 0 */
+    tnb_axes kept, reduced; /* of input 0 */
     bool whole;               /* moments of integers: the mean is cut before it is subtracted */
     bool root;                /* of the variance */
     bool line;                /* one weight for each index of the only reduced axis */
@@ -40,19 +40,19 @@ static tn_status over_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
         return st;
     p = plan->state;
     p->whole = tncpu_converts[in->dtype].kind > TNCPU_K_F64;
-    tncpu_axes_split(in, tncpu_axes_mask(node->attrs[0], false, numpy, in->ndim), &p->kept, &p->reduced);
+    tnb_axes_split(in, tnb_axes_mask(node->attrs[0], false, numpy, in->ndim), &p->kept, &p->reduced);
     tncpu_plan_work(node, plan, 20.0 + (double)p->kept.count * (10.0 + (double)p->reduced.count * each));
     return TN_OK;
 }
 
 /* Elements `at` … of the reduced ones behind `base`, those that lie in one row of them: how many. */
-static int64_t over_load(const tn_tensor *t, const tncpu_axes *a, int64_t base, int64_t at, double *tile)
+static int64_t over_load(const tn_tensor *t, const tnb_axes *a, int64_t base, int64_t at, double *tile)
 {
     const int64_t inner = a->ndim > 0 ? a->shape[a->ndim - 1] : 1,
                   stride = a->ndim > 0 ? a->stride[a->ndim - 1] : 1;
     const int64_t n = tncpu_min(inner - at % inner, TNCPU_TILE);
 
-    tncpu_numbers(t, base + tncpu_axes_offset(a, at), stride, n, tile);
+    tncpu_numbers(t, base + tnb_axes_offset(a, at), stride, n, tile);
     return n;
 }
 
@@ -61,7 +61,7 @@ static int64_t over_load(const tn_tensor *t, const tncpu_axes *a, int64_t base, 
 /* The sum of x - less, or of its square, over one output's elements. */
 static double moment(const over_call *c, int64_t base, double less, bool squares)
 {
-    const tncpu_axes *a = &c->p->reduced;
+    const tnb_axes *a = &c->p->reduced;
     double tile[TNCPU_TILE], sum = 0;
 
     for (int64_t at = 0, n; at < a->count; at += n) {
@@ -82,7 +82,7 @@ static tn_status moments_prepare(void *plugin, const tn_node *node, tn_plan *pla
 static double variance(const over_call *c, int64_t k, double ddof, double *mean)
 {
     const double count = (double)c->p->reduced.count;
-    const int64_t base = tncpu_axes_offset(&c->p->kept, k);
+    const int64_t base = tnb_axes_offset(&c->p->kept, k);
 
     *mean = moment(c, base, 0, false) / count;
     *mean = c->p->whole ? trunc(*mean) : *mean;
@@ -190,7 +190,7 @@ static void average_part(void *arg, int64_t begin, int64_t end)
     double tile[TNCPU_TILE], weight[TNCPU_TILE];
 
     for (int64_t k = begin; k < end; k++) {
-        const int64_t base = tncpu_axes_offset(&c->p->kept, k);
+        const int64_t base = tnb_axes_offset(&c->p->kept, k);
         double sum = 0, weights = 0;
 
         for (int64_t at = 0, n; at < c->p->reduced.count; at += n) {
@@ -236,7 +236,7 @@ static tn_status backward_average_prepare(void *plugin, const tn_node *node, tn_
 /* da = dy w / sum; dw = dy (a - average) / sum, for a line of weights added up in the workspace. */
 static void average_back(const over_plan *p, const tn_exec *x, int64_t k, bool weighted, double *line)
 {
-    const int64_t base = tncpu_axes_offset(&p->kept, k),
+    const int64_t base = tnb_axes_offset(&p->kept, k),
                   stride = p->reduced.ndim > 0 ? p->reduced.stride[p->reduced.ndim - 1] : 1;
     const tn_tensor *w = weighted ? x->in[2] : NULL;
     const double average = tncpu_number(x->in[2 + weighted], k),
@@ -244,7 +244,7 @@ static void average_back(const over_plan *p, const tn_exec *x, int64_t k, bool w
     double tile[TNCPU_TILE], weight[TNCPU_TILE];
 
     for (int64_t at = 0, n; at < p->reduced.count; at += n) {
-        const int64_t first = base + tncpu_axes_offset(&p->reduced, at);
+        const int64_t first = base + tnb_axes_offset(&p->reduced, at);
 
         n = over_load(x->in[1], &p->reduced, base, at, tile);
         weights_load(p, w, base, at, n, weight);
@@ -336,8 +336,8 @@ static double percentile(const double *sorted, int64_t n, double q, int interpol
 static void percentile_row(const void *arg, int64_t row, double *room)
 {
     const over_call *c = arg;
-    const tncpu_axes *a = &c->p->reduced;
-    const int64_t base = tncpu_axes_offset(&c->p->kept, row);
+    const tnb_axes *a = &c->p->reduced;
+    const int64_t base = tnb_axes_offset(&c->p->kept, row);
     double tile[TNCPU_TILE];
     const double *sorted;
 

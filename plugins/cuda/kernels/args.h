@@ -25,13 +25,22 @@ typedef struct tncuda_point_args {
     tncuda_operand in[3], out;
 } tncuda_point_args;
 
-/* From one dense or strided array to another, with a change of data type. */
-typedef struct tncuda_cast_args {
+/* Strided copies: element (i0, i1 …) of `extent` goes from src + Σ i·src_step to dst + Σ i·dst_step. */
+typedef struct tncuda_move_args {
     int64_t count;
-    int32_t from, to;
+    int32_t ndim, reserved;
     const void *src;
     void *dst;
-} tncuda_cast_args;
+    int64_t extent[2 * TNCUDA_NDIM], src_step[2 * TNCUDA_NDIM], dst_step[2 * TNCUDA_NDIM];
+    int64_t shift[TNCUDA_NDIM]; /* of rolls and triangles */
+} tncuda_move_args;
+
+/* Numbers of the host, as int64. */
+typedef struct tncuda_words_args {
+    int64_t count;
+    void *to;
+    int64_t word[TNCUDA_NDIM];
+} tncuda_words_args;
 
 /* c (m, n) = a (m, k) · b (k, n) [+ bias (n)], elements of one type; steps of rows and columns. `batch` of
  * them, each `*_batch` elements apart. */
@@ -95,7 +104,7 @@ typedef struct tncuda_reduce_args {
     const void *x;
     void *y;
     double divide; /* mean: by how many; else 1 */
-    int32_t add, reserved;
+    int32_t add, root; /* root: of what is made */
 } tncuda_reduce_args;
 
 /* A step of an optimizer over one weight. `master`: the weight in float32, which w reads; NULL: none.
@@ -116,5 +125,34 @@ typedef struct tncuda_index_args {
     int32_t dtype, index_dtype, wrap, add;
     double on, off;
 } tncuda_index_args;
+
+/* What most kernels need: arrays of any type, rows (outer, size, inner), and numbers that each names. */
+#define TNCUDA_CALL_IN 8
+#define TNCUDA_CALL_OUT 6
+#define TNCUDA_CALL_WHOLE 72
+#define TNCUDA_CALL_NUMBERS 16
+
+typedef struct tncuda_array {
+    void *data;
+    int32_t dtype;
+    int32_t mode; /* of outputs: TN_MODE_… */
+} tncuda_array;
+
+typedef struct tncuda_call_args {
+    int64_t count, outer, size, inner;
+    tncuda_array in[TNCUDA_CALL_IN], out[TNCUDA_CALL_OUT];
+    void *room; /* workspace */
+    int64_t n[TNCUDA_CALL_WHOLE];
+    double f[TNCUDA_CALL_NUMBERS];
+} tncuda_call_args;
+
+/* Sums of many arrays of one type. */
+#define TNCUDA_MANY 192
+typedef struct tncuda_many_args {
+    int64_t count;
+    void *to;
+    int32_t dtype, many, add, reserved;
+    const void *in[TNCUDA_MANY];
+} tncuda_many_args;
 
 #endif

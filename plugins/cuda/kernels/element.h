@@ -150,4 +150,35 @@ TNCUDA_APART void element_set_number(void *data, int32_t dtype, int64_t i, doubl
         element_set_whole(data, dtype, i, element_cut(dtype, v));
 }
 
+/* Arrays of a tncuda_call_args: element `i` as a double or an integer, and back. */
+#define NUMBER_IN(k, i) element_number(call->in[k].data, call->in[k].dtype, i)
+#define NUMBER_OUT(k, i, v) element_set_number(call->out[k].data, call->out[k].dtype, i, v)
+#define WHOLE_IN(k, i) element_whole(call->in[k].data, call->in[k].dtype, i)
+
+/* The element's bytes, whatever they mean. */
+TNCUDA_INLINE void element_move(void *to, int64_t to_at, const void *from, int64_t from_at, int64_t bytes)
+{
+    if (bytes == 4)
+        ELEMENT_SET(uint32_t, to, to_at, ELEMENT_AT(uint32_t, from, from_at));
+    else if (bytes == 2)
+        ELEMENT_SET(uint16_t, to, to_at, ELEMENT_AT(uint16_t, from, from_at));
+    else if (bytes == 8)
+        ELEMENT_SET(uint64_t, to, to_at, ELEMENT_AT(uint64_t, from, from_at));
+    else
+        ELEMENT_SET(uint8_t, to, to_at, ELEMENT_AT(uint8_t, from, from_at));
+}
+
+TNCUDA_INLINE void element_zero(void *to, int64_t at, int64_t bytes)
+{
+    const uint64_t zero = 0;
+
+    element_move(to, at, &zero, 0, bytes);
+}
+
+/* Other than 0: NaN is. */
+TNCUDA_INLINE int32_t element_truth(const void *data, int32_t dtype, int64_t i)
+{
+    return element_is_float(dtype) ? element_number(data, dtype, i) != 0 : element_whole(data, dtype, i) != 0;
+}
+
 #endif

@@ -73,6 +73,7 @@ TNCUDA_INLINE int64_t reduce_at(const tncuda_reduce_args *call, int64_t first, i
 TNCUDA_APART void reduce_store_float(const tncuda_reduce_args *call, int64_t o, double v)
 {
     v = call->divide != 1 ? v / call->divide : v;
+    v = call->root ? sqrt(v) : v;
     if (call->add)
         v = element_is_float(call->out_dtype) && call->out_dtype != ELEMENT_F64
                 ? (double)((float)v + element_f32(call->y, call->out_dtype, o))
@@ -112,6 +113,8 @@ TNCUDA_APART void reduce_store_whole(const tncuda_reduce_args *call, int64_t o, 
         reduce_store_float(call, o, (double)v);
         return;
     }
+    if (call->root)
+        v = (int64_t)sqrt((double)v);
     if (call->divide != 1)
         v = call->divide != 0 ? element_cut(call->out_dtype, (double)v / call->divide) : 0;
     if (call->add)
@@ -131,3 +134,32 @@ TNCUDA_APART void reduce_store_whole(const tncuda_reduce_args *call, int64_t o, 
 #define HIGH INT64_MAX
 #define IS_NAN(x) 0
 #include "../../common/reduce.list"
+
+/* ---- positions --------------------------------------------------------------------------------------- */
+
+/* Where the first largest (n[0]) or smallest of each row stands; the first NaN is either. */
+#define POSITION(suffix, T, LOAD)                                                                            \
+    TNCUDA_KERNEL(position_##suffix, FREE, tncuda_call_args)                                                 \
+    {                                                                                                        \
+        for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP) {                                  \
+            const int64_t first = i / call->inner * call->size * call->inner + i % call->inner;              \
+            int64_t where = 0;                                                                               \
+            T found = 0;                                                                                     \
+                                                                                                             \
+            for (int64_t k = 0; k < call->size; k++) {                                                       \
+                const T v = LOAD(0, first + k * call->inner);                                                \
+                                                                                                             \
+                if (found == found &&                                                                        \
+                    (k == 0 || (call->n[0] ? v > found : v < found) || v != v)) {                            \
+                    found = v;                                                                               \
+                    where = k;                                                                               \
+                }                                                                                            \
+            }                                                                                                \
+            if (element_is_float(call->out[0].dtype))                                                        \
+                NUMBER_OUT(0, i, (double)where);                                                             \
+            else                                                                                             \
+                element_set_whole(call->out[0].data, call->out[0].dtype, i, where);                          \
+        }                                                                                                    \
+    }
+POSITION(float, double, NUMBER_IN)
+POSITION(whole, int64_t, WHOLE_IN)
