@@ -1,6 +1,6 @@
 /*
- * The pace of a job, from its reports (tn_kv_report): who comes last in rounds, how old values are, which keys
- * take longest, and rates between two reports.
+ * The pace of a job, from its reports (tn_kv_report): who comes last in rounds, how old values are, which
+ * keys take longest, and rates between two reports.
  */
 #include "kv/pace.h"
 
