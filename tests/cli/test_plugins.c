@@ -311,7 +311,7 @@ static void operators(void **state)
 
 /* ---- needs --------------------------------------------------------------------------------------- */
 
-/* A scheduler computes nothing, a server runs optimizers; a transport that is not built is told as missing. */
+/* A scheduler computes nothing, a server runs optimizers; a transport that is not built is told, too. */
 static void needs_of_jobs(void **state)
 {
     const tool_said *s;
