@@ -10,7 +10,7 @@
 #define LATE_MAX 16 /* workers of a table */
 #define KEYS_MAX 5
 #define EPOCH_LATE_MAX 4 /* of a line of metrics.jsonl */
-#define EPOCH_ASK_MS 1000
+#define EPOCH_ASK_MS 3000
 
 static const char *text_of(const json_t *o, const char *name)
 {
