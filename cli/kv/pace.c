@@ -1,6 +1,6 @@
 /*
- * The pace of a job, from its reports (tn_kv_report): who comes last in rounds, how old values are, which keys
- * take longest, and rates between two reports.
+ * The pace of a job, from its reports (tn_kv_report): who comes last in rounds, how old values are, which
+ * keys take longest, and rates between two reports.
  */
 #include "kv/pace.h"
 
@@ -10,7 +10,7 @@
 #define LATE_MAX 16 /* workers of a table */
 #define KEYS_MAX 5
 #define EPOCH_LATE_MAX 4 /* of a line of metrics.jsonl */
-#define EPOCH_ASK_MS 1000
+#define EPOCH_ASK_MS 3000
 
 static const char *text_of(const json_t *o, const char *name)
 {

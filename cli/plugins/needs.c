@@ -227,6 +227,18 @@ static void list_add(needs *n, const char *list, const char *why, bool optional)
     }
 }
 
+/* What a process of a job needs beside what it computes with: the transport, and servers a device that runs
+ * optimizers. A scheduler computes nothing. */
+static void job_add(needs *n, const tn_option_info *o)
+{
+    const char *transport = tn_ctx_option(tn_app_ctx(n->app), "kvstore.transport");
+
+    if (!transport || !strcmp(transport, "auto"))
+        provider_add(n, "transport:zmq", o->key, false);
+    if (!strcmp(o->value, "server"))
+        need_add(n, "cpu", "kvstore.role = server", false);
+}
+
 static void option_add(needs *n, const tn_option_info *o)
 {
     const size_t length = strlen(o->key);
@@ -248,6 +260,9 @@ static void option_add(needs *n, const tn_option_info *o)
     } else if (!strcmp(o->key, "kvstore.transport") && *o->value && strcmp(o->value, "auto") != 0) {
         (void)snprintf(text, sizeof text, "transport:%.100s", o->value);
         provider_add(n, text, o->key, false);
+    } else if (!strcmp(o->key, "kvstore.role") ||
+               (!strcmp(o->key, "kvstore.type") && !strncmp(o->value, "dist_", 5))) {
+        job_add(n, o);
     }
 }
 

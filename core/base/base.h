@@ -380,8 +380,9 @@ void tni_sha256_end(tni_sha256_state *s, char out_hex[65]); /* 64 lower-case dig
 
 extern atomic_bool tni_trace_on;
 extern uint32_t tni_trace_flag; /* the same for plugins, which know no atomic types */
-void tni_trace_event(char phase, const char *category, const char *name,
-                     uint64_t ns); /* phase: B E i X; ns: 0 = now */
+void tni_trace_event(
+    char phase, const char *category, const char *name,
+    uint64_t ns); /* phase: B E i X, b e; ns: 0 = now. b, e: spans of this name, which may overlap */
 /* Who wants events: a context, the program. They are kept while there is one. Begins as zeros. */
 typedef struct tni_trace_user {
     uint64_t first,
@@ -392,6 +393,10 @@ typedef struct tni_trace_user {
  * also where a writer is interrupted. The ring grows, it never shrinks. A user that is on begins anew. */
 tn_status tni_trace_start(tni_trace_user *u, uint32_t events_max);
 void tni_trace_stop(tni_trace_user *u); /* its events stay, as long as they are not overwritten */
+/* What this process is in a job: its name, for files' names, and members of a JSON object. At most 23 and 255
+ * bytes; longer ones are cut. */
+void tni_trace_own_set(const char *name, const char *facts);
+void tni_trace_own_name(char out[24]); /* "": it is in no job */
 /* Chrome's trace event format. Of one that never started: all since the first user came. */
 tn_status tni_trace_json(const tni_trace_user *u, tni_str *out);
 

@@ -10,6 +10,7 @@
  * Events are the process's, and so is the ring. Its users (contexts, the program) are counted: the last one
  * that leaves ends the recording, and each is told the events between its coming and its leaving.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -46,6 +47,7 @@ static _Atomic(trace_ring *) ring;
 static tni_mutex start_lock = TNI_MUTEX_INIT;
 static uint32_t users TN_GUARDED_BY(start_lock);
 static uint64_t began TN_GUARDED_BY(start_lock); /* number of the first event since there are users */
+static char own_name[24] TN_GUARDED_BY(start_lock), own_facts[256] TN_GUARDED_BY(start_lock);
 
 /* A ring of at least `count` events is there. */
 static tn_status ring_grow_locked(uint64_t count) TN_REQUIRES(&start_lock);
@@ -100,6 +102,21 @@ void tni_trace_stop(tni_trace_user *u)
         if (--users == 0)
             on_set(false);
     }
+    tni_mutex_unlock(&start_lock);
+}
+
+void tni_trace_own_set(const char *name, const char *facts)
+{
+    tni_mutex_lock(&start_lock);
+    (void)snprintf(own_name, sizeof own_name, "%s", name);
+    (void)snprintf(own_facts, sizeof own_facts, "%s", facts);
+    tni_mutex_unlock(&start_lock);
+}
+
+void tni_trace_own_name(char out[24])
+{
+    tni_mutex_lock(&start_lock);
+    memcpy(out, own_name, sizeof own_name);
     tni_mutex_unlock(&start_lock);
 }
 
@@ -170,6 +187,11 @@ static void event_write(tni_str *out, const trace_event *e)
     tni_str_add_json(out, e->name, strnlen(e->name, sizeof e->name));
     tni_str_add(out, ",\"cat\":");
     tni_str_add_json(out, e->category, strnlen(e->category, sizeof e->category));
+    if (e->phase == 'b' || e->phase == 'e') { /* within this process */
+        tni_str_add(out, ",\"id2\":{\"local\":");
+        tni_str_add_json(out, e->name, strnlen(e->name, sizeof e->name));
+        tni_str_add(out, "}");
+    }
     tni_str_addf(out, ",\"ph\":\"%c\",\"pid\":1,\"tid\":%llu,\"ts\":%llu.%03u}", e->phase,
                  (unsigned long long)e->thread, (unsigned long long)(e->ns / 1000), (unsigned)(e->ns % 1000));
 }
@@ -203,8 +225,11 @@ tn_status tni_trace_json(const tni_trace_user *u, tni_str *out)
     uint64_t first, last;
     size_t count = 0;
 
-    tni_str_add(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    tni_str_add(out, "{\"displayTimeUnit\":\"ns\",");
     tni_mutex_lock(&start_lock);
+    if (*own_facts)
+        tni_str_addf(out, "\"otherData\":{%s},", own_facts);
+    tni_str_add(out, "\"traceEvents\":[");
     for (r = atomic_load(&ring); r && count < RINGS_MAX; r = r->older)
         list[count++] = r;
     last = count ? atomic_load(&list[0]->next) : 0;

@@ -99,11 +99,24 @@ static tn_status profiler_start(tni_opened *o)
     return tni_trace_start(&o->trace, (uint32_t)tni_option_int(options, "profiler.events_max"));
 }
 
+/* Processes of a job that write into one folder write files of their own: profile.worker-1.json. */
+static tn_status profile_path(const char *path, tni_str *out)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    const size_t stem =
+        dot && dot > path && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path);
+    char name[24];
+
+    tni_trace_own_name(name);
+    (void)tni_str_add_bytes(out, path, stem);
+    return tni_str_addf(out, "%s%s%s", *name ? "." : "", name, path + stem);
+}
+
 static void profiler_write(tni_opened *o)
 {
     tni_context *c = &o->context;
     const char *path = tni_option_text(c->options, "profiler.file");
-    tni_str text;
+    tni_str text, file;
     tn_err err;
     tn_status st;
 
@@ -114,9 +127,12 @@ static void profiler_write(tni_opened *o)
         return;
     tni_error_get(&err);
     tni_str_init(&text, TN_TEXT_MAX);
-    if ((st = tni_trace_json(&o->trace, &text)) || (st = tni_file_write_all(path, text.text, text.length)))
+    tni_str_init(&file, TN_TEXT_MAX);
+    if ((st = profile_path(path, &file)) || (st = tni_trace_json(&o->trace, &text)) ||
+        (st = tni_file_write_all(file.text, text.text, text.length)))
         tni_logf(&c->log, TN_LOG_WARNING, "the profile was not written (%s): %s", tni_status_name(st),
                  tni_error_message());
+    tni_str_fini(&file);
     tni_str_fini(&text);
     tni_error_set(&err);
 }

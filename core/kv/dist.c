@@ -320,7 +320,8 @@ tn_status tni_kv_dist_program(tni_kv_dist *d, int32_t head, const char *body)
 tn_status tni_kv_dist_agree(tni_kv_dist *d, const char *which, const char *name, const char *const *params)
 {
     tni_str words;
-    tn_status st = TN_OK;
+    tn_status st = TN_OK, met;
+    tn_err err;
 
     tni_str_init(&words, TNI_KV_COMMAND_MAX);
     word_add(&words, which);
@@ -331,7 +332,16 @@ tn_status tni_kv_dist_agree(tni_kv_dist *d, const char *which, const char *name,
     if (d->rank == 0)
         st = tni_kv_dist_command(d, &words);
     tni_str_fini(&words);
-    return st ? st : tni_kv_dist_barrier(d);
+    if (st)
+        tni_error_get(&err); /* the others hear of it, too: between barriers nobody goes on */
+    met = tni_kv_dist_barrier(d);
+    if (!met && d->rank && (st = call(d, "agreed", sizeof "agreed")))
+        tni_error_get(&err);
+    if (!met)
+        met = tni_kv_dist_barrier(d);
+    if (st)
+        tni_error_set(&err);
+    return st ? st : met;
 }
 
 /* A change for which there is no memory is none: no half of it goes out, and later ones can. */

@@ -340,6 +340,7 @@ void tni_kv_node_hello(tni_kv_node *n, uint32_t role, const tni_kv_start *start,
     tni_kv_header h = {.type = TNI_KV_HELLO};
     tni_str text;
 
+    n->asked_ns = n->now;
     tni_str_init(&text, TN_TEXT_MAX);
     tni_kv_write(&text, role | (n->settings->async ? TNI_KV_HELLO_ASYNC : 0), 1);
     tni_kv_write(&text, (uint32_t)start->rank, 4);
@@ -389,6 +390,13 @@ bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *
     n->id = id;
     n->incarnation = incarnation;
     n->async = n->view.flags & TNI_KV_ASYNC;
+    if (n->host.clock) { /* the scheduler's showed `key` when it heard, `round` us before it answered */
+        const uint64_t way = n->now - n->asked_ns, there = h->round * 1000ull;
+
+        tni_kv_trace_own(n->settings->job, id, incarnation,
+                         (int64_t)(h->key + there / 2 - (n->asked_ns + way / 2)),
+                         way > there ? (way - there) / 2 : 0);
+    }
     return true;
 }
 

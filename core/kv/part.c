@@ -393,6 +393,7 @@ static void round_end(tni_kv_server *s, tni_kv_store_part *p, bool is_void)
         tni_kv_late_count(s, p);
     if (!is_void)
         tni_kv_histogram_add(&s->node.metrics.times[TNI_KV_T_ROUND], (s->node.now - p->begun_ns) / 1000u);
+    tni_kv_span('e', "round", p->key, p->version + 1);
     round_clear(s, p);
     p->version++;
     p->voids = p->voids << 1 | is_void;
@@ -418,8 +419,10 @@ static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
     } else {
         st = block_own(&p->value, p->bytes, true);
     }
+    tni_kv_span('B', "apply", p->key, p->head.round);
     if (!st)
         st = s->update.apply(s->update.arg, &p->head, p->value, sum, p->bytes, p->added, members);
+    tni_kv_span('E', "apply", p->key, p->head.round);
     if (st)
         tni_kv_server_stop(s, st);
     else if (s->node.host.clock)
@@ -503,8 +506,10 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         return TN_OK;
     }
     slot->here = true;
-    if (p->here++ == 0)
+    if (p->here++ == 0) {
         p->begun_ns = s->node.now;
+        tni_kv_span('b', "round", p->key, p->version + 1);
+    }
     p->latest = (uint16_t)rank;
     wait_begin(p, h, h->flags & TNI_KV_WANT);
     TNI_KV_POINT_IF(missing(s, p, &who) > 0, some_in);

@@ -180,6 +180,7 @@ typedef struct tni_kv_node {
     tni_kv_view view;
     uint16_t id;
     uint32_t incarnation;
+    uint64_t asked_ns;  /* when it said HELLO, last */
     bool fenced;        /* another process has this one's rank */
     bool async;         /* a worker's: of its settings; else of the view */
     tni_kv_peer *peers; /* scheduler, servers, workers */
@@ -224,11 +225,22 @@ static inline uint64_t tni_kv_beat_ns(const tni_kv_settings *s)
 {
     return s->beat_ns ? s->beat_ns : 60000000000u;
 }
-const char *tni_kv_node_name(uint16_t id, char out[24]); /* "worker 2" */
+const char *tni_kv_node_name(uint16_t id, char out[24]);               /* "worker 2" */
 static inline uint64_t *tni_kv_number(tni_kv_node *n, uint32_t number) /* TNI_KV_N_… */
 {
     return &n->metrics.numbers[number];
 }
+/* spans.c: events of traces, where one is recorded. Phase b, e: a span; B, E: one of this thread. `key`: of a
+ * part; with TNI_KV_WHOLE of all its parts; UINT64_MAX: of none. */
+#define TNI_KV_WHOLE ((uint64_t)1 << 63)
+void tni_kv_span_write(char phase, const char *what, uint64_t key, uint32_t round);
+static inline void tni_kv_span(char phase, const char *what, uint64_t key, uint32_t round)
+{
+    if (atomic_load_explicit(&tni_trace_on, memory_order_relaxed))
+        tni_kv_span_write(phase, what, key, round);
+}
+/* Who this process is, and what the scheduler's clock shows more than its own, give or take `error_ns`. */
+void tni_kv_trace_own(uint64_t job, uint16_t id, uint32_t incarnation, int64_t ahead_ns, uint64_t error_ns);
 /* How long ago, in ms, at most UINT32_MAX. */
 static inline uint32_t tni_kv_ago_ms(const tni_kv_node *n, uint64_t ns)
 {

@@ -64,6 +64,9 @@ static void piece_land(tni_kv_worker *w, tni_kv_lot *l, uint32_t index, uint8_t 
     tni_kv_lane *lane = lane_of(w, l, index);
     tni_kv_queued *v = w->flights.data;
 
+    if ((p->state == TNI_KV_WAITS) != (state == TNI_KV_WAITS) && !l->control)
+        tni_kv_span(state == TNI_KV_WAITS ? 'b' : 'e', "wait", tni_kv_plan_part(&l->plan, index).key,
+                    l->first->round);
     if (p->state == TNI_KV_SENT && lane)
         lane->in_flight -= p->cost;
     if (p->state >= TNI_KV_SENT && state < TNI_KV_SENT) {
@@ -263,6 +266,7 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
         op->round = (w->node.view.released > w->barriers ? w->node.view.released : w->barriers) + 1;
     if (op->r.kind == TNI_KV_DO_PULL && op->round > w->node.view.end_round)
         op->round = w->node.view.end_round;
+    tni_kv_op_span('b', op, kind_of(op)->name);
     for (uint32_t i = 0; i < l->plan.parts; i++) {
         tni_kv_piece *p = &l->pieces[i];
 
@@ -278,6 +282,7 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
         return;
     }
     op_land(w, op);
+    tni_kv_op_span('e', op, kind_of(op)->name);
     op->started = false;
     starve(w);
 }
@@ -326,6 +331,8 @@ static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     if (!st && kind_of(op)->time)
         tni_kv_op_timed(w, op, kind_of(op)->name, kind_of(op)->time - 1u);
     TNI_KV_POINT_IF(!st && kind_of(op)->value, installed);
+    if (op->started)
+        tni_kv_op_span('e', op, kind_of(op)->name);
     op_land(w, op);
     op_unlink(w, op);
     tni_free(op);

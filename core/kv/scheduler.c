@@ -197,9 +197,11 @@ static void barrier_check(tni_kv_scheduler *s)
 static void welcome_send(tni_kv_scheduler *s, uint32_t index)
 {
     const tni_kv_view *v = &s->node.view;
-    tni_kv_header h = {.type = TNI_KV_WELCOME, .what = 1, .sequence = v->members[index].birth};
+    const uint64_t now = s->node.now, late = s->node.host.clock ? s->node.host.clock() - now : 0;
+    tni_kv_header h = {.type = TNI_KV_WELCOME, .what = 1, .sequence = v->members[index].birth, .key = now};
     tni_str text;
 
+    h.round = late / 1000 < UINT32_MAX ? (uint32_t)(late / 1000) : 0; /* what the journal took */
     tni_str_init(&text, TN_TEXT_MAX);
     tni_kv_write(&text, tni_kv_view_node(v, index), 2);
     tni_kv_write(&text, v->members[index].incarnation, 4);

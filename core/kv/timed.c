@@ -1,4 +1,4 @@
-/* How long a worker's requests take: as histograms, by key, and with kvstore.verbose=2 a line of the log each. */
+/* How long a worker's requests take: as histograms, by key, in traces; with kvstore.verbose=2 in the log. */
 #include "kv/worker.h"
 
 void tni_kv_op_timed(tni_kv_worker *w, const tni_kv_op *op, const char *name, uint32_t time)
@@ -18,4 +18,10 @@ void tni_kv_op_timed(tni_kv_worker *w, const tni_kv_op *op, const char *name, ui
     else
         tni_logf(log, TN_LOG_INFO, "kvstore: %s: %s key %u round %u: %.3f ms", own, name, op->r.key,
                  op->round, (double)ns / 1e6);
+}
+
+void tni_kv_op_span(char phase, const tni_kv_op *op, const char *name)
+{
+    tni_kv_span(phase, name, op->lot->control ? UINT64_MAX : TNI_KV_WHOLE | (uint64_t)op->r.key << 16,
+                op->round);
 }

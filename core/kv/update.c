@@ -35,6 +35,7 @@ struct tni_kv_updates {
     tni_kv_codec codec;
     tni_kv_optimizer *optimizer;
     tni_str optimizer_words, codec_words; /* of the commands, for snapshots */
+    tn_err agreed;                        /* how the last of them ended */
 };
 
 static const char *text_of(uint64_t number, char out[24])
@@ -526,22 +527,40 @@ static tn_status program_call(tni_kv_updates *u, tni_kv_reader *r)
     return TN_OK;
 }
 
+static tn_status agreed_tell(tni_kv_updates *u, tni_kv_reader *r)
+{
+    if (r->left)
+        return malformed("agreed");
+    if (u->agreed.code)
+        tni_error_set(&u->agreed);
+    return u->agreed.code;
+}
+
 static const struct {
     const char *name;
     tn_status (*take)(tni_kv_updates *u, tni_kv_reader *r);
+    bool agrees; /* all workers ask how it ended */
 } commands[] = {
-    {"keys", names_take},     {"optimizer", optimizer_take}, {"set", numbers_set},
-    {"compress", codec_take}, {"program", program_call},
+    {"keys", names_take, false},    {"optimizer", optimizer_take, true}, {"set", numbers_set, false},
+    {"compress", codec_take, true}, {"program", program_call, false},    {"agreed", agreed_tell, false},
 };
 
 static tn_status command(void *arg, const char *text, uint64_t bytes)
 {
     tni_kv_reader r = {(const uint8_t *)text, bytes, false};
+    tni_kv_updates *u = arg;
     const char *which = word(&r);
 
     for (size_t i = 0; which && i < sizeof commands / sizeof *commands; i++)
-        if (!strcmp(commands[i].name, which))
-            return commands[i].take(arg, &r);
+        if (!strcmp(commands[i].name, which)) {
+            const tn_status st = commands[i].take(u, &r);
+
+            if (commands[i].agrees)
+                u->agreed.code = st;
+            if (commands[i].agrees && st)
+                tni_error_get(&u->agreed);
+            return st;
+        }
     return tni_error(TN_E_FORMAT, "no command \"%.40s\"", which ? which : "");
 }
 

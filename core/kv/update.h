@@ -6,6 +6,7 @@
  *   optimizer NAME {PARAM VALUE}…      NAME "": none
  *   set {PARAM VALUE NUMBER}…          NUMBER "": of all keys
  *   compress {PARAM VALUE}…            as tn_kv_set_compression
+ *   agreed                             fails as the last `optimizer` or `compress` did
  *   program HEAD BODY                  for the program's function
  */
 #ifndef TN_KV_UPDATE_H

@@ -71,6 +71,7 @@ struct tni_kv_worker {
 
 /* timed.c: `op` is complete; `time`: TNI_KV_T_… */
 void tni_kv_op_timed(tni_kv_worker *w, const tni_kv_op *op, const char *name, uint32_t time);
+void tni_kv_op_span(char phase, const tni_kv_op *op, const char *name);
 
 #define TNI_KV_OPS_MAX (1u << 20)
 

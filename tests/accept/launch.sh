@@ -29,6 +29,11 @@ fi
 [ $code = 0 ] || fail "the job failed: $(tail -n 20 first.err)"
 "$tool" "${training[@]}" --set kvstore.type=local --set device.default=cpu:0,cpu:1 >one 2>one.err ||
     fail "one process failed: $(tail -n 5 one.err)"
+grep -h '"kvstore":{"rounds":' runs/*/metrics.jsonl | grep -q '"late":\[{"rank":' || fail "no epoch has the store's pace"
+for rank in 0 1; do
+    cat runs/*/run.json | tr -d ' \n' | grep -q "\"shard\":{\"num_parts\":2,\"part_index\":$rank,\"parts\":1,\"samples\":71" ||
+        fail "no run.json has the shard of rank $rank"
+done
 want=$(hashes one)
 for rank in 0 1; do
     [ "$(grep -c "\"rank\": \{0,1\}$rank}$" first)" = $((epochs + 2)) ] || fail "rank $rank: not every line has it: $(cat first)"

@@ -311,6 +311,26 @@ static void operators(void **state)
 
 /* ---- needs --------------------------------------------------------------------------------------- */
 
+/* A scheduler computes nothing, a server runs optimizers; a transport that is not built is told, too. */
+static void needs_of_jobs(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        static const char *const lines[] = {"role = scheduler", "role = server", "type = dist_sync"};
+        char ask[256];
+
+        (void)snprintf(ask, sizeof ask,
+                       "printf '[kvstore]\n%s\n' >k.ini && \"$T\" plugins needs k.ini --json", lines[i]);
+        s = tool(ask);
+        assert_true(s->code == 0 || s->code == 3); /* whether it is built or not */
+        assert_says(s->out, i < 2 ? "\"why\":\"kvstore.role" : "\"why\":\"kvstore.type");
+        assert_true(strstr(s->out, "\"name\":\"kv-zmq\"") || strstr(s->out, "transport:zmq"));
+        assert_true(!strstr(s->out, "\"name\":\"cpu\"") == (i != 1));
+    }
+}
+
 static void needs(void **state)
 {
     static const char model[] =
@@ -575,6 +595,7 @@ int main(void)
         cmocka_unit_test(openblas_without_openmp),
         cmocka_unit_test(why_not),
         cmocka_unit_test(needs),
+        cmocka_unit_test(needs_of_jobs),
         cmocka_unit_test(operators_missing),
         cmocka_unit_test(needs_of_old_files),
         cmocka_unit_test(required),

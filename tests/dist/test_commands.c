@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "kv/dist.h"
 #include "kv/update.h"
 
 typedef struct bench {
@@ -158,6 +159,54 @@ static void wrong_commands(void **state)
     bench_close(&b);
 }
 
+/* What worker 0's command came to hears everybody who asks. */
+static void others_hear(void **state)
+{
+    bench b;
+
+    (void)state;
+    bench_open(&b);
+    assert_int_equal(command(&b, WORDS("agreed")), TN_OK);
+    assert_int_equal(command(&b, WORDS("optimizer\0"
+                                       "none such")),
+                     TN_E_KEY);
+    tni_error(TN_E_IO, "of another call");
+    assert_int_equal(command(&b, WORDS("agreed")), TN_E_KEY);
+    assert_non_null(strstr(tni_error_message(), "none such"));
+    assert_int_equal(command(&b, WORDS("dance")), TN_E_FORMAT);
+    assert_int_equal(command(&b, WORDS("agreed")), TN_E_KEY);
+    assert_int_equal(command(&b, WORDS("agreed\0"
+                                       "on")),
+                     TN_E_FORMAT);
+    assert_int_equal(command(&b, WORDS("optimizer\0"
+                                       "sgd")),
+                     TN_OK);
+    assert_int_equal(command(&b, WORDS("agreed")), TN_OK);
+    assert_int_equal(command(&b, WORDS("compress\0"
+                                       "type\0"
+                                       "9bit")),
+                     TN_E_ATTR);
+    assert_int_equal(command(&b, WORDS("agreed")), TN_E_ATTR);
+    bench_close(&b);
+}
+
+static void refused_everywhere(worker *w)
+{
+    WORKER_FAILS(w, tni_kv_dist_agree(w->kv->dist, "optimizer", "none such", NULL), TN_E_KEY);
+    WORKER_TRUE(w, strstr(tn_error_text(), "none such"));
+    WORKER_OK(w, tn_kv_set_optimizer(w->kv, "sgd", NULL)); /* nobody waits for anybody */
+    worker_init(w, "w", TN_F32, 2, small_shape, 1);
+}
+
+/* Servers refuse what the workers' own library knows: no worker is left in a barrier, all hear why. */
+static void servers_refuse(void **state)
+{
+    const job_options o = {.workers = 3, .servers = 2};
+
+    (void)state;
+    job_run(&o, "dist_sync", refused_everywhere, NULL);
+}
+
 static void wrong_payloads(void **state)
 {
     bench b;
@@ -271,10 +320,8 @@ static void snapshots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_commands),
-        cmocka_unit_test(wrong_payloads),
-        cmocka_unit_test(mixed_rounds),
-        cmocka_unit_test(snapshots),
+        cmocka_unit_test(wrong_commands), cmocka_unit_test(wrong_payloads), cmocka_unit_test(others_hear),
+        cmocka_unit_test(servers_refuse), cmocka_unit_test(mixed_rounds),   cmocka_unit_test(snapshots),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

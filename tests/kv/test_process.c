@@ -238,6 +238,38 @@ static void a_dead_worker_is_named(void **state)
     job_end(&j);
 }
 
+/* The scheduler is gone: who leaves waits for kvstore.control_timeout, also behind a barrier that nobody
+ * answers, and is not told of a failure. */
+static void the_scheduler_is_gone(void **state)
+{
+    const tni_kv_request barrier = {.kind = TNI_KV_DO_BARRIER}, bye = {.kind = TNI_KV_DO_BYE};
+    uint64_t before;
+    answer met, left;
+    job j;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        job_begin(&j, 2, 1);
+        j.setup.settings.control_timeout_ns = 20000000000u;
+        job_start(&j);
+        loop_cut(0, true);
+        before = loop_clock();
+        if (i)
+            job_ask(j.workers[0], &barrier, &met);
+        job_ask(j.workers[0], &bye, &left);
+        assert_int_equal(job_wait(&left), TN_OK);
+        assert_true(loop_clock() - before < 30000000000u);
+        if (i)
+            assert_int_equal(job_wait(&met), TN_E_TIMEOUT);
+        loop_cut(0, false);
+        for (uint32_t w = 0; w < 2; w++) {
+            tni_kv_process_end(j.workers[w]);
+            j.workers[w] = NULL;
+        }
+        job_end(&j);
+    }
+}
+
 static void silence_is_named(void **state)
 {
     float x[3] = {1, 2, 3};
@@ -430,19 +462,19 @@ static uint8_t random_byte(void)
 /* Signed well: the job's number, a checksum that is right, any fields. */
 static void forge(uint8_t header[TNI_KV_HEADER_BYTES], uint8_t *payload, uint64_t bytes, uint16_t to)
 {
-    tni_kv_header h = {.type = (uint8_t)(1 + random_byte() % (TNI_KV_TYPE_END - 1)),
-                       .flags = random_byte() & TNI_KV_CHECKED,
-                       .what = random_byte() % 8,
-                       .from = (uint16_t)(random_byte() % 3 ? random_byte() << 8 | random_byte() % 4
-                                                            : (int)TNI_KV_UNKNOWN),
-                       .to = to,
-                       .view = random_byte() % 8,
-                       .incarnation = random_byte() % 8,
-                       .round = random_byte() % 8,
-                       .job = 77,
-                       .sequence = random_byte(),
-                       .key = (uint64_t)(random_byte() % 3) << 16 | random_byte() % 3,
-                       .bytes = bytes};
+    tni_kv_header h = {
+        .type = (uint8_t)(1 + random_byte() % (TNI_KV_TYPE_END - 1)),
+        .flags = random_byte() & TNI_KV_CHECKED,
+        .what = random_byte() % 8,
+        .from = (uint16_t)(random_byte() % 3 ? random_byte() << 8 | random_byte() % 4 : (int)TNI_KV_UNKNOWN),
+        .to = to,
+        .view = random_byte() % 8,
+        .incarnation = random_byte() % 8,
+        .round = random_byte() % 8,
+        .job = 77,
+        .sequence = random_byte(),
+        .key = (uint64_t)(random_byte() % 3) << 16 | random_byte() % 3,
+        .bytes = bytes};
 
     for (uint64_t i = 0; i < bytes; i++)
         payload[i] = random_byte();
@@ -582,6 +614,7 @@ int main(void)
         cmocka_unit_test(a_server_comes_back),
         cmocka_unit_test(a_scheduler_comes_back),
         cmocka_unit_test(a_dead_worker_is_named),
+        cmocka_unit_test(the_scheduler_is_gone),
         cmocka_unit_test(silence_is_named),
         cmocka_unit_test(nobody_comes),
         cmocka_unit_test(strangers),

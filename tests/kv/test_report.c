@@ -381,6 +381,78 @@ static void who_comes_last(void **state)
     assert_null(strstr(table, ", 0.0 ms"));
 }
 
+/* How often the trace has an event of this phase with this name. */
+static size_t events_of(const json_t *trace, const char *phase, const char *name)
+{
+    const json_t *e;
+    size_t i, count = 0;
+
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, e)
+    {
+        const char *local = json_string_value(json_object_get(json_object_get(e, "id2"), "local"));
+
+        if (strcmp(json_string_value(json_object_get(e, "ph")), phase) != 0 ||
+            strcmp(json_string_value(json_object_get(e, "name")), name) != 0)
+            continue;
+        assert_true(*phase < 'a' ? !local : local && !strcmp(local, name));
+        count++;
+    }
+    return count;
+}
+
+/* Both workers push, one waits for the other; the server adds both up. */
+static void what_traces_have(void **state)
+{
+    static const char *const names[] = {"pushpull of key 0 round 1", "wait key 0 part 0 round 1",
+                                        "round key 0 part 0 round 1", "apply key 0 part 0 round 1",
+                                        "init of key 0 round 0"};
+    static const size_t counts[] = {2, 1, 1, 1, 2};
+    static float value[ELEMENTS], out[2][ELEMENTS];
+    tni_trace_user user = {0};
+    const json_t *facts;
+    char own[24];
+    answer a[2];
+    tni_str text;
+    json_t *trace;
+    job j;
+
+    (void)state;
+    assert_int_equal(tni_trace_start(&user, 4096), TN_OK);
+    job_begin(&j, 2, 1);
+    job_start(&j);
+    keys_make(&j, value);
+    for (uint32_t i = 0; i < 2; i++) {
+        const tni_kv_request push = {.kind = TNI_KV_DO_PUSHPULL, .in = value, .out = out[i]};
+
+        job_ask(j.workers[i], &push, &a[i]);
+        if (!i)
+            (void)loop_until(job_answered, (answer *[]){&a[0], NULL}, 3);
+    }
+    assert_int_equal(job_wait(&a[0]), TN_OK);
+    assert_int_equal(job_wait(&a[1]), TN_OK);
+    job_end(&j);
+    tni_trace_stop(&user);
+    tni_str_init(&text, TN_TEXT_MAX);
+    assert_int_equal(tni_trace_json(&user, &text), TN_OK);
+    trace = json_loadb(text.text, text.length, 0, NULL);
+    assert_non_null(trace);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const bool thread = !strncmp(names[i], "apply", 5);
+
+        assert_int_equal(events_of(trace, thread ? "B" : "b", names[i]), counts[i]);
+        assert_int_equal(events_of(trace, thread ? "E" : "e", names[i]), counts[i]);
+    }
+    facts = json_object_get(trace, "otherData"); /* of the one that came last */
+    assert_int_equal(strlen(json_string_value(json_object_get(facts, "job"))), 16);
+    assert_true(json_is_integer(json_object_get(facts, "clock_ahead_ns")));
+    assert_true(json_integer_value(json_object_get(facts, "clock_error_ns")) >= 0);
+    tni_trace_own_name(own);
+    assert_non_null(strchr(own, '-'));
+    tni_trace_own_set("", "");
+    json_decref(trace);
+    tni_str_fini(&text);
+}
+
 /* Without rounds: worker 0 has the value of one update, worker 1 makes three, each from the newest value, so
  * worker 0's gradient is three updates old; and so on. */
 static void how_old_values_are(void **state)
@@ -516,13 +588,10 @@ static void hostile_questions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digits_of_histograms),
-        cmocka_unit_test(quantiles),
-        cmocka_unit_test(reports_and_torn_ones),
-        cmocka_unit_test(who_waits_for_whom),
-        cmocka_unit_test(who_comes_last),
-        cmocka_unit_test(how_old_values_are),
-        cmocka_unit_test(members_that_do_not_answer),
+        cmocka_unit_test(digits_of_histograms),  cmocka_unit_test(quantiles),
+        cmocka_unit_test(reports_and_torn_ones), cmocka_unit_test(who_waits_for_whom),
+        cmocka_unit_test(who_comes_last),        cmocka_unit_test(how_old_values_are),
+        cmocka_unit_test(what_traces_have),      cmocka_unit_test(members_that_do_not_answer),
         cmocka_unit_test(hostile_questions),
     };
 
