@@ -55,20 +55,20 @@ CARRYLESS static uint32_t reduce(__m128i x)
 /* `count`: a multiple of 16, at least FOLDED. */
 CARRYLESS static uint32_t crc_folded(uint32_t crc, const unsigned char *at, uint64_t count)
 {
-    __m128i x[4], factors = load(by_four);
+    __m128i a = load(at), b = load(at + 16), c = load(at + 32), d = load(at + 48), factors = load(by_four);
 
-    for (int i = 0; i < 4; i++)
-        x[i] = load(at + 16 * i);
-    x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128((int)~crc));
-    for (at += FOLDED, count -= FOLDED; count >= FOLDED; at += FOLDED, count -= FOLDED)
-        for (int i = 0; i < 4; i++)
-            x[i] = fold(x[i], factors, load(at + 16 * i));
+    a = _mm_xor_si128(a, _mm_cvtsi32_si128((int)~crc));
+    for (at += FOLDED, count -= FOLDED; count >= FOLDED; at += FOLDED, count -= FOLDED) {
+        a = fold(a, factors, load(at)); /* written out: in registers, also where a compiler unrolls nothing */
+        b = fold(b, factors, load(at + 16));
+        c = fold(c, factors, load(at + 32));
+        d = fold(d, factors, load(at + 48));
+    }
     factors = load(by_one);
-    for (int i = 1; i < 4; i++)
-        x[0] = fold(x[0], factors, x[i]);
+    a = fold(fold(fold(a, factors, b), factors, c), factors, d);
     for (; count; at += 16, count -= 16)
-        x[0] = fold(x[0], factors, load(at));
-    return ~reduce(x[0]);
+        a = fold(a, factors, load(at));
+    return ~reduce(a);
 }
 
 /* How many of the bytes the processor takes in that way. */

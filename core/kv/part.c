@@ -225,6 +225,16 @@ static uint32_t worker_count(const tni_kv_server *s, const tni_kv_store_part *p,
     return s->node.async ? p->slots[rank].applied : p->version;
 }
 
+/* The checksum of a value that is sent as a message: taken once for all workers of a round. */
+static void value_sum(tni_kv_store_part *p, tni_kv_header *answer)
+{
+    if (p->crc_of != p->version + 1)
+        p->crc = tni_crc32(0, p->value, p->bytes);
+    p->crc_of = p->version + 1;
+    answer->payload_crc = p->crc;
+    answer->summed = true;
+}
+
 static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h)
 {
     tni_kv_header answer = {.type = TNI_KV_VALUE,
@@ -240,6 +250,8 @@ static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_head
 
     p->slots[rank_of(h)].seen = p->version + 1;
     if (!h->what || h->type != TNI_KV_PULL || !s->update.read) {
+        if (s->node.settings->checked)
+            value_sum(p, &answer);
         s->sending = &block_of(p->value)->hold;
         tni_kv_node_send(&s->node, h->from, &answer, p->value, p->bytes);
         TNI_KV_POINT_IF(h->type == TNI_KV_PULL && p->key & 0xffff, pull_half);

@@ -48,7 +48,7 @@ static tn_status transport_open(tni_kv_post *p, uint32_t role)
 
     if (st)
         return plugin_error(st, &err, p);
-    p->kept_max = config.receive_bytes / 4;
+    p->kept_max = config.receive_bytes / 2; /* the other half has room for two messages */
     p->info.struct_size = (uint32_t)sizeof p->info;
     p->ops->info(p->transport, &p->info);
     if (p->info.message_max < most)

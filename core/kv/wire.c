@@ -91,7 +91,10 @@ static void fields_get(const field *f, size_t count, const uint8_t *in, tni_kv_h
 
 void tni_kv_encode(tni_kv_header *h, const void *payload, uint8_t out[TNI_KV_HEADER_BYTES])
 {
-    h->payload_crc = h->flags & TNI_KV_CHECKED ? tni_crc32(0, payload, h->bytes) : 0;
+    if (!(h->flags & TNI_KV_CHECKED))
+        h->payload_crc = 0;
+    else if (!h->summed)
+        h->payload_crc = tni_crc32(0, payload, h->bytes);
     tni_kv_put(out, MAGIC, 2);
     out[2] = TNI_KV_WIRE_VERSION;
     fields_put(header_fields, sizeof header_fields / sizeof *header_fields, h, out);
@@ -101,7 +104,7 @@ void tni_kv_encode(tni_kv_header *h, const void *payload, uint8_t out[TNI_KV_HEA
 tn_status tni_kv_decode(const uint8_t in[TNI_KV_HEADER_BYTES], const void *payload, uint64_t bytes,
                         tni_kv_header *out)
 {
-    tni_kv_header h;
+    tni_kv_header h = {0};
 
     if (tni_kv_get(in, 2) != MAGIC)
         return tni_error(TN_E_FORMAT, "message begins with %02x %02x, which is none of ours", in[0], in[1]);

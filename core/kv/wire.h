@@ -71,12 +71,13 @@ typedef enum tni_kv_refusal { TNI_KV_FENCED = 1, TNI_KV_FULL, TNI_KV_MALFORMED }
 
 typedef struct tni_kv_header {
     uint8_t type, flags, dtype, what, priority;
+    bool summed; /* of what is sent: payload_crc is that of the payload already */
     uint16_t from, to;
     uint32_t view, incarnation, round, payload_crc;
     uint64_t job, sequence, key, bytes;
 } tni_kv_header;
 
-/* Writes magic, version and checksum too; `payload` is read only with CHECKED. */
+/* Writes magic, version and checksum too; `payload` is read only with CHECKED, unless it is `summed`. */
 void tni_kv_encode(tni_kv_header *h, const void *payload, uint8_t out[TNI_KV_HEADER_BYTES]);
 /* TN_E_FORMAT: no such message, with the field that is wrong. `payload`: `bytes` that arrived behind it. */
 tn_status tni_kv_decode(const uint8_t in[TNI_KV_HEADER_BYTES], const void *payload, uint64_t bytes,

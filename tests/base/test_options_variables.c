@@ -184,7 +184,7 @@ static void nothing_is_an_error(void **state)
         "1 DMLC_NUM_WORKER: kvstore.workers = 99999999, allowed are 1 to 65536 processes; kvstore.workers "
         "stays 1\n",
         "1 MXNET_KVSTORE_SLICE_THRESHOLD=9223372036854775807 is not understood; kvstore.part_bytes stays "
-        "4194304\n",
+        "1048576\n",
         "1 PS_HEARTBEAT_INTERVAL: kvstore.heartbeat = 1e999s, expected a time",
         "2 MXNET_MEMORY_OPT is set and means nothing here: ",
         "1 MXNET_ENGINE_TYP is not known and ignored; did you mean MXNET_ENGINE_TYPE?\n",

@@ -263,7 +263,7 @@ static void sums_of_rows(void **state)
     each_size("dist_sync", &o, rows);
 }
 
-/* ---- long values land where they are pulled to ---------------------------------------------------------- */
+/* ---- long values land where they are pulled to ------------------------------------------------------- */
 
 static void long_is(worker *w, tn_array *a, double wanted, int line)
 {

@@ -60,7 +60,7 @@ static void defaults(void **state)
     assert_true(s.settings.beat_ns == 1000000000u && s.settings.suspect_ns == 3000000000u);
     assert_true(s.settings.dead_ns == 10000000000u && s.settings.timeout_ns == 600000000000u);
     assert_true(s.settings.control_timeout_ns == 60000000000u && s.settings.retry_ns == 0);
-    assert_true(s.settings.part_bytes == 4u << 20 && s.settings.credit_bytes == 8u << 20); /* 2 parts */
+    assert_true(s.settings.part_bytes == 1u << 20 && s.settings.credit_bytes == 2u << 20); /* 2 parts */
     assert_int_equal(s.settings.staleness, UINT32_MAX);
     assert_int_equal(s.settings.worker_loss, TNI_KV_LOSS_FAIL);
     assert_int_equal(s.settings.server_loss, TNI_KV_LOSS_WAIT);
