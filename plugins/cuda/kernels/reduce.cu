@@ -74,10 +74,16 @@ TNCUDA_APART void reduce_store_float(const tncuda_reduce_args *call, int64_t o, 
 {
     v = call->divide != 1 ? v / call->divide : v;
     v = call->root ? sqrt(v) : v;
+    if (call->add && !element_is_float(call->out_dtype)) {
+        const uint64_t whole = (uint64_t)element_cut(call->out_dtype, v);
+
+        element_set_whole(call->y, call->out_dtype, o,
+                          (int64_t)(whole + (uint64_t)element_whole(call->y, call->out_dtype, o)));
+        return;
+    }
     if (call->add)
-        v = element_is_float(call->out_dtype) && call->out_dtype != ELEMENT_F64
-                ? (double)((float)v + element_f32(call->y, call->out_dtype, o))
-                : v + element_number(call->y, call->out_dtype, o);
+        v = call->out_dtype != ELEMENT_F64 ? (double)((float)v + element_f32(call->y, call->out_dtype, o))
+                                           : v + element_number(call->y, call->out_dtype, o);
     element_set_number(call->y, call->out_dtype, o, v);
 }
 
