@@ -10,8 +10,8 @@
  *               Journal of Statistical Computation and Simulation 46 (1993), algorithm BTRS
  *     integers  Lemire: "Fast random integer generation in an interval", ACM TOMACS 29 (2019)
  *
- * Element k of a draw is a function of the draw, k and its parameters alone, so parts may be made in any order
- * and by any number of threads. Numbers are made in double and rounded once by who stores them.
+ * Element k of a draw is a function of the draw, k and its parameters alone, so parts may be made in any
+ * order and by any number of threads. Numbers are made in double and rounded once by who stores them.
  */
 #ifndef TNB_DISTRIBUTION_H
 #define TNB_DISTRIBUTION_H
@@ -53,7 +53,8 @@ TNB_INLINE double tnb_gamma_bound(double z, double s, double t)
     return 0.5 * z * z + s * (1 - v + log(v));
 }
 
-/* Of scale 1; takes the parts 0 … TNB_GAMMA_PARTS-1. A shape below 1: that of shape + 1 times u^(1 / shape). */
+/* Of scale 1; takes the parts 0 … TNB_GAMMA_PARTS-1. A shape below 1: that of shape + 1 times
+ * u^(1 / shape). */
 TNB_INLINE double tnb_gamma_of(const tn_draw *d, uint64_t k, double shape)
 {
     const double s = shape < 1 ? shape + 2.0 / 3 : shape - 1.0 / 3, c = 1 / sqrt(9 * s);
@@ -103,7 +104,8 @@ TNB_INLINE double tnb_poisson_log(double x, double mean)
         return x * log(mean) - mean - log(factorials[(int32_t)x]);
     distance = fabs(e) < 1e-3 ? mean * e * e * (1.0 / 2 - e * (1.0 / 6 - e * (1.0 / 12 - e * (1.0 / 20))))
                               : x * log(x / mean) - (x - mean);
-    return -distance - 0.5 * log(TNB_TWO_PI * x) - (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / (x * x)) / (x * x)) / x;
+    return -distance - 0.5 * log(TNB_TWO_PI * x) -
+           (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / (x * x)) / (x * x)) / x;
 }
 
 /* From part `part` on. */
@@ -146,7 +148,8 @@ TNB_INLINE double tnb_dispersed_of(const tn_draw *d, uint64_t k, double mean, do
 {
     const int32_t none = alpha == 0 || fabs(1 / alpha) > DBL_MAX;
 
-    return tnb_poisson_of(d, k, TNB_GAMMA_PARTS, none ? mean : tnb_gamma_of(d, k, 1 / alpha) * (alpha * mean));
+    return tnb_poisson_of(d, k, TNB_GAMMA_PARTS,
+                          none ? mean : tnb_gamma_of(d, k, 1 / alpha) * (alpha * mean));
 }
 
 TNB_INLINE uint64_t tnb_word_of(const uint32_t w[4])

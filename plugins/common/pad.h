@@ -1,4 +1,5 @@
-/* Where elements of a padded axis come from, and where they went. In C and CUDA; modes as _npi_pad numbers them. */
+/* Where elements of a padded axis come from, and where they went. In C and CUDA; modes as _npi_pad numbers
+ * them. */
 #ifndef TNB_PAD_H
 #define TNB_PAD_H
 

@@ -106,7 +106,7 @@ static tn_status entropy_back_run(const tn_plan *plan, const tn_exec *x, tn_err 
     return tncuda_launch(x, "loss", "loss_entropy_back", a.outer, &a, err);
 }
 
-/* ---- MakeLoss: a constant, divided by the batch or by the elements above a threshold -------------------- */
+/* ---- MakeLoss: a constant, divided by the batch or by the elements above a threshold ------------------- */
 
 static tn_status make_loss_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {

@@ -13,8 +13,8 @@ typedef struct tncpu_numbers_drawn {
     double *noise; /* room for as many */
 } tncpu_numbers_drawn;
 
-/* In the order of ../../common/distributions.list. They give what they can for parameters that are not allowed,
- * and end for all. */
+/* In the order of ../../common/distributions.list. They give what they can for parameters that are not
+ * allowed, and end for all. */
 extern void (*const tncpu_draws[])(const tncpu_numbers_drawn *d);
 
 #endif

@@ -2,8 +2,8 @@
  * Padding. Which index of the input stands at an index of the output is a function of the axis alone. A row
  * of the output is a copy with the ends around it; an element of the gradient is the sum over its copies.
  */
-#include "../../common/index.h"
 #include "../../common/pad.h"
+#include "../../common/index.h"
 #include "keys.h"
 #include "rows.h"
 

@@ -103,7 +103,7 @@ typedef struct tncuda_reduce_args {
         inner_stride[TNCUDA_NDIM];
     const void *x;
     void *y;
-    double divide; /* mean: by how many; else 1 */
+    double divide;     /* mean: by how many; else 1 */
     int32_t add, root; /* root: of what is made */
 } tncuda_reduce_args;
 

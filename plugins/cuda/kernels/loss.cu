@@ -19,8 +19,8 @@ TNCUDA_KERNEL(loss_valid, SYNC, tncuda_call_args)
         ROOM[0] = call->f[0] / (valid > 0 ? valid : 1);
 }
 
-/* in: label, y (outer, size, inner). n: labels are probabilities, one label is ignored, the scale is in the room;
- * f: scale, ignored label, alpha. */
+/* in: label, y (outer, size, inner). n: labels are probabilities, one label is ignored, the scale is in the
+ * room; f: scale, ignored label, alpha. */
 TNCUDA_KERNEL(loss_softmax, FREE, tncuda_call_args)
 {
     const double scale = call->n[2] ? ROOM[0] : call->f[0];

@@ -80,8 +80,8 @@ TNCUDA_KERNEL(order_merge, FREE, tncuda_call_args)
     }
 }
 
-/* The first n[1] of each row: out[0] values, out[2] positions, out[3] 1 where an element was chosen. n[3]: bytes
- * of an element; n[4]: what positions keep of their bits. */
+/* The first n[1] of each row: out[0] values, out[2] positions, out[3] 1 where an element was chosen. n[3]:
+ * bytes of an element; n[4]: what positions keep of their bits. */
 TNCUDA_KERNEL(order_write, FREE, tncuda_call_args)
 {
     const order_entry *from = (const order_entry *)call->in[1].data;
@@ -102,13 +102,14 @@ TNCUDA_KERNEL(order_write, FREE, tncuda_call_args)
     }
 }
 
-/* in: dy, data, indices; dx, which is 0, takes dy where its element was chosen from. n[1]: chosen of a row; an
- * index outside is left out. */
+/* in: dy, data, indices; dx, which is 0, takes dy where its element was chosen from. n[1]: chosen of a row;
+ * an index outside is left out. */
 TNCUDA_KERNEL(order_back, FREE, tncuda_call_args)
 {
     for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP) {
         const int64_t outer = i / (call->n[1] * call->inner);
-        const int64_t at = element_is_float(call->in[2].dtype) ? tnb_i64_of_double(NUMBER_IN(2, i)) : WHOLE_IN(2, i);
+        const int64_t at =
+            element_is_float(call->in[2].dtype) ? tnb_i64_of_double(NUMBER_IN(2, i)) : WHOLE_IN(2, i);
 
         if (at >= 0 && at < call->size)
             element_move(call->out[0].data, (outer * call->size + at) * call->inner + i % call->inner,

@@ -38,7 +38,8 @@ TNCUDA_KERNEL(pad_dx, FREE, tncuda_pad_args)
             int64_t left = c, from = 0, step = 1;
 
             for (int32_t d = call->ndim; d-- > 0; step *= call->out[d]) {
-                const int64_t first = where[d][0].count, copies = first + where[d][1].count, k = left % copies;
+                const int64_t first = where[d][0].count, copies = first + where[d][1].count,
+                              k = left % copies;
                 const tnb_places *s = &where[d][k >= first];
 
                 from += (call->before[d] + s->start + (k >= first ? k - first : k) * s->step) * step;

@@ -46,7 +46,8 @@ TNCUDA_APART void random_store(const tncuda_random_args *call, int64_t i, double
     if (y->mode)
         element_set_number(y->data, y->dtype, i, to);
     /* in a narrow type the largest values may round up to `b` */
-    if (y->mode && call->interval && y->dtype != ELEMENT_F64 && element_number(y->data, y->dtype, i) >= b && b > a)
+    if (y->mode && call->interval && y->dtype != ELEMENT_F64 && element_number(y->data, y->dtype, i) >= b &&
+        b > a)
         random_step_down(y->data, y->dtype, i);
     if (call->out[1].mode)
         element_set_number(call->out[1].data, call->out[1].dtype, i, noise);
@@ -81,9 +82,10 @@ TNCUDA_KERNEL(random_integers, FREE, tncuda_random_args)
     const tn_draw draw = random_draw(&call->draw);
 
     for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP)
-        element_set_whole(call->out[0].data, call->out[0].dtype, i,
-                          (int64_t)((uint64_t)call->low +
-                                    tnb_draw_below(&draw, (uint64_t)i, (uint64_t)call->high - (uint64_t)call->low)));
+        element_set_whole(
+            call->out[0].data, call->out[0].dtype, i,
+            (int64_t)((uint64_t)call->low +
+                      tnb_draw_below(&draw, (uint64_t)i, (uint64_t)call->high - (uint64_t)call->low)));
 }
 
 /* The mask of a dropout: 0, or 1 / (1 - p). */

@@ -155,8 +155,7 @@ TNCUDA_APART void reduce_store_whole(const tncuda_reduce_args *call, int64_t o, 
             for (int64_t k = 0; k < call->size; k++) {                                                       \
                 const T v = LOAD(0, first + k * call->inner);                                                \
                                                                                                              \
-                if (found == found &&                                                                        \
-                    (k == 0 || (call->n[0] ? v > found : v < found) || v != v)) {                            \
+                if (found == found && (k == 0 || (call->n[0] ? v > found : v < found) || v != v)) {          \
                     found = v;                                                                               \
                     where = k;                                                                               \
                 }                                                                                            \
