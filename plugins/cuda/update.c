@@ -57,22 +57,40 @@ static uint32_t number_index(const char *number)
     return (uint32_t)(number[1] >= 'a' ? number[1] - 'a' + 10 : number[1] - '0');
 }
 
-/* The numbers of a step for one weight: see ../common/update_forms.list. */
-static tn_status numbers_get(const update_state *s, const tn_exec *x, uint32_t weight, double *v, tn_err *err)
+/* Number k of a step is an element of an array that the GPU reads. */
+static void number_from(tncuda_update_args *a, uint32_t k, const tn_tensor *t, uint32_t at)
 {
-    for (const char *number = s->form->numbers; *number; number += 2, v++) {
-        const tn_value value = x->attrs[number_index(number)];
-        const tn_floats *floats = *number == 'l' ? tn_value_pointer(value) : NULL;
-        const tn_tuple *tuple = *number == 't' ? tn_value_pointer(value) : NULL;
+    a->number[k] = t->data;
+    a->number_dtype[k] = t->dtype;
+    a->number_at[k] = (int32_t)at;
+}
+
+/* The numbers of a step for one weight: see ../common/update_forms.list. */
+static tn_status numbers_get(const update_state *s, const tn_exec *x, uint32_t weight, tncuda_update_args *a,
+                             tn_err *err)
+{
+    uint32_t k = 0;
+
+    for (const char *number = s->form->numbers; *number; number += 2, k++) {
+        const uint32_t at = number_index(number);
+        const tn_tensor *const *tail = x->in + s->weights * s->each;
+        const tn_floats *floats = *number == 'l' ? tn_value_pointer(x->attrs[at]) : NULL;
+        const tn_tuple *tuple = *number == 't' ? tn_value_pointer(x->attrs[at]) : NULL;
 
         if ((*number == 'l' && (!floats || floats->count != (int64_t)s->weights)) ||
             (*number == 't' && (!tuple || tuple->count != (int64_t)s->weights)))
             return tn_fail(err, TN_E_ATTR, "each list of numbers has one item for each weight");
-        *v = floats           ? floats->item[weight]
-             : tuple          ? (double)tuple->item[weight]
-             : *number == 'i' ? (double)tn_value_int(value)
-                              : tn_value_float(value);
+        if (*number == 'p' || *number == 's')
+            number_from(a, k, tail[at], *number == 'p' ? weight : 0);
+        else if (*number == 'n')
+            number_from(a, k, x->in[at], 0);
+        else
+            a->v[k] = floats           ? floats->item[weight]
+                      : tuple          ? (double)tuple->item[weight]
+                      : *number == 'i' ? (double)tn_value_int(x->attrs[at])
+                                       : tn_value_float(x->attrs[at]);
     }
+    a->skips = s->form->flags & SKIPS ? (int32_t)k : 0; /* the last number is the scale */
     return TN_OK;
 }
 
@@ -82,7 +100,7 @@ static tn_status update_one(const update_state *s, const tn_exec *x, uint32_t w,
     const tn_tensor *const *in = x->in + w * s->each, *const *states = x->out + s->weights + w * f->states;
     const bool mixed = f->flags & MIXED;
     const uint32_t own = f->states - mixed;
-    const tn_tensor *weight = mixed ? states[own] : in[0];
+    const tn_tensor *weight = mixed ? states[own] : f->flags & MASTER ? in[s->each] : in[0];
     tncuda_update_args a = {.count = tn_tensor_count(in[0]),
                             .w = weight->data,
                             .w_dtype = weight->dtype,
@@ -97,7 +115,7 @@ static tn_status update_one(const update_state *s, const tn_exec *x, uint32_t w,
         a.state[k] = states[k]->data;
         a.state_dtype = states[k]->dtype;
     }
-    st = numbers_get(s, x, w, a.v, err);
+    st = numbers_get(s, x, w, &a, err);
     return st ? st : tncuda_launch(x, "update", s->kernel, a.count, &a, err);
 }
 
@@ -116,14 +134,45 @@ static const char *const multi_types[] = {"weight_*:" TNCUDA_FLOATS, "*:=weight_
 static const char *const mixed_types[] = {"weight:f16,bf16,f32", "grad:=weight", "output:=weight", "*:f32",
                                           NULL};
 
+static const char *const scaled_types[] = {"weight:" TNCUDA_FLOATS, "rescale_grad:f32", "*:=weight", NULL};
+static const char *const along_types[] = {"weight:f16,bf16,f32", "grad:=weight", "*:f32", NULL};
+static const char *const move_types[] = {"weight:f16,bf16,f32", "output:=weight", "*:f32", NULL};
+static const char *const preloaded_types[] = {"weight_*:" TNCUDA_FLOATS, "lrs:f32", "wds:f32", "*:=weight_*",
+                                              NULL};
+static const char *const multi_mixed_types[] = {"weight_*:f16,bf16,f32", "grad_*:=weight_*",
+                                                "output*:=weight_*", "*:f32", NULL};
+
 #define ROW(op, types) TNCUDA_ROW(op, types, 0, update_prepare, update_run)
 const tn_kernel *const tncuda_family_update[] = {
-    ROW("sgd_update", float_types),           ROW("sgd_mom_update", float_types),
-    ROW("nag_mom_update", float_types),       ROW("signsgd_update", float_types),
-    ROW("signum_update", float_types),        ROW("adam_update", float_types),
-    ROW("rmsprop_update", float_types),       ROW("rmspropalex_update", float_types),
-    ROW("ftrl_update", float_types),          ROW("ftml_update", float_types),
-    ROW("mp_sgd_update", mixed_types),        ROW("mp_sgd_mom_update", mixed_types),
-    ROW("mp_nag_mom_update", mixed_types),    ROW("multi_sgd_update", multi_types),
-    ROW("multi_sgd_mom_update", multi_types), NULL,
+    ROW("sgd_update", float_types),
+    ROW("sgd_mom_update", float_types),
+    ROW("nag_mom_update", float_types),
+    ROW("signsgd_update", float_types),
+    ROW("signum_update", float_types),
+    ROW("adam_update", float_types),
+    ROW("rmsprop_update", float_types),
+    ROW("rmspropalex_update", float_types),
+    ROW("ftrl_update", float_types),
+    ROW("ftml_update", float_types),
+    ROW("_sparse_adagrad_update", float_types),
+    ROW("_adamw_update", scaled_types),
+    ROW("lamb_update_phase1", float_types),
+    ROW("lamb_update_phase2", float_types),
+    ROW("mp_sgd_update", mixed_types),
+    ROW("mp_sgd_mom_update", mixed_types),
+    ROW("mp_nag_mom_update", mixed_types),
+    ROW("_mp_adamw_update", mixed_types),
+    ROW("mp_lamb_update_phase1", along_types),
+    ROW("mp_lamb_update_phase2", move_types),
+    ROW("multi_sgd_update", multi_types),
+    ROW("multi_sgd_mom_update", multi_types),
+    ROW("_multi_adamw_update", multi_types),
+    ROW("multi_mp_sgd_update", multi_mixed_types),
+    ROW("multi_mp_sgd_mom_update", multi_mixed_types),
+    ROW("_multi_mp_adamw_update", multi_mixed_types),
+    ROW("preloaded_multi_sgd_update", preloaded_types),
+    ROW("preloaded_multi_sgd_mom_update", preloaded_types),
+    ROW("preloaded_multi_mp_sgd_update", multi_mixed_types),
+    ROW("preloaded_multi_mp_sgd_mom_update", multi_mixed_types),
+    NULL,
 };

@@ -51,6 +51,25 @@ def sizes(name, text):
         yield "end", "-", len(lines), "no newline at the end"
 
 
+# Kernels are C that the host's compiler reads, too (plugins/cuda/kernels/kernel.h): words of CUDA stand in that header alone.
+KERNELS = "plugins/cuda/kernels/"
+CUDA_WORDS = re.compile(r"<<<|\basm\b|cooperative_groups|__\w*sync\w*|__shfl\w*|__ballot\w*|\batomic[A-Z]\w*|"
+                        r"__(global|device|shared|constant|managed|host|launch_bounds)__|\b(thread|block)Idx\b|\b(block|grid)Dim\b|"
+                        r"\btemplate\b|\bnew\b\s*\w+\[|\bmalloc\b")
+
+
+def kernel_words(name, text):
+    """(kind, what, line, message) of each word that is CUDA's alone."""
+    if not name.startswith(KERNELS) or name == KERNELS + "kernel.h":
+        return
+    text = re.sub(r"/\*.*?\*/", lambda match: "\n" * match.group(0).count("\n"), text, flags=re.S)
+    for number, line in enumerate(text.split("\n"), 1):
+        for match in CUDA_WORDS.finditer(line):
+            yield "kernel", match.group(0), number, "%s: kernels use the words of kernel.h" % match.group(0)
+        if re.match(r"(static )?(const )?(u?int\d+_t|float|double) \w+(\[\w*\])* *(=|;)", line):
+            yield "kernel", "global", number, "a variable of a device"
+
+
 def read_exceptions(root):
     path = "tests/gates/style.exceptions"
     if not os.path.isfile(os.path.join(root, path)):
@@ -67,7 +86,8 @@ def main():
         if not name.endswith(common.CODE) or not name.startswith(tuple(sys.argv[2:]) or ""):
             continue
         checked += 1
-        for kind, what, line, message in sizes(name, common.read(root, name)):
+        text = common.read(root, name)
+        for kind, what, line, message in list(sizes(name, text)) + list(kernel_words(name, text)):
             if (name, kind, what) in exceptions:
                 used.add((name, kind, what))
             else:

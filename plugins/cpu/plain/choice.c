@@ -215,7 +215,7 @@ static void counts_body(const void *call, int64_t row, double *room)
 
         to[i] = i == c->count - 1 || !(rest > 0)
                     ? left
-                    : tncpu_draw_binomial(&c->draw, (uint64_t)(row * c->count + i), left, fmin(p / rest, 1));
+                    : tnb_draw_binomial(&c->draw, (uint64_t)(row * c->count + i), left, fmin(p / rest, 1));
         left -= to[i];
     }
 }
@@ -319,7 +319,7 @@ static void again_part(void *arg, int64_t begin, int64_t end)
 
     for (int64_t k = begin; k < end; k++)
         to[k] = c->sums ? sums_find(c->sums, c->p->count, tn_draw_unit(&c->draw, (uint64_t)k))
-                        : (int64_t)tncpu_draw_below(&c->draw, (uint64_t)k, (uint64_t)c->p->count);
+                        : (int64_t)tnb_draw_below(&c->draw, (uint64_t)k, (uint64_t)c->p->count);
 }
 
 /* The place of position `at`, or the free one where it belongs. */
@@ -339,7 +339,7 @@ static void apart_alike(const choice_call *c, int64_t wanted, change *table, int
 
     memset(table, -1, slots * sizeof *table);
     for (int64_t i = 0; i < wanted; i++) {
-        const int64_t j = i + (int64_t)tncpu_draw_below(&c->draw, (uint64_t)i, (uint64_t)(c->p->count - i));
+        const int64_t j = i + (int64_t)tnb_draw_below(&c->draw, (uint64_t)i, (uint64_t)(c->p->count - i));
         const change *own = change_of(table, slots, i);
         const int64_t value = own->at < 0 ? i : own->value;
         change *other = change_of(table, slots, j);
@@ -549,7 +549,7 @@ static tn_status shuffle_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     for (int64_t i = 0; i < rows; i++)
         order[i] = i;
     for (int64_t i = rows - 1; i > 0; i--) {
-        const int64_t j = (int64_t)tncpu_draw_below(&draw, (uint64_t)i, (uint64_t)i + 1), kept = order[i];
+        const int64_t j = (int64_t)tnb_draw_below(&draw, (uint64_t)i, (uint64_t)i + 1), kept = order[i];
 
         order[i] = order[j];
         order[j] = kept;

@@ -2,12 +2,10 @@
  * Padding. Which index of the input stands at an index of the output is a function of the axis alone. A row
  * of the output is a copy with the ends around it; an element of the gradient is the sum over its copies.
  */
-#include "tenon/plugin/op/pad.h"
+#include "../../common/pad.h"
 #include "../../common/index.h"
 #include "keys.h"
 #include "rows.h"
-
-#define NOWHERE (-1) /* the constant; a later pass has the largest or smallest of the line there */
 
 typedef struct form {
     const char *op;
@@ -30,30 +28,6 @@ typedef struct pad_plan {
     int64_t mode;
     int64_t before[TN_NDIM_MAX], behind[TN_NDIM_MAX];
 } pad_plan;
-
-static int64_t wrapped(int64_t at, int64_t period)
-{
-    return (at % period + period) % period;
-}
-
-/* What stands `at` an axis of `size`, counted from its first element. */
-static int64_t source(int64_t mode, int64_t at, int64_t size)
-{
-    if (at >= 0 && at < size)
-        return at;
-    switch (mode) {
-    case TN_npi_pad_mode_edge:
-        return at < 0 ? 0 : size - 1;
-    case TN_npi_pad_mode_reflect:
-        at = size == 1 ? 0 : wrapped(at, 2 * size - 2);
-        return at < size ? at : 2 * size - 2 - at;
-    case TN_npi_pad_mode_symmetric:
-        at = wrapped(at, 2 * size);
-        return at < size ? at : 2 * size - 1 - at;
-    default:
-        return NOWHERE;
-    }
-}
 
 static tn_status pad_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -91,9 +65,9 @@ static const char *element_of(const pad_call *c, const int64_t *o)
     int64_t at = 0, step = 1;
 
     for (int32_t d = c->x->ndim; d-- > 0; step *= c->x->shape[d]) {
-        const int64_t from = source(c->p->mode, o[d] - c->p->before[d], c->x->shape[d]);
+        const int64_t from = tnb_pad_source(c->p->mode, o[d] - c->p->before[d], c->x->shape[d]);
 
-        if (from == NOWHERE)
+        if (from == TNB_NOWHERE)
             return (const char *)&c->constant;
         at += from * step;
     }
@@ -198,50 +172,15 @@ static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     return pad_prepare(plugin, node, plan, err);
 }
 
-/* Indices start, start + step, … of one axis, counted from the first element that is no padding. */
-typedef struct places {
-    int64_t start, step, count;
-} places;
-
-/* Those of -before … size + behind - 1 that are `rest` modulo `period`. */
-static places places_of(int64_t rest, int64_t period, int64_t before, int64_t end)
-{
-    const int64_t start = rest - (rest + before) / period * period;
-
-    return (places){start, period, start < end ? (end - 1 - start) / period + 1 : 0};
-}
-
-/* Where element `i` of an axis stands in the output: one or two series. */
-static void copies_of(const pad_plan *p, int32_t d, int64_t i, int64_t size, places out[2])
-{
-    const int64_t before = p->before[d], end = size + p->behind[d];
-    const bool reflect = p->mode == TN_npi_pad_mode_reflect && size > 1;
-    const int64_t period = reflect ? 2 * size - 2 : 2 * size, other = period - i - !reflect;
-
-    out[0] = (places){i, 1, 1};
-    out[1] = (places){0, 1, 0};
-    if (p->mode == TN_npi_pad_mode_constant)
-        return;
-    if (p->mode == TN_npi_pad_mode_edge || (p->mode == TN_npi_pad_mode_reflect && !reflect)) {
-        const int64_t from = i == 0 ? -before : i;
-
-        out[0] = (places){from, 1, (i == size - 1 ? end : i + 1) - from};
-        return;
-    }
-    out[0] = places_of(i, period, before, end);
-    if (other % period != i)
-        out[1] = places_of(other, period, before, end);
-}
-
 /* The sum of dy over all outputs that element `at` of the input stands in. */
 static double copies_sum(const pad_plan *p, const tn_tensor *dy, const tn_tensor *dx, int64_t at)
 {
-    places where[TN_NDIM_MAX][2];
+    tnb_places where[TN_NDIM_MAX][2];
     int64_t combinations = 1;
     double sum = 0;
 
     for (int32_t d = dx->ndim; d-- > 0; at /= dx->shape[d]) {
-        copies_of(p, d, at % dx->shape[d], dx->shape[d], where[d]);
+        tnb_pad_copies(p->mode, p->before[d], p->behind[d], at % dx->shape[d], dx->shape[d], where[d]);
         combinations *= where[d][0].count + where[d][1].count;
     }
     for (int64_t c = 0; c < combinations; c++) {
@@ -249,7 +188,7 @@ static double copies_sum(const pad_plan *p, const tn_tensor *dy, const tn_tensor
 
         for (int32_t d = dx->ndim; d-- > 0; step *= dy->shape[d]) {
             const int64_t copies = where[d][0].count + where[d][1].count, k = left % copies;
-            const places *s = &where[d][k >= where[d][0].count];
+            const tnb_places *s = &where[d][k >= where[d][0].count];
 
             from += (p->before[d] + s->start + (k - (s == &where[d][1] ? where[d][0].count : 0)) * s->step) *
                     step;

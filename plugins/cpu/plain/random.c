@@ -4,171 +4,17 @@
  * some neighbours, tensors that stretch as NumPy's do.
  */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "../../common/axes.h"
 #include "distribution.h"
 #include "loops.h"
-#include "tenon/plugin/op/numpy_random.h"
-#include "tenon/plugin/op/random.h"
 
 #include "../common/memory.h"
 
 #define PART 512 /* elements made at a time */
 
-/* ---- forms -------------------------------------------------------------------------------------------- */
-
-/* Where parameters come from. */
-typedef enum from {
-    NUMBERS,   /* the first attributes */
-    LEADING,   /* inputs, whose dimensions are the output's first ones */
-    NUMPY,     /* optional first attributes; for each None the next input, which stretches */
-    BERNOULLI, /* the first attribute, its logit as the second one, or an input that stretches */
-} from;
-
-typedef struct form {
-    const char *op, *distribution;
-    from from;
-    const char *names[2]; /* of the parameters, for messages */
-    bool whole;           /* the first attribute is an integer */
-} form;
-
-#define PARAMETERS_uniform "low", "high"
-#define PARAMETERS_normal "loc", "scale"
-#define PARAMETERS_gamma "alpha", "beta"
-#define PARAMETERS_exponential "lam"
-#define PARAMETERS_poisson "lam"
-#define PARAMETERS_negative_binomial "k", "p"
-#define PARAMETERS_generalized_negative_binomial "mu", "alpha"
-#define DISTRIBUTIONS(X)                                                                                     \
-    X(uniform, false)                                                                                        \
-    X(normal, false)                                                                                         \
-    X(gamma, false)                                                                                          \
-    X(exponential, false)                                                                                    \
-    X(poisson, false)                                                                                        \
-    X(negative_binomial, true)                                                                               \
-    X(generalized_negative_binomial, false)
-/* X(operator, distribution, names of the parameters) */
-#define NUMPYS(X)                                                                                            \
-    X(_npi_uniform, "uniform", "low", "high")                                                                \
-    X(_npi_uniform_n, "uniform", "low", "high")                                                              \
-    X(_npi_normal, "normal", "loc", "scale")                                                                 \
-    X(_npi_normal_n, "normal", "loc", "scale")                                                               \
-    X(_npi_gamma, "gamma", "shape", "scale")
-#define NUMPYS_F32(X)                                                                                        \
-    X(_npi_gumbel, "gumbel", "loc", "scale")                                                                 \
-    X(_npi_logistic, "logistic", "loc", "scale")                                                             \
-    X(_npi_exponential, "scaled_exponential", "scale", NULL)                                                 \
-    X(_npi_rayleigh, "rayleigh", "scale", NULL)                                                              \
-    X(_npi_pareto, "pareto", "a", NULL)                                                                      \
-    X(_npi_weibull, "weibull", "a", NULL)
-
-#define FORMS(name, whole)                                                                                   \
-    {"_random_" #name, #name, NUMBERS, {PARAMETERS_##name}, whole},                                          \
-        {"_random_" #name "_like", #name, NUMBERS, {PARAMETERS_##name}, whole},                              \
-        {"_sample_" #name, #name, LEADING, {PARAMETERS_##name}, false},
-#define NUMPY_FORM(op, distribution, a, b) {#op, distribution, NUMPY, {a, b}, false},
-/* clang-format off */
-static const form forms[] = {
-    DISTRIBUTIONS(FORMS) NUMPYS(NUMPY_FORM) NUMPYS_F32(NUMPY_FORM)
-    {"_npi_powerd", "power", NUMPY, {"a"}, false},
-    {"_npi_bernoulli", "bernoulli", BERNOULLI, {"prob"}, false},
-};
-/* clang-format on */
-
-typedef struct source {
-    int32_t input; /* of the node; -1: attribute `attr` */
-    uint32_t attr;
-    tnb_axes axes; /* the output's dimensions over the input */
-} source;
-
-typedef struct random_state {
-    const form *form;
-    const tncpu_distribution *of;
-    bool noise; /* output 1 */
-    source source[2];
-} random_state;
-
-static const tncpu_distribution *distribution_of(const char *name)
-{
-    return tncpu_form_of(tncpu_distributions, sizeof *tncpu_distributions, name);
-}
-
-/* Dimension d of the output is dimension d - shift of the parameters. */
-static void axes_fill(tnb_axes *a, const tn_tensor *y, const tn_tensor *parameter, int32_t shift)
-{
-    int64_t stride[TN_NDIM_MAX], step = 1;
-
-    *a = (tnb_axes){.ndim = 0, .count = 1};
-    for (int32_t d = parameter->ndim; d-- > 0; step *= parameter->shape[d])
-        stride[d] = parameter->shape[d] == 1 ? 0 : step;
-    for (int32_t d = 0; d < y->ndim; d++) {
-        const int32_t at = d - shift;
-
-        tnb_axes_add(a, y->shape[d], at >= 0 && at < parameter->ndim ? stride[at] : 0);
-    }
-}
-
-static void sources_fill(random_state *s, const tn_node *node)
-{
-    const bool numpy = s->form->from == NUMPY;
-    const tn_tensor *y = node->out[0];
-    int32_t input = 0;
-
-    for (uint32_t p = 0; p < s->of->count; p++) {
-        source *src = &s->source[p];
-
-        src->attr = p;
-        src->input = -1;
-        if (s->form->from == NUMBERS || (numpy && tn_value_pointer(node->attrs[p])))
-            continue;
-        src->input = input++;
-        axes_fill(&src->axes, y, node->in[src->input], numpy ? y->ndim - node->in[src->input]->ndim : 0);
-    }
-}
-
-/* A probability or a logit. */
-static void bernoulli_fill(random_state *s, const tn_node *node)
-{
-    const bool prob = tn_value_pointer(node->attrs[TN_npi_bernoulli_prob]) != NULL,
-               logit = !prob && tn_value_pointer(node->attrs[TN_npi_bernoulli_logit]) != NULL;
-    const tn_tensor *y = node->out[0];
-
-    if (logit || (!prob && tn_value_int(node->attrs[TN_npi_bernoulli_is_logit])))
-        s->of = distribution_of("bernoulli_logit");
-    s->source[0].attr = logit ? TN_npi_bernoulli_logit : TN_npi_bernoulli_prob;
-    s->source[0].input = prob || logit ? -1 : 0;
-    if (node->in_count)
-        axes_fill(&s->source[0].axes, y, node->in[0], y->ndim - node->in[0]->ndim);
-}
+#include "../../common/random.inc"
 
 /* ---- parameters --------------------------------------------------------------------------------------- */
-
-static double number_of(const random_state *s, const tn_value *attrs, uint32_t parameter)
-{
-    const tn_value v = attrs[s->source[parameter].attr];
-
-    if (s->form->from != NUMBERS)
-        return *(const double *)tn_value_pointer(v);
-    return parameter == 0 && s->form->whole ? (double)tn_value_int(v) : tn_value_float(v);
-}
-
-static tn_status parameter_refuse(const random_state *s, uint32_t p, double v, tn_status st, tn_err *err)
-{
-    const tncpu_parameter *limits = &s->of->parameter[p];
-    const char *name = s->form->names[p];
-    char text[120];
-
-    if (v != v)
-        (void)snprintf(text, sizeof text, "%s is not a number", name);
-    else if (v > limits->max)
-        (void)snprintf(text, sizeof text, "%s is %g, at most %g is allowed", name, v, limits->max);
-    else
-        (void)snprintf(text, sizeof text, "%s is %g, %s %g is needed", name, v,
-                       limits->above ? "more than" : "at least", limits->min);
-    return tn_fail(err, st, text);
-}
 
 /* NaN among NumPy's tensors gives NaN, as in MXNet. */
 static tn_status tensor_check(const random_state *s, uint32_t p, const tn_tensor *t, tn_err *err)
@@ -181,22 +27,9 @@ static tn_status tensor_check(const random_state *s, uint32_t p, const tn_tensor
 
         tncpu_numbers(t, at, 1, n, values);
         for (int64_t i = 0; i < n; i++)
-            if (values[i] == values[i] && !tncpu_parameter_fits(&s->of->parameter[p], values[i]))
+            if (values[i] == values[i] && !tnb_parameter_fits(&s->of->parameter[p], values[i]))
                 return parameter_refuse(s, p, values[i], TN_E_ARG, err);
     }
-    return TN_OK;
-}
-
-static tn_status numbers_check(const random_state *s, const tn_value *attrs, tn_err *err)
-{
-    for (uint32_t p = 0; p < s->of->count; p++) {
-        const double v = s->source[p].input < 0 ? number_of(s, attrs, p) : s->of->parameter[p].max;
-
-        if (!tncpu_parameter_fits(&s->of->parameter[p], v))
-            return parameter_refuse(s, p, v, TN_E_ATTR, err);
-    }
-    if (s->form->from == NUMBERS && s->of->interval && number_of(s, attrs, 0) > number_of(s, attrs, 1))
-        return tn_fail(err, TN_E_ATTR, "low is above high");
     return TN_OK;
 }
 
@@ -279,10 +112,10 @@ static void random_part(void *arg, int64_t begin, int64_t end)
         for (uint32_t p = 0; p < s->of->count; p++)
             if (s->source[p].input >= 0)
                 parameter_load(x->in[s->source[p].input], &s->source[p].axes, d.first, d.n, values[p]);
-        s->of->draw(&d);
+        tncpu_draws[s->of - tnb_distributions](&d);
         for (uint32_t p = 0; p < s->of->count; p++)
             for (int64_t i = 0; i < d.n && s->source[p].input >= 0; i++)
-                if (!tncpu_parameter_fits(&s->of->parameter[p], values[p][i]))
+                if (!tnb_parameter_fits(&s->of->parameter[p], values[p][i]))
                     to[i] = noise[i] = NAN;
         if (x->modes[0])
             tncpu_numbers_store(x->out[0], d.first, 1, d.n, to);
@@ -300,14 +133,7 @@ static tn_status random_prepare(void *plugin, const tn_node *node, tn_plan *plan
 
     if (st)
         return st;
-    s->form = tncpu_form_of(forms, sizeof *forms, node->op);
-    s->of = distribution_of(s->form->distribution);
-    s->noise = node->out_count > 1;
-    if (s->form->from == BERNOULLI)
-        bernoulli_fill(s, node);
-    else
-        sources_fill(s, node);
-    if (s->form->from != NUMBERS && (st = numbers_check(s, node->attrs, err))) { /* they stay as they are */
+    if ((st = random_plan(s, node, err))) {
         tncpu_release(plan);
         return st;
     }
@@ -353,7 +179,7 @@ static void randint_part(void *arg, int64_t begin, int64_t end)
 
         for (int64_t i = 0; i < n; i++)
             values[i] =
-                (int64_t)((uint64_t)c->low + tncpu_draw_below(&c->draw, (uint64_t)(first + i), c->count));
+                (int64_t)((uint64_t)c->low + tnb_draw_below(&c->draw, (uint64_t)(first + i), c->count));
         to->store_i(values, (char *)c->y->data + first * to->bytes, 1, n);
     }
 }

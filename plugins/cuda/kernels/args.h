@@ -103,7 +103,7 @@ typedef struct tncuda_reduce_args {
         inner_stride[TNCUDA_NDIM];
     const void *x;
     void *y;
-    double divide; /* mean: by how many; else 1 */
+    double divide;     /* mean: by how many; else 1 */
     int32_t add, root; /* root: of what is made */
 } tncuda_reduce_args;
 
@@ -115,16 +115,10 @@ typedef struct tncuda_update_args {
     void *out, *master, *state[3]; /* out NULL: nobody wants it */
     int32_t w_dtype, g_dtype, out_dtype, state_dtype;
     double v[16];
+    const void *number[16]; /* not NULL: v is element number_at there */
+    int32_t number_dtype[16], number_at[16];
+    int32_t skips, reserved; /* not 0: nothing is done where v[skips - 1] is 0 or not finite */
 } tncuda_update_args;
-
-/* Elements of rows: take, pick, one_hot, Embedding. x (outer, size, inner), index (many). */
-typedef struct tncuda_index_args {
-    int64_t outer, size, inner, many, count;
-    const void *x, *index;
-    void *to;
-    int32_t dtype, index_dtype, wrap, add;
-    double on, off;
-} tncuda_index_args;
 
 /* What most kernels need: arrays of any type, rows (outer, size, inner), and numbers that each names. */
 #define TNCUDA_CALL_IN 8
@@ -145,6 +139,55 @@ typedef struct tncuda_call_args {
     int64_t n[TNCUDA_CALL_WHOLE];
     double f[TNCUDA_CALL_NUMBERS];
 } tncuda_call_args;
+
+/* A draw: `step` is memory that host and GPU read. */
+typedef struct tncuda_draw {
+    uint64_t key, step_add;
+    const uint64_t *step;
+} tncuda_draw;
+
+/* A parameter: a number, or elements of an array within limits. */
+typedef struct tncuda_source {
+    double number, min, max;
+    const void *data; /* NULL: the number */
+    int32_t dtype, ndim, above, reserved;
+    int64_t shape[TNCUDA_NDIM], stride[TNCUDA_NDIM];
+} tncuda_source;
+
+typedef struct tncuda_random_args {
+    int64_t count, low, high;
+    tncuda_draw draw;
+    int32_t parameters, interval;
+    tncuda_source source[2];
+    tncuda_array out[2];
+} tncuda_random_args;
+
+/* n of kernels of the family index. */
+enum {
+    TNCUDA_INDEX_MANY,
+    TNCUDA_INDEX_MODE,
+    TNCUDA_INDEX_BYTES, /* of an element */
+    TNCUDA_INDEX_AXES,  /* of coordinates */
+    TNCUDA_INDEX_SHAPE  /* their extents */
+};
+#define TNCUDA_INDEX_CLIP 0
+#define TNCUDA_INDEX_WRAP 1
+#define TNCUDA_INDEX_COORDINATES 2
+
+#define TNCUDA_SEQUENCE_MASK 0
+#define TNCUDA_SEQUENCE_REVERSE 1
+#define TNCUDA_SEQUENCE_LAST 2
+#define TNCUDA_SEQUENCE_BACK 3
+
+/* Padding: shapes of input and output, what was added in front and behind. */
+typedef struct tncuda_pad_args {
+    int64_t count;
+    int32_t ndim, mode, dtype, bytes;
+    const void *x;
+    void *y;
+    double constant;
+    int64_t in[TNCUDA_NDIM], out[TNCUDA_NDIM], before[TNCUDA_NDIM], behind[TNCUDA_NDIM];
+} tncuda_pad_args;
 
 /* Sums of many arrays of one type. */
 #define TNCUDA_MANY 192

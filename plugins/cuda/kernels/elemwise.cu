@@ -52,8 +52,7 @@ TNCUDA_KERNEL(cosines, FREE, tncuda_call_args)
     for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP) {
         const double t = 6.283185307179586 * (double)i / (double)(call->count - 1);
 
-        NUMBER_OUT(0, i,
-                   call->count == 1 ? 1 : call->f[0] - call->f[1] * cos(t) + call->f[2] * cos(2 * t));
+        NUMBER_OUT(0, i, call->count == 1 ? 1 : call->f[0] - call->f[1] * cos(t) + call->f[2] * cos(2 * t));
     }
 }
 

@@ -3,7 +3,7 @@
  * take every 256th element, then join in a tree of fixed form; with few, a thread makes one. Either way the
  * same shape gives the same bits.
  */
-#include "element.h"
+#include "block.h"
 
 TNCUDA_INLINE int64_t reduce_first(const tncuda_reduce_args *call, int64_t o)
 {
@@ -74,10 +74,16 @@ TNCUDA_APART void reduce_store_float(const tncuda_reduce_args *call, int64_t o, 
 {
     v = call->divide != 1 ? v / call->divide : v;
     v = call->root ? sqrt(v) : v;
+    if (call->add && !element_is_float(call->out_dtype)) {
+        const uint64_t whole = (uint64_t)element_cut(call->out_dtype, v);
+
+        element_set_whole(call->y, call->out_dtype, o,
+                          (int64_t)(whole + (uint64_t)element_whole(call->y, call->out_dtype, o)));
+        return;
+    }
     if (call->add)
-        v = element_is_float(call->out_dtype) && call->out_dtype != ELEMENT_F64
-                ? (double)((float)v + element_f32(call->y, call->out_dtype, o))
-                : v + element_number(call->y, call->out_dtype, o);
+        v = call->out_dtype != ELEMENT_F64 ? (double)((float)v + element_f32(call->y, call->out_dtype, o))
+                                           : v + element_number(call->y, call->out_dtype, o);
     element_set_number(call->y, call->out_dtype, o, v);
 }
 
@@ -149,8 +155,7 @@ TNCUDA_APART void reduce_store_whole(const tncuda_reduce_args *call, int64_t o, 
             for (int64_t k = 0; k < call->size; k++) {                                                       \
                 const T v = LOAD(0, first + k * call->inner);                                                \
                                                                                                              \
-                if (found == found &&                                                                        \
-                    (k == 0 || (call->n[0] ? v > found : v < found) || v != v)) {                            \
+                if (found == found && (k == 0 || (call->n[0] ? v > found : v < found) || v != v)) {          \
                     found = v;                                                                               \
                     where = k;                                                                               \
                 }                                                                                            \
@@ -163,3 +168,88 @@ TNCUDA_APART void reduce_store_whole(const tncuda_reduce_args *call, int64_t o, 
     }
 POSITION(float, double, NUMBER_IN)
 POSITION(whole, int64_t, WHOLE_IN)
+
+/* ---- over whole arrays, by one block ------------------------------------------------------------------- */
+
+/* out[0] element n[0] = the sum of squares of in[0]. */
+TNCUDA_KERNEL(squares_of, SYNC, tncuda_call_args)
+{
+    TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
+    double sum = 0;
+
+    for (int64_t i = TNCUDA_THREAD; i < call->count; i += TNCUDA_BLOCK_THREADS)
+        sum += NUMBER_IN(0, i) * NUMBER_IN(0, i);
+    sum = block_sum(part, sum);
+    if (TNCUDA_THREAD == 0)
+        NUMBER_OUT(0, call->n[0], sum);
+}
+
+/* out[0] = 1 where all of in[0] are finite as float32, times what is there unless n[0]. */
+TNCUDA_KERNEL(finite_all, SYNC, tncuda_call_args)
+{
+    TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
+    double others = 0;
+
+    for (int64_t i = TNCUDA_THREAD; i < call->count; i += TNCUDA_BLOCK_THREADS)
+        others += !isfinite((float)NUMBER_IN(0, i));
+    others = block_sum(part, others);
+    if (TNCUDA_THREAD == 0 && (call->n[0] || others > 0))
+        NUMBER_OUT(0, 0, others > 0 ? 0.0 : 1.0);
+}
+
+/* in: lrs, sums of squares of weights and gradients, wds; f: eta, eps, scale */
+TNCUDA_KERNEL(lars_rates, FREE, tncuda_call_args)
+{
+    for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP) {
+        const double lr = NUMBER_IN(0, i), norm = sqrt(NUMBER_IN(1, i)), grad = sqrt(NUMBER_IN(2, i));
+        const double wd = NUMBER_IN(3, i);
+
+        NUMBER_OUT(0, i,
+                   norm > 0 && grad > 0
+                       ? lr * call->f[0] * norm / (grad * call->f[2] + wd * norm + call->f[1])
+                       : lr);
+    }
+}
+
+/* Running sums of rows (outer, size, inner): a thread makes a row. */
+#define RUNNING(suffix, T, LOAD, PLUS_, STORE_)                                                              \
+    TNCUDA_KERNEL(running_##suffix, FREE, tncuda_call_args)                                                  \
+    {                                                                                                        \
+        for (int64_t r = TNCUDA_FIRST; r < call->outer * call->inner; r += TNCUDA_STEP) {                    \
+            const int64_t first = r / call->inner * call->size * call->inner + r % call->inner;              \
+            T sum = 0;                                                                                       \
+                                                                                                             \
+            for (int64_t k = 0; k < call->size; k++) {                                                       \
+                const int64_t i = first + k * call->inner;                                                   \
+                                                                                                             \
+                sum = PLUS_(sum, LOAD);                                                                      \
+                STORE_(call->out[0].data, call->out[0].dtype, i, sum);                                       \
+            }                                                                                                \
+        }                                                                                                    \
+    }
+#define RUNNING_FLOAT(a, b) ((a) + (b))
+#define RUNNING_WHOLE(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
+RUNNING(float, double, NUMBER_IN(0, i), RUNNING_FLOAT, element_set_number)
+RUNNING(whole, int64_t,
+        element_is_float(call->in[0].dtype) ? tnb_i64_of_double(NUMBER_IN(0, i)) : WHOLE_IN(0, i),
+        RUNNING_WHOLE, element_set_whole)
+
+/* in: dy, data (outer, size, inner); the sum of dy data of each channel where data is not above 0. */
+TNCUDA_KERNEL(prelu_gamma, SYNC, tncuda_call_args)
+{
+    TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
+
+    for (int64_t c = TNCUDA_BLOCK; c < call->size; c += TNCUDA_BLOCKS) {
+        double sum = 0;
+
+        for (int64_t k = TNCUDA_THREAD; k < call->outer * call->inner; k += TNCUDA_BLOCK_THREADS) {
+            const int64_t i = (k / call->inner * call->size + c) * call->inner + k % call->inner;
+            const double x = NUMBER_IN(1, i);
+
+            sum += x > 0 ? 0 : NUMBER_IN(0, i) * x;
+        }
+        sum = block_sum(part, sum);
+        if (TNCUDA_THREAD == 0)
+            NUMBER_OUT(0, c, sum);
+    }
+}

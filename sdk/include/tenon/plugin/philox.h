@@ -12,8 +12,15 @@
 extern "C" {
 #endif
 
+/* Kernels for GPUs draw the same numbers. */
+#ifdef __CUDACC__
+#define TN_DRAW_INLINE static __host__ __device__ inline
+#else
+#define TN_DRAW_INLINE static inline
+#endif
+
 /** 128 random bits of a key and a counter. */
-static inline void tn_philox(uint64_t key, uint64_t high, uint64_t low, uint32_t out[4])
+TN_DRAW_INLINE void tn_philox(uint64_t key, uint64_t high, uint64_t low, uint32_t out[4])
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     uint32_t x0 = (uint32_t)low, x1 = (uint32_t)(low >> 32), x2 = (uint32_t)high, x3 = (uint32_t)(high >> 32);

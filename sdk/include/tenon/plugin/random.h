@@ -32,7 +32,7 @@ static inline tn_draw tn_draw_of(const tn_rng *rng)
 }
 
 /** The four words of element `k`. */
-static inline void tn_draw_words(const tn_draw *d, uint64_t k, uint32_t out[4])
+TN_DRAW_INLINE void tn_draw_words(const tn_draw *d, uint64_t k, uint32_t out[4])
 {
     tn_philox(d->key, d->number, k, out);
 }
@@ -41,19 +41,19 @@ static inline void tn_draw_words(const tn_draw *d, uint64_t k, uint32_t out[4])
  * Four more words of element `k` (below 2^48), number `part` (below 2^16): for draws that may refuse some
  * numbers, or need more than 128 bits. Part 0 is tn_draw_words.
  */
-static inline void tn_draw_part(const tn_draw *d, uint64_t k, uint32_t part, uint32_t out[4])
+TN_DRAW_INLINE void tn_draw_part(const tn_draw *d, uint64_t k, uint32_t part, uint32_t out[4])
 {
     tn_philox(d->key, d->number, k | (uint64_t)part << 48, out);
 }
 
 /** 53 bits as a number in [0, 1). */
-static inline double tn_unit(uint32_t high, uint32_t low)
+TN_DRAW_INLINE double tn_unit(uint32_t high, uint32_t low)
 {
     return (double)(((uint64_t)high << 21) ^ ((uint64_t)low >> 11)) * (1.0 / 9007199254740992.0);
 }
 
 /** Element `k`, uniform in [0, 1). */
-static inline double tn_draw_unit(const tn_draw *d, uint64_t k)
+TN_DRAW_INLINE double tn_draw_unit(const tn_draw *d, uint64_t k)
 {
     uint32_t w[4];
 

@@ -1,0 +1,205 @@
+/* Normalisation: kernels/norm.cu. */
+#include "tenon/plugin/op/norm.h"
+#include "launch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SHORT 256 /* elements that a block is too much for */
+
+typedef struct norm_state {
+    bool back, train;
+    uint32_t in_count, out_count;
+    const char *kernel;
+    tncuda_call_args args;
+} norm_state;
+
+static tn_status norm_plan(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_status st = tncuda_state(plugin, node, plan, sizeof(norm_state), err);
+    norm_state *s = plan->state;
+
+    if (st)
+        return st;
+    s->back = strncmp(node->op, "_backward_", 10) == 0;
+    s->in_count = node->in_count < TNCUDA_CALL_IN ? node->in_count : TNCUDA_CALL_IN;
+    s->out_count = node->out_count < TNCUDA_CALL_OUT ? node->out_count : TNCUDA_CALL_OUT;
+    return TN_OK;
+}
+
+/* `count` sums of so many elements: a block makes one, or a thread where they are few. */
+static tn_status sums(const tn_exec *x, const char *kernel, int64_t count, int64_t each,
+                      const tncuda_call_args *a, tn_err *err)
+{
+    char name[TNCUDA_NAME_BYTES];
+
+    if (each >= SHORT)
+        return tncuda_launch_blocks(x, "norm", kernel, count < 65535 ? count : 65535, a, err);
+    (void)snprintf(name, sizeof name, "%s_short", kernel);
+    return tncuda_launch(x, "norm", name, count, a, err);
+}
+
+/* ---- BatchNorm ----------------------------------------------------------------------------------------- */
+
+/* SyncBatchNorm has the first five attributes of BatchNorm, and axis 1. */
+static tn_status batch_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const bool sync = strcmp(node->op, "_contrib_SyncBatchNorm") == 0;
+    const tn_status st = norm_plan(plugin, node, plan, err);
+    norm_state *s = plan->state;
+    const tn_tensor *data;
+    int32_t axis;
+
+    if (st)
+        return st;
+    data = node->in[s->back];
+    axis = sync ? 1 : tnb_axis(tn_value_int(node->attrs[TN_BatchNorm_axis]), data->ndim);
+    tncuda_call_rows(data, axis, axis + 1, &s->args);
+    s->args.outer = s->args.inner ? s->args.outer : 0;
+    s->train = (node->flags & TN_NODE_TRAIN) && !tn_value_int(node->attrs[TN_BatchNorm_use_global_stats]) &&
+               (!s->back || !node->forward || ((const norm_state *)node->forward->state)->train);
+    s->args.n[0] = s->train;
+    s->args.n[2] = strcmp(node->op, "_contrib_BatchNormWithReLU") == 0;
+    s->args.n[3] = s->back;
+    plan->workspace_bytes = (uint64_t)(3 * s->args.size + 1) * sizeof(double);
+    return TN_OK;
+}
+
+static tn_status batch_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const norm_state *s = plan->state;
+    tncuda_call_args a = s->args;
+    tn_status st;
+
+    tncuda_call_arrays(x, s->in_count, s->out_count, &a);
+    a.n[1] = tn_value_int(x->attrs[TN_BatchNorm_fix_gamma]) != 0;
+    a.f[0] = tn_value_float(x->attrs[TN_BatchNorm_eps]);
+    a.f[1] = tn_value_float(x->attrs[TN_BatchNorm_momentum]);
+    st = sums(x, s->back ? "norm_batch_back" : "norm_batch", a.size, a.outer * a.inner, &a, err);
+    if (st || x->modes[0] == TN_MODE_NONE)
+        return st;
+    a.count = tn_tensor_count(x->out[0]);
+    return tncuda_launch(x, "norm", "norm_batch_map", a.count, &a, err);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------- */
+
+static void grouped(norm_state *s, const tn_tensor *x, int64_t groups, double eps)
+{
+    s->args.outer = x->shape[0] * groups;
+    s->args.size = groups ? x->shape[1] / groups * tnb_dims(x, 2, x->ndim) : 0;
+    s->args.inner = 1;
+    s->args.n[0] = groups;
+    s->args.f[0] = eps;
+}
+
+/* Rows along the axes first … end-1; without elements around them there are none. */
+static void rowed(norm_state *s, const tn_tensor *x, int32_t first, int32_t end, double eps)
+{
+    tncuda_call_rows(x, first, end, &s->args);
+    s->args.f[0] = eps;
+}
+
+static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_status st = norm_plan(plugin, node, plan, err);
+    norm_state *s = plan->state;
+    const char *op = node->op;
+    const tn_tensor *x;
+
+    if (st)
+        return st;
+    op += s->back ? 10 : 0;
+    x = node->in[s->back];
+    if (strcmp(op, "LayerNorm") == 0) {
+        const int32_t axis = tnb_axis(tn_value_int(node->attrs[TN_LayerNorm_axis]), x->ndim);
+
+        rowed(s, x, axis, axis + 1, tn_value_float(node->attrs[TN_LayerNorm_eps]));
+    } else if (strcmp(op, "L2Normalization") == 0) {
+        const int64_t mode = tn_value_int(node->attrs[TN_L2Normalization_mode]);
+        const int32_t first = mode == TN_L2Normalization_mode_spatial ? 2 : 1;
+
+        rowed(s, x, first, mode == TN_L2Normalization_mode_channel ? 2 : x->ndim,
+              tn_value_float(node->attrs[TN_L2Normalization_eps]));
+    } else if (strcmp(op, "GroupNorm") == 0) {
+        grouped(s, x, tn_value_int(node->attrs[TN_GroupNorm_num_groups]),
+                tn_value_float(node->attrs[TN_GroupNorm_eps]));
+    } else {
+        s->args.n[1] = 1;
+        grouped(s, x, x->shape[1], tn_value_float(node->attrs[TN_InstanceNorm_eps]));
+    }
+    s->args.count = s->args.outer * s->args.inner;
+    s->kernel = op[1] == '2' ? (s->back ? "norm_l2_back" : "norm_l2")
+                : s->back    ? "norm_row_back"
+                             : "norm_row";
+    return TN_OK;
+}
+
+static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const norm_state *s = plan->state;
+    tncuda_call_args a = s->args;
+    bool others = false; /* statistics, or gradients of parameters */
+    tn_status st = TN_OK;
+
+    tncuda_call_arrays(x, s->in_count, s->out_count, &a);
+    for (uint32_t o = 1; o < s->out_count; o++)
+        others = others || x->modes[o] != TN_MODE_NONE;
+    if (s->back ? a.size && x->modes[0] : a.size || others) /* rows of nothing have a mean, too */
+        st = sums(x, s->kernel, a.count, a.size, &a, err);
+    if (!st && s->back && others && a.n[0])
+        st = tncuda_launch_blocks(x, "norm", "norm_groups", tnb_least(a.n[0], 65535), &a, err);
+    else if (!st && s->back && others)
+        st = tncuda_launch(x, "norm", "norm_elements", a.size, &a, err);
+    return st;
+}
+
+/* ---- LRN ----------------------------------------------------------------------------------------------- */
+
+static tn_status lrn_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_status st = norm_plan(plugin, node, plan, err);
+    norm_state *s = plan->state;
+
+    if (!st)
+        tncuda_call_rows(node->in[s->back], 1, 2, &s->args);
+    return st;
+}
+
+static tn_status lrn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const norm_state *s = plan->state;
+    const int64_t size = tn_value_int(x->attrs[TN_LRN_nsize]);
+    tncuda_call_args a = s->args;
+
+    tncuda_call_arrays(x, s->in_count, s->out_count, &a);
+    a.count = tn_tensor_count(x->out[0]);
+    a.n[0] = (size - 1) / 2;
+    a.f[0] = tn_value_float(x->attrs[TN_LRN_alpha]) / (double)size;
+    a.f[1] = tn_value_float(x->attrs[TN_LRN_beta]);
+    a.f[2] = tn_value_float(x->attrs[TN_LRN_knorm]);
+    return tncuda_launch(x, "norm", s->back ? "norm_lrn_back" : "norm_lrn", a.count, &a, err);
+}
+
+static const char *const norm_types[] = {"data:" TNCUDA_FLOATS, "*:=data", NULL};
+static const char *const batch_types[] = {"data:" TNCUDA_FLOATS, "*:" TNCUDA_FLOATS, NULL};
+
+#define BATCH(op) TNCUDA_ROW(op, batch_types, TN_KERNEL_EMPTY_OK, batch_prepare, batch_run)
+#define ROWS(op, flags) TNCUDA_ROW(op, norm_types, flags, rows_prepare, rows_run)
+const tn_kernel *const tncuda_family_norm[] = {
+    BATCH("BatchNorm"),
+    BATCH("_backward_BatchNorm"),
+    BATCH("_contrib_BatchNormWithReLU"),
+    BATCH("_contrib_SyncBatchNorm"),
+    ROWS("LayerNorm", 0),
+    ROWS("_backward_LayerNorm", TN_KERNEL_EMPTY_OK),
+    ROWS("InstanceNorm", 0),
+    ROWS("_backward_InstanceNorm", TN_KERNEL_EMPTY_OK),
+    ROWS("GroupNorm", 0),
+    ROWS("_backward_GroupNorm", TN_KERNEL_EMPTY_OK),
+    ROWS("L2Normalization", 0),
+    ROWS("_backward_L2Normalization", 0),
+    TNCUDA_ROW("LRN", norm_types, 0, lrn_prepare, lrn_run),
+    TNCUDA_ROW("_backward_LRN", norm_types, 0, lrn_prepare, lrn_run),
+    NULL,
+};
