@@ -193,6 +193,8 @@ static void serve(group_thread *t)
     }
     if (st)
         serve_failed(t);
+    else
+        calls_take(t); /* it may have given up at last */
 }
 
 static void run(void *arg)

@@ -1,7 +1,7 @@
 /*
  * The reference collective: ranks are threads of one process, which meet at a board of their job. A rank that
- * starts a call copies its values to the board; the call ends on each rank when all have. PLANTED says what is
- * wrong with it, NAME what it is called.
+ * starts a call copies its values to the board; the call ends on each rank when all have. PLANTED says what
+ * is wrong with it, NAME what it is called.
  */
 #include "tenon/plugin/collective.h"
 
@@ -69,8 +69,8 @@ struct tn_communicator {
     char text[WORDS];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t moved = PTHREAD_COND_INITIALIZER; /* anything of any board */
+static pthread_mutex_t boards_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t boards_moved = PTHREAD_COND_INITIALIZER; /* anything of any board */
 static board *boards;
 
 static uint64_t now_ns(void)
@@ -87,7 +87,7 @@ static bool wait_until(uint64_t end_ns)
     const struct timespec t = {.tv_sec = (time_t)(end_ns / 1000000000u),
                                .tv_nsec = (long)(end_ns % 1000000000u)};
 
-    return !pthread_cond_timedwait(&moved, &lock, &t) || now_ns() < end_ns;
+    return !pthread_cond_timedwait(&boards_moved, &boards_lock, &t) || now_ns() < end_ns;
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------ */
@@ -122,7 +122,7 @@ static void board_leave(board *b, uint32_t rank)
     board **at = &boards;
 
     b->left[rank] = true;
-    (void)pthread_cond_broadcast(&moved);
+    (void)pthread_cond_broadcast(&boards_moved);
     if (--b->users)
         return;
     while (*at != b)
@@ -148,19 +148,19 @@ static tn_status board_open(void *plugin, const tn_collective_config *config, tn
         return tn_fail(err, TN_E_ARG, "a member of tomorrow");
     if (!(c = calloc(1, sizeof *c)))
         return tn_fail(err, TN_E_NOMEM, "out of memory");
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(&boards_lock);
     if ((c->b = board_find(config))) {
         c->rank = config->rank;
         c->add = config->add;
         c->b->users++;
         c->b->come[c->rank] = true;
-        (void)pthread_cond_broadcast(&moved);
+        (void)pthread_cond_broadcast(&boards_moved);
         while (!all_came(c->b) && !late)
             late = !wait_until(end_ns);
         if (late)
             board_leave(c->b, c->rank);
     }
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(&boards_lock);
     if (c->b && !late) {
         *out = c;
         return TN_OK;
@@ -220,12 +220,12 @@ static tn_status board_start(tn_communicator *c, const tn_collective_call *call,
     for (uint32_t i = 0; i < call->part_count; i++)
         p->bytes += bytes_of(p, i);
     data = parts_copy(p, call->kind == TN_COLLECTIVE_SUM || call->root == c->rank || PLANTED == FIRST_ROOT);
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(&boards_lock);
     if (!data || c->b->failed[0]) {
         tn_status st =
             data ? tn_fail(err, TN_E_PEER, c->b->failed) : tn_fail(err, TN_E_NOMEM, "out of memory");
 
-        (void)pthread_mutex_unlock(&lock);
+        (void)pthread_mutex_unlock(&boards_lock);
         free(data);
         free(p);
         return st;
@@ -233,10 +233,10 @@ static tn_status board_start(tn_communicator *c, const tn_collective_call *call,
     p->number = c->b->started[c->rank]++;
     p->end_ns = now_ns() + call->timeout_ns;
     while (c->b->posts[p->number % CALLS_MAX][c->rank].data) /* others are that far behind */
-        (void)pthread_cond_wait(&moved, &lock);
+        (void)pthread_cond_wait(&boards_moved, &boards_lock);
     c->b->posts[p->number % CALLS_MAX][c->rank].data = data;
-    (void)pthread_cond_broadcast(&moved);
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_cond_broadcast(&boards_moved);
+    (void)pthread_mutex_unlock(&boards_lock);
     while (*last)
         last = &(*last)->next;
     *last = p;
@@ -275,7 +275,7 @@ static void call_finish(tn_communicator *c, const pending *p)
         free(posts[r].data);
         posts[r] = (post){NULL, false};
     }
-    (void)pthread_cond_broadcast(&moved);
+    (void)pthread_cond_broadcast(&boards_moved);
 }
 
 /* [locked] The ranks that have not come, or that have left; false: all have. */
@@ -309,7 +309,7 @@ static bool call_over(tn_communicator *c, pending *p)
     }
     if (!c->b->failed[0] &&
         missing_say(c, p, now_ns() > p->end_ns && !(PLANTED == NO_DEADLINE), c->b->failed))
-        (void)pthread_cond_broadcast(&moved);
+        (void)pthread_cond_broadcast(&boards_moved);
     return false;
 }
 
@@ -363,7 +363,7 @@ static tn_status board_poll(tn_communicator *c, tn_collective_event *events, uin
     tn_status st = TN_OK;
     bool over = false;
 
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(&boards_lock);
     while (!(*count = ends_take(c, events, most)) && !over) {
         uint64_t until_ns = end_ns;
 
@@ -380,32 +380,32 @@ static tn_status board_poll(tn_communicator *c, tn_collective_event *events, uin
         over = !wait_until(until_ns) && now_ns() >= end_ns;
     }
     c->woken = false;
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(&boards_lock);
     return st;
 }
 
 static void board_wake(tn_communicator *c)
 {
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(&boards_lock);
     c->woken = true;
-    (void)pthread_cond_broadcast(&moved);
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_cond_broadcast(&boards_moved);
+    (void)pthread_mutex_unlock(&boards_lock);
 }
 
 static void board_abort(tn_communicator *c, const char *why)
 {
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(&boards_lock);
     if (!c->b->failed[0])
         (void)snprintf(c->b->failed, sizeof c->b->failed, "rank %u has given up: %s", c->rank,
                        PLANTED == SILENT_ABORT ? "" : why);
-    (void)pthread_cond_broadcast(&moved);
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_cond_broadcast(&boards_moved);
+    (void)pthread_mutex_unlock(&boards_lock);
 }
 
 static void board_close(tn_communicator *c, uint64_t timeout_ns)
 {
     (void)timeout_ns;
-    (void)pthread_mutex_lock(&lock);
+    (void)pthread_mutex_lock(&boards_lock);
     while (c->calls) {
         pending *p = c->calls;
 
@@ -413,7 +413,7 @@ static void board_close(tn_communicator *c, uint64_t timeout_ns)
         free(p);
     }
     board_leave(c->b, c->rank);
-    (void)pthread_mutex_unlock(&lock);
+    (void)pthread_mutex_unlock(&boards_lock);
     if (!(PLANTED == BLOCK_LEFT))
         free(c);
 }
