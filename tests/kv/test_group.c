@@ -349,6 +349,45 @@ static void other_keys(void **state)
     job(WORKERS, NULL, other_keys_run);
 }
 
+/* One store after the other, in each of which a later allocation fails: an error or none, and no hang. A sum
+ * that is told is right. */
+static void no_memory_on(worker *w, bool this_thread)
+{
+    bool failed = true;
+
+    for (uint64_t nth = 1; failed; nth++) {
+        tn_array *grad = full(w, 2, 3), *out = full(w, 2, -1);
+        const tn_kv_item first = item("a", 1, &grad, NULL), it = item("a", 1, &grad, &out);
+        tn_kv *kv = NULL;
+        float got[2];
+        tn_status st;
+
+        tni_mem_fail_at(nth, false, this_thread);
+        if (!(st = tn_kv_create(w->ctx, "mpi", &kv)) && !(st = tn_kv_init(kv, 1, &first)) &&
+            !(st = tn_kv_pushpull(kv, 1, &it)) && !(st = tn_array_read(out, got, sizeof got)))
+            st = tn_kv_barrier(kv);
+        failed = tni_mem_failed();
+        tni_mem_fail_at(0, false, false);
+        must(w, !st || failed, "a failure without a cause", __LINE__);
+        must(w, st || (got[0] == 3 && got[1] == 3), "a sum that is none", __LINE__);
+        tn_kv_destroy(kv);
+        tn_array_release(grad);
+        tn_array_release(out);
+    }
+}
+
+static void no_memory_run(worker *w)
+{
+    no_memory_on(w, true);
+    no_memory_on(w, false);
+}
+
+static void no_memory(void **state)
+{
+    (void)state;
+    job(1, LIST("kvstore.timeout=5s"), no_memory_run);
+}
+
 /* What a store without servers does not do. */
 static void refused(void **state)
 {
@@ -390,7 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums),           cmocka_unit_test(updates),     cmocka_unit_test(late_first),
         cmocka_unit_test(gradient_fails), cmocka_unit_test(never_comes), cmocka_unit_test(other_keys),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(no_memory),      cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
