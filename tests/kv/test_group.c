@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -215,14 +216,16 @@ static void updates(void **state)
     job(WORKERS, NULL, updates_run);
 }
 
-/* A gradient that comes when the test says so; see `late_end`. */
+/* A gradient that comes when the test completes the operation. */
+typedef _Atomic(tni_operation *) late_op;
+
 static tn_status late_run(void *payload, tni_run *run)
 {
-    **(tni_operation ***)payload = run->op;
+    atomic_store(*(late_op **)payload, run->op);
     return TN_PENDING;
 }
 
-static void late_begin(worker *w, tn_array *grad, tni_operation **op)
+static void late_begin(worker *w, tn_array *grad, late_op *op)
 {
     tni_var *var = tni_array_var((tni_array *)(void *)grad);
     const tni_task task = {.run = late_run,
@@ -241,21 +244,21 @@ static void late_first_run(worker *w)
 {
     tn_array *a = full(w, 2, 1), *b = full(w, 3, 10);
     const tn_kv_item first = item("a", 1, &a, NULL), second = item("b", 1, &b, NULL);
-    tni_operation *volatile op = NULL;
+    late_op op = NULL;
 
     init(w, "a", 2, 0);
     init(w, "b", 3, 0);
     for (int round = 0; round < 10; round++) {
         if (!w->rank)
-            late_begin(w, a, (tni_operation **)(uintptr_t)&op);
+            late_begin(w, a, &op);
         OK(w, tn_kv_push(w->kv, 1, &first));
         OK(w, tn_kv_push(w->kv, 1, &second));
         (void)pthread_barrier_wait(w->meet);
-        while (!w->rank && !__atomic_load_n(&op, __ATOMIC_ACQUIRE))
+        while (!w->rank && !atomic_load(&op))
             (void)sched_yield();
         if (!w->rank)
-            tni_engine_complete(op, TN_OK, NULL);
-        op = NULL;
+            tni_engine_complete(atomic_load(&op), TN_OK, NULL);
+        atomic_store(&op, NULL);
         VALUE_IS(w, "b", 3, 30);
         VALUE_IS(w, "a", 2, 3);
     }
