@@ -94,6 +94,52 @@ void doctor_libraries(doctor *d)
                    loaded == 1 ? " loads" : "s load");
 }
 
+/* ---- the parameter store ---- */
+
+static const struct {
+    const char *type, *id, *library; /* type: how its names begin */
+} stores[] = {{"mpi", "mpi", "Open MPI (Debian: libopenmpi-dev)"},
+              {"dist_", "zmq", "libzmq (Debian: libzmq3-dev)"}};
+
+static bool plugin_usable(const doctor *d, const char *name)
+{
+    size_t count = 0;
+
+    if (!d->ctx || tn_plugin_count(d->ctx, &count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        tn_plugin_info p = {.struct_size = TN_SIZE(tn_plugin_info)};
+
+        if (!tn_plugin_at(d->ctx, i, &p) && !strcmp(p.name, name) &&
+            (p.state == TN_PLUGIN_READY || p.state == TN_PLUGIN_LOADED))
+            return true;
+    }
+    return false;
+}
+
+/* A transport that is named may come from any plugin: a store that lacks it says so itself. */
+void doctor_store(doctor *d)
+{
+    const char *type = doctor_option(d, "kvstore.type"), *transport = doctor_option(d, "kvstore.transport");
+    char name[80], advice[200];
+
+    for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
+        if (strncmp(type, stores[i].type, strlen(stores[i].type)) != 0 ||
+            (strcmp(transport, "auto") != 0 && strcmp(transport, stores[i].id) != 0))
+            continue;
+        (void)snprintf(name, sizeof name, "kv-%s", stores[i].id);
+        (void)snprintf(advice, sizeof advice, "install tenon-plugin-%s, or build it with %s", name,
+                       stores[i].library);
+        if (plugin_usable(d, name))
+            doctor_say(d, DOCTOR_OK, "", "kvstore.type is %s, and the plugin %s is here", type, name);
+        else
+            doctor_say(d, DOCTOR_BAD, advice, "kvstore.type is %s, but the plugin %s cannot be used", type,
+                       name);
+        return;
+    }
+    doctor_say(d, DOCTOR_OK, "", "kvstore.type is %s", type);
+}
+
 /* ---- OpenMP ---- */
 
 static const struct {

@@ -43,6 +43,7 @@ typedef struct group_thread {
     tni_mutex lock;
     tni_cond changed;
     call *first;              /* guarded: handed over */
+    uint32_t waking;          /* guarded: threads that call `wake`, after which it may be closed */
     bool ready, stop, broken; /* guarded; broken: this worker gives up */
     tn_status status;         /* guarded: of the group */
     tn_err error;             /* guarded: with it */
@@ -51,6 +52,19 @@ typedef struct group_thread {
     uint32_t rank, ranks;
     uint64_t count_max;
 } group_thread;
+
+/* [locked], and unlocks: what was written shall be seen. No plugin is called with a lock held. */
+static void wake_unlock(group_thread *t) TN_RELEASE(t->lock)
+{
+    t->waking++;
+    tni_cond_broadcast(&t->changed);
+    tni_mutex_unlock(&t->lock);
+    t->ops->wake(t->c);
+    tni_mutex_lock(&t->lock);
+    t->waking--;
+    tni_cond_broadcast(&t->changed);
+    tni_mutex_unlock(&t->lock);
+}
 
 /* ---- the thread --------------------------------------------------------------------------------------- */
 
@@ -193,6 +207,8 @@ static void serve(group_thread *t)
     }
     if (st)
         serve_failed(t);
+    else
+        calls_take(t); /* it may have given up at last */
 }
 
 static void run(void *arg)
@@ -217,6 +233,10 @@ static void run(void *arg)
     if (st)
         return;
     serve(t);
+    tni_mutex_lock(&t->lock);
+    while (t->waking)
+        tni_cond_wait(&t->changed, &t->lock);
+    tni_mutex_unlock(&t->lock);
     t->ops->close(t->c, t->control_ns);
 }
 
@@ -248,9 +268,7 @@ void tni_kv_group_break(tni_kv_group *g)
         t->status = TN_E_PEER;
         t->broken = true;
     }
-    tni_cond_broadcast(&t->changed);
-    tni_mutex_unlock(&t->lock);
-    t->ops->wake(t->c);
+    wake_unlock(t);
 }
 
 /* What it needs has failed: the others shall not wait for it. */
@@ -287,9 +305,7 @@ static tn_status call_run(void *payload, tni_run *run)
     tni_mutex_lock(&t->lock);
     c->next = t->first;
     t->first = c;
-    tni_cond_broadcast(&t->changed);
-    tni_mutex_unlock(&t->lock);
-    t->ops->wake(t->c);
+    wake_unlock(t);
     return TN_PENDING;
 }
 
@@ -558,9 +574,7 @@ void tni_kv_group_close(tni_kv_group *g)
     (void)tni_array_wait_write(t->turn);
     tni_mutex_lock(&t->lock);
     t->stop = true;
-    tni_cond_broadcast(&t->changed);
-    tni_mutex_unlock(&t->lock);
-    t->ops->wake(t->c);
+    wake_unlock(t);
     thread_destroy(t);
     tni_free(g);
     tni_error_set(&err);

@@ -171,6 +171,17 @@ static void wrong_mode(void **state)
     }
 }
 
+static void store(void **state)
+{
+    (void)state;
+    finds("\"$T\" doctor --json --set kvstore.type=mpi --set plugins.load=cpu", "store", "bad",
+          "the plugin kv-mpi cannot be used", "libopenmpi-dev");
+    finds("\"$T\" doctor --json --set kvstore.type=dist_sync --set plugins.load=cpu", "store", "bad",
+          "the plugin kv-zmq cannot be used", "libzmq3-dev");
+    finds_not("\"$T\" doctor --json", "store", "cannot be used");
+    finds_not("\"$T\" doctor --json --set kvstore.type=mpi --set kvstore.transport=acme", "store", "kv-mpi");
+}
+
 static void missing_library(void **state)
 {
     (void)state;
@@ -577,14 +588,23 @@ static void output(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(preset_openblas),  cmocka_unit_test(wrong_mode),
-        cmocka_unit_test(missing_library),  cmocka_unit_test(unknown_variable),
-        cmocka_unit_test(two_openmp),       cmocka_unit_test(small_shared_memory),
-        cmocka_unit_test(full_disk),        cmocka_unit_test(old_abi),
-        cmocka_unit_test(wrong_isa),        cmocka_unit_test(stale_lock),
-        cmocka_unit_test(damaged_run),      cmocka_unit_test(advice_helps),
-        cmocka_unit_test(further_problems), cmocka_unit_test(crashing_plugin),
-        cmocka_unit_test(governor),         cmocka_unit_test(report),
+        cmocka_unit_test(preset_openblas),
+        cmocka_unit_test(wrong_mode),
+        cmocka_unit_test(store),
+        cmocka_unit_test(missing_library),
+        cmocka_unit_test(unknown_variable),
+        cmocka_unit_test(two_openmp),
+        cmocka_unit_test(small_shared_memory),
+        cmocka_unit_test(full_disk),
+        cmocka_unit_test(old_abi),
+        cmocka_unit_test(wrong_isa),
+        cmocka_unit_test(stale_lock),
+        cmocka_unit_test(damaged_run),
+        cmocka_unit_test(advice_helps),
+        cmocka_unit_test(further_problems),
+        cmocka_unit_test(crashing_plugin),
+        cmocka_unit_test(governor),
+        cmocka_unit_test(report),
         cmocka_unit_test(output),
     };
     int failed;
