@@ -96,8 +96,10 @@ void cli_args_fini(cli_args *args);
 bool cli_args_setting(cli_args *args, const char *key, const char *value);
 /* The values of an option that was given several times, one by one; *cursor begins as 0. NULL: no more. */
 const char *cli_args_each(const cli_args *args, cli_option_id id, size_t *cursor);
-/* The name nearest to `text` by edit distance, or NULL if none is near.
- * `next` gives name by name, then NULL. */
+/* The name nearest to `text` by edit distance, or NULL if none is near. `next` gives name by name, then NULL. */
+const char *cli_similar(const char *text, const char *(*next)(const void *from, size_t index),
+                        const void *from);
+/* The same, or else a name that holds the text, or is a part of it. */
 const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
                         const void *from);
 

@@ -45,7 +45,7 @@ bool cli_view_init(cli_view *view, const char *mode, bool quiet)
             view->mode = modes[i].mode;
             return true;
         }
-    cli_error("--progress %s: bar, plain, json or none is asked", mode);
+    cli_error("--progress %s: bar, plain, json or none is needed", mode);
     return false;
 }
 
