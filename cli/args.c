@@ -53,8 +53,8 @@ static size_t distance(const char *a, const char *b)
     return last[n];
 }
 
-/* Of the names that hold the text, or that it holds, whatever the case, the one nearest in length: openblas means
- * cpu-openblas, and convolution conv. */
+/* Of the names that hold the text, or that it holds, whatever the case, the one nearest in length: openblas
+ * means cpu-openblas, and convolution conv. */
 static const char *holding(const char *text, const char *(*next)(const void *from, size_t index),
                            const void *from)
 {

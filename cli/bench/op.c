@@ -112,8 +112,8 @@ static bool shapes_read(bench_op *b)
             int64_t dims[TN_NDIM_MAX];
 
             if (cli_shape_parse(l->items[i], dims, TN_NDIM_MAX) < 0) {
-                cli_error("--shape %s: \"%s\" is no shape; sizes with x between are needed: 64x64x56x56", text,
-                          l->items[i]);
+                cli_error("--shape %s: \"%s\" is no shape; sizes with x between are needed: 64x64x56x56",
+                          text, l->items[i]);
                 return false;
             }
         }

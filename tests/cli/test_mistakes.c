@@ -1,6 +1,6 @@
 /*
- * Natural mistakes and what the tool says of them: tests/cli/mistakes.txt. A message is one line, names the thing,
- * the place and what to do, and nothing is printed to standard output by a command that did nothing.
+ * Natural mistakes and what the tool says of them: tests/cli/mistakes.txt. A message is one line, names the
+ * thing, the place and what to do, and nothing is printed to standard output by a command that did nothing.
  */
 #include "tool.h"
 
