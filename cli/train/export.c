@@ -82,7 +82,7 @@ static void export(tn_app *app, const cli_args *args, const cli_saved *saved)
 int cmd_export(const cli_args *args)
 {
     cli_args run = *args; /* a second word is no file of the model */
-    cli_saved saved = {NULL};
+    cli_saved saved = {.words = 0};
     tn_app *app = cli_app_open(args, NULL);
 
     run.word_count = 1;
