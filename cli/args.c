@@ -53,22 +53,27 @@ static size_t distance(const char *a, const char *b)
     return last[n];
 }
 
-/* Of the names that hold the text, whatever the case, the shortest: openblas means cpu-openblas. */
+/* Of the names that hold the text, or that it holds, whatever the case, the one nearest in length: openblas
+ * means cpu-openblas, and convolution conv. */
 static const char *holding(const char *text, const char *(*next)(const void *from, size_t index),
                            const void *from)
 {
+    const size_t length = strlen(text);
     size_t best = SIZE_MAX, best_index = 0;
     const char *name;
 
-    for (size_t i = 0; strlen(text) > 2 && (name = next(from, i)); i++)
-        if (strcasestr(name, text) && strlen(name) < best) {
-            best = strlen(name);
+    for (size_t i = 0; length > 2 && (name = next(from, i)); i++) {
+        const size_t n = strlen(name), far = n > length ? n - length : length - n;
+
+        if (far < best && (strcasestr(name, text) || (n > 2 && strcasestr(text, name)))) {
+            best = far;
             best_index = i;
         }
+    }
     return best == SIZE_MAX ? NULL : next(from, best_index);
 }
 
-const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
+const char *cli_similar(const char *text, const char *(*next)(const void *from, size_t index),
                         const void *from)
 {
     size_t best = 1 + strlen(text) / 3, best_index = SIZE_MAX;
@@ -82,7 +87,15 @@ const char *cli_nearest(const char *text, const char *(*next)(const void *from, 
             best_index = i;
         }
     }
-    return best_index == SIZE_MAX ? holding(text, next, from) : next(from, best_index);
+    return best_index == SIZE_MAX ? NULL : next(from, best_index);
+}
+
+const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
+                        const void *from)
+{
+    const char *similar = cli_similar(text, next, from);
+
+    return similar ? similar : holding(text, next, from);
 }
 
 static const char *option_name(const void *from, size_t index)
@@ -170,7 +183,7 @@ static void option_unknown(const cli_command *command, const char *given)
         *c = *c == '_' ? '-' : *c;
     similar = other = other_name(name);
     if (!similar || !name_taken(command, similar))
-        similar = other ? NULL : cli_nearest(name, option_name, command);
+        similar = other ? NULL : cli_similar(name, option_name, command);
     if (!similar)
         key = library_option(other ? other : name);
     cli_error("unknown option %s%s%s%s%s%s; `tenon %s --help` lists them", given,
@@ -236,7 +249,7 @@ static bool option_take(cli_args *args, uint8_t id, const char *value)
     args->value[id] = value;
     if (id == OPT_SET) {
         if (!strchr(value, '=') || *value == '=') {
-            cli_error("--set %s: SECTION.KEY=VALUE is asked", value);
+            cli_error("--set %s: SECTION.KEY=VALUE is needed", value);
             return false;
         }
         return setting_add(args, cli_format("%s", value));
@@ -273,7 +286,7 @@ static bool option_read(cli_args *args, int *index)
         ++*index;
     }
     if (value && !*value) { /* a shell's variable that is not set; never the default instead */
-        cli_error("--%s: the value is empty: %s is asked", o->name, o->value);
+        cli_error("--%s: the value is empty: %s is needed", o->name, o->value);
         return false;
     }
     if (!value && alone)
@@ -304,14 +317,14 @@ bool cli_args_parse(cli_args *args, const cli_command *command, int first, int a
         } else if (args->word_count < command->words_max) {
             args->words[args->word_count++] = argv[i];
         } else {
-            cli_error("%s: argument \"%s\" is one too many; `tenon %s --help` tells", command->name, argv[i],
-                      command->name);
+            cli_error("%s: argument \"%s\" is one too many; `tenon %s --help` shows it", command->name,
+                      argv[i], command->name);
             return false;
         }
     }
     if (args->value[OPT_HELP] || args->word_count >= command->words_min)
         return true;
-    cli_error("%s: an argument is missing: %s; `tenon %s --help` tells", command->name, command->words,
+    cli_error("%s: an argument is missing: %s; `tenon %s --help` shows it", command->name, command->words,
               command->name);
     return false;
 }

@@ -182,8 +182,22 @@ void cli_saved_fini(cli_saved *saved)
     memset(saved, 0, sizeof *saved);
 }
 
+/* Neither a file nor a run. */
+static int absent_say(const char *what)
+{
+    char similar[CLI_SIMILAR_BYTES];
+
+    cli_record_similar(CLI_RUNS, what, similar);
+    cli_error("%s is no run, and no file%s; give a run (`tenon runs list`), a MODEL-symbol.json or zoo:NAME "
+              "(`tenon zoo`)",
+              what, similar);
+    return CLI_EXIT_FAILED;
+}
+
 static int file_open(cli_model *m, const char *path)
 {
+    if (access(path, F_OK) && !strchr(path, '/') && !cli_ends_with(path, ".json"))
+        return absent_say(path);
     m->symbol = tn_app_symbol(m->app, path);
     return m->symbol ? 0 : CLI_EXIT_FAILED;
 }
@@ -423,7 +437,7 @@ static bool batch_set(const cli_args *args, shape_list *list)
     long long batch = text ? strtoll(text, &end, 10) : 0;
 
     if (text && (*end || end == text || batch < 1)) {
-        cli_error("--batch %s: a whole number of at least 1 is asked", text);
+        cli_error("--batch %s: a whole number of at least 1 is needed", text);
         return false;
     }
     for (size_t i = 0; text && i < list->count; i++)
@@ -461,7 +475,7 @@ static bool shapes_read(const cli_model *m, const cli_args *args, shape_list *li
         }
         ndim = cli_shape_parse(equals ? equals + 1 : text, list->dims[list->count], TN_NDIM_MAX);
         if (ndim < 0) {
-            cli_error("--shape %s: NAME=1,1,28,28 is asked", text);
+            cli_error("--shape %s: NAME=1,1,28,28 is needed", text);
             return false;
         }
         if (equals)

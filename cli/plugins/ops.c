@@ -334,8 +334,8 @@ static int list_all(tn_app *app, const cli_args *args)
     } else if (family && !family_known(&list, family)) {
         const char *similar = cli_nearest(family, family_next, &list);
 
-        cli_error("there is no family \"%s\"%s%s%s", family, similar ? "; did you mean \"" : "",
-                  similar ? similar : "", similar ? "\"?" : "");
+        cli_error("there is no family \"%s\"%s%s%s; `tenon ops` shows the family of each operator", family,
+                  similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
         code = CLI_EXIT_USAGE;
     } else {
         list_print(tn_app_ctx(app), args, &list);

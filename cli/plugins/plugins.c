@@ -425,7 +425,7 @@ int cmd_plugins_list(const cli_args *args)
         return CLI_EXIT_USAGE;
     }
     if (args->value[OPT_AT_LEAST] && !isdigit((unsigned char)*args->value[OPT_AT_LEAST])) {
-        cli_error("--at-least %s: a version such as 0.1.0 is asked", args->value[OPT_AT_LEAST]);
+        cli_error("--at-least %s: a version such as 0.1.0 is needed", args->value[OPT_AT_LEAST]);
         return CLI_EXIT_USAGE;
     }
     app = cli_plugins_open(args);

@@ -469,8 +469,8 @@ char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_B
         } else if (!found) {
             cli_record_similar(folder, name, similar);
             (void)snprintf(why, CLI_WHY_BYTES,
-                           "%.160s is no folder, and no run below %.160s is called so%.220s; `tenon runs list` "
-                           "shows what there is",
+                           "%.160s is no folder, and no run below %.160s is called so%.220s; `tenon runs "
+                           "list` shows what there is",
                            name, folder, similar);
         }
         return found;

@@ -45,7 +45,7 @@ bool cli_view_init(cli_view *view, const char *mode, bool quiet)
             view->mode = modes[i].mode;
             return true;
         }
-    cli_error("--progress %s: bar, plain, json or none is asked", mode);
+    cli_error("--progress %s: bar, plain, json or none is needed", mode);
     return false;
 }
 
@@ -314,8 +314,8 @@ static void json_line(const tn_train_info *info, const char *kind)
 
 /* ---- public functions ---- */
 
-/* Facts with a dot between, or the comma that one begins with, in further lines where the terminal is too narrow
- * for one. */
+/* Facts with a dot between, or the comma that one begins with, in further lines where the terminal is too
+ * narrow for one. */
 static void facts_say(const cli_view *view, size_t count, const char *const *facts)
 {
     const int room = view->terminal.terminal ? view->terminal.columns - 1 : 10000;

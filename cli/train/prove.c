@@ -94,9 +94,8 @@ int cli_prove_overfit(const cli_proof *p)
     if (cli_stop_asked())
         return CLI_EXIT_STOPPED;
     if (!learned)
-        cli_error("the net does not learn one batch by heart: loss %.4g after %lld steps, %.4g is asked; try "
-                  "another "
-                  "learning rate (--lr), and look at labels, initial values and layers",
+        cli_error("the net does not learn one batch by heart: loss %.4g after %lld steps, %.4g is "
+                  "needed; try another learning rate (--lr), and look at labels, initial values and layers",
                   o.loss, (long long)o.steps, OVERFIT_LOSS);
     return learned ? 0 : CLI_EXIT_FAILED;
 }
@@ -220,8 +219,8 @@ static json_t *facts_json(tn_train *train, const tn_train_info *info)
                      "event", "dry-run", "model", cli_json_text(info->model), "device",
                      cli_json_text(info->device), "parameters", (json_int_t)info->param_elements, "epochs",
                      (json_int_t)info->epochs, "batch", (json_int_t)info->batch_size, "steps",
-                     (json_int_t)info->steps, "memory", "parameters", bytes, "gradients", bytes,
-                     "optimizer", states, "data", data_facts(tn_train_data(train)), "valid",
+                     (json_int_t)info->steps, "memory", "parameters", bytes, "gradients", bytes, "optimizer",
+                     states, "data", data_facts(tn_train_data(train)), "valid",
                      data_facts(tn_train_valid(train)), "step", "loss", cli_json_number(info->loss), "lr",
                      cli_json_number(info->lr), "seconds", cli_json_number(info->seconds));
 }

@@ -444,8 +444,7 @@ static bool names_find(training *t)
     }
     if (!model || !*model) {
         cli_error("train: which MODEL? zoo:NAME, a -symbol.json or an .ini with [train] model; `tenon train "
-                  "--help` "
-                  "tells more");
+                  "--help` shows more");
         return false;
     }
     t->run.model = cli_format("%s", model);

@@ -367,11 +367,14 @@ static const char *other_name(const char *wrong)
 static size_t suggestion_distance(const char *wrong, const char *name, size_t limit)
 {
     const char *tail = strrchr(name, '.');
+    const bool begins = (wrong[0] | 32) == (name[0] | 32); /* most names are passed over here */
     size_t distance = tni_edit_distance(wrong, name, limit);
 
-    if (distance > 1 && (!strcasecmp(wrong, name) || (tail && tni_edit_distance(wrong, tail + 1, 1) <= 1)))
+    if (distance > 1 &&
+        ((begins && !strcasecmp(wrong, name)) || (tail && tni_edit_distance(wrong, tail + 1, 1) <= 1)))
         distance = 1;
-    else if (distance > 2 && wrong[0] && wrong[1] && wrong[2] && !strncasecmp(wrong, name, strlen(wrong)))
+    else if (distance > 2 && begins && wrong[0] && wrong[1] && wrong[2] &&
+             !strncasecmp(wrong, name, strlen(wrong)))
         distance = 2;
     return distance;
 }

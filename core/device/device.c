@@ -151,7 +151,7 @@ static bool ops_whole(const tn_device_ops *o)
            o->event_notify && o->copy && (o->stream_call || !o->runs_kernels_of);
 }
 
-/* "no plugin provides device 'x'", with the types that there are, and the plugins of this type that were refused. */
+/* "no plugin provides device 'x'", the types that there are, and plugins of this type that were refused. */
 static tn_status device_absent(tni_device_set *s, const char *type)
 {
     const size_t plugins = s->registry ? tni_registry_count(s->registry) : 0;

@@ -219,6 +219,7 @@ static void memory(void **state)
         /* Flatten makes none; in training the backward comes behind */
         assert_true(i ? json_array_size(json_object_get(o, "instructions")) > 2 * 9 - 1
                       : json_array_size(json_object_get(o, "instructions")) == 9);
+        assert_int_equal(system("grep -q 'lenet_.* KiB</text>' m.svg"), 0); /* labels */
         blocks_check(json_object_get(o, "tensors"), json_integer_value(json_object_get(o, "planned")));
         json_decref(o);
         svg = tool_file("m.svg");
@@ -451,10 +452,10 @@ static void bad_arguments(void **state)
         {"\"$T\" viz zoo:lenet --shape dta=1,1,28,28", "dta", 2},
         {"\"$T\" viz zoo:lenet --shape 1,1,28", "lenet_conv0", 2},
         {"\"$T\" viz zoo:lenet --shape data=1,1,2,2", "lenet", 2},
-        {"\"$T\" viz zoo:lenet --shape data=", "is asked", 2},
-        {"\"$T\" viz zoo:lenet --shape data=1,,28", "is asked", 2},
-        {"\"$T\" viz zoo:lenet --shape data=1,-1", "is asked", 2},
-        {"\"$T\" viz zoo:lenet --shape data=1,1,99999999999999999999,1", "is asked", 2},
+        {"\"$T\" viz zoo:lenet --shape data=", "is needed", 2},
+        {"\"$T\" viz zoo:lenet --shape data=1,,28", "is needed", 2},
+        {"\"$T\" viz zoo:lenet --shape data=1,-1", "is needed", 2},
+        {"\"$T\" viz zoo:lenet --shape data=1,1,99999999999999999999,1", "is needed", 2},
         {"\"$T\" viz zoo:lenet --shape data=9223372036854775807,1,9223372036854775807,2", "tenon: ", 2},
         {"\"$T\" viz nothing-of-this-name", "nothing-of-this-name", 1},
         {"\"$T\" viz empty.json", "empty.json", 4},
