@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/data.h"
 #include "model.h"
 #include "train/predict.h"
 
@@ -18,6 +19,9 @@ typedef struct prediction {
     const cli_args *args;
     tn_app *app;
     tn_net *net;
+    char *about; /* how its data was read; NULL: nobody says so */
+    char takes[CLI_TAKES_TEXT];
+    bool pixels; /* it takes byte / 255 */
     int64_t batch, top;
     double scale; /* NAN: by the kind of file */
     cli_samples inputs[CLI_WORDS_MAX];
@@ -66,10 +70,25 @@ static bool model_load(prediction *p)
         ok =
             failed(p, cli_format("predict: which INPUT? An image, IDX, .npy, .npz or CSV file goes behind %s",
                                  p->args->words[p->first - 1]));
-    if (ok)
-        p->net = tn_net_load_files(p->app, saved.symbol, saved.params, NULL);
+    if (ok && (p->net = tn_net_load_files(p->app, saved.symbol, saved.params, NULL)) &&
+        (p->about = cli_about_beside(saved.symbol))) {
+        p->pixels = cli_about_look(p->about, p->takes);
+        (void)tn_net_about(p->net, p->about);
+    }
     cli_saved_fini(&saved);
-    return p->net && (!classes || tn_net_name_classes(p->net, classes));
+    return p->net && tn_app_ok(p->app) && (!classes || tn_net_name_classes(p->net, classes));
+}
+
+/* Read as the model's data was. Numbers for a net of images may have many shapes, which samples.c tries. */
+static bool is_own(const prediction *p, const char *name)
+{
+    static const char *const ends[] = {".rec",  ".npz", ".libsvm", ".svm",  ".jpg",
+                                       ".jpeg", ".png", ".JPG",    ".JPEG", ".PNG"};
+    bool own = !p->pixels;
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        own = own || cli_ends_with(name, ends[i]);
+    return own && p->about && isnan(p->scale) && !p->args->value[OPT_SAMPLE_SHAPE];
 }
 
 static bool inputs_load(prediction *p)
@@ -83,6 +102,12 @@ static bool inputs_load(prediction *p)
         if (!strcmp(name, "-") && from_stdin)
             return failed(p, cli_format("standard input (-) is read once"));
         from_stdin = from_stdin || !strcmp(name, "-");
+        s->takes = p->takes;
+        if (is_own(p, name)) {
+            if (!cli_samples_own(s, p->app, p->about, name))
+                return false;
+            continue;
+        }
         if (!cli_samples_load(s, p->app, p->net, p->args->value[OPT_SAMPLE_SHAPE], name, p->scale) ||
             !cli_samples_fit(s, p->app, p->net, p->args->value[OPT_SAMPLE_SHAPE]))
             return false;
@@ -269,6 +294,7 @@ int cmd_predict(const cli_args *args)
         predict(&p);
     cli_answers_fini(&p.answers);
     free(p.arrays);
+    free(p.about);
     for (size_t i = 0; i < p.input_count; i++)
         cli_samples_fini(&p.inputs[i]);
     return tn_app_close(p.app);

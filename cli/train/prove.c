@@ -182,14 +182,17 @@ static bool graph_add(tn_app *app, tn_train *train, const tn_train_info *info, j
     tn_net *net = tn_train_net(train);
     tn_symbol *symbol = tn_net_symbol(net);
     int64_t shape[4] = {0};
+    tn_field_info field = {.struct_size = TN_SIZE(tn_field_info)};
     tn_known known = {.name = tn_net_input(net), .shape = shape, .ndim = 4, .dtype = TN_F32};
     tn_inferred *found = NULL;
     bool ok = symbol != NULL;
 
     tn_data_shape(tn_train_data(train), shape);
+    if (tn_data_field_at(tn_train_data(train), 0, &field) && field.ndim < 4)
+        known.ndim = field.ndim + 1;
     shape[0] = info->batch_size;
     if (ok && !tn_app_check(app, tn_symbol_infer(symbol, 1, &known, 0, &found))) {
-        (void)json_object_set_new(o, "input", shape_json(4, shape));
+        (void)json_object_set_new(o, "input", shape_json(known.ndim, shape));
         (void)json_object_set_new(o, "layers", layers_json(app, symbol, found));
         ok = plan_add(app, symbol, found, o);
     }
@@ -220,8 +223,8 @@ static json_t *facts_json(tn_train *train, const tn_train_info *info)
                      "event", "dry-run", "model", cli_json_text(info->model), "device",
                      cli_json_text(info->device), "parameters", (json_int_t)info->param_elements, "epochs",
                      (json_int_t)info->epochs, "batch", (json_int_t)info->batch_size, "steps",
-                     (json_int_t)info->steps, "memory", "parameters", bytes, "gradients", bytes,
-                     "optimizer", states, "data", data_facts(tn_train_data(train)), "valid",
+                     (json_int_t)info->steps, "memory", "parameters", bytes, "gradients", bytes, "optimizer",
+                     states, "data", data_facts(tn_train_data(train)), "valid",
                      data_facts(tn_train_valid(train)), "step", "loss", cli_json_number(info->loss), "lr",
                      cli_json_number(info->lr), "seconds", cli_json_number(info->seconds));
 }
