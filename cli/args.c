@@ -53,7 +53,27 @@ static size_t distance(const char *a, const char *b)
     return last[n];
 }
 
-const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
+/* Of the names that hold the text, or that it holds, whatever the case, the one nearest in length: openblas
+ * means cpu-openblas, and convolution conv. */
+static const char *holding(const char *text, const char *(*next)(const void *from, size_t index),
+                           const void *from)
+{
+    const size_t length = strlen(text);
+    size_t best = SIZE_MAX, best_index = 0;
+    const char *name;
+
+    for (size_t i = 0; length > 2 && (name = next(from, i)); i++) {
+        const size_t n = strlen(name), far = n > length ? n - length : length - n;
+
+        if (far < best && (strcasestr(name, text) || (n > 2 && strcasestr(text, name)))) {
+            best = far;
+            best_index = i;
+        }
+    }
+    return best == SIZE_MAX ? NULL : next(from, best_index);
+}
+
+const char *cli_similar(const char *text, const char *(*next)(const void *from, size_t index),
                         const void *from)
 {
     size_t best = 1 + strlen(text) / 3, best_index = SIZE_MAX;
@@ -68,6 +88,14 @@ const char *cli_nearest(const char *text, const char *(*next)(const void *from, 
         }
     }
     return best_index == SIZE_MAX ? NULL : next(from, best_index);
+}
+
+const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
+                        const void *from)
+{
+    const char *similar = cli_similar(text, next, from);
+
+    return similar ? similar : holding(text, next, from);
 }
 
 static const char *option_name(const void *from, size_t index)
@@ -95,6 +123,78 @@ static bool takes(const cli_command *command, uint8_t id)
     return false;
 }
 
+/* Names that other tools have for our options. */
+static const char *other_name(const char *name)
+{
+    static const char *const names[][2] = {
+        {"learning-rate", "lr"},  {"batch-size", "batch"},    {"num-epochs", "epochs"},
+        {"num-epoch", "epochs"},  {"max-epochs", "epochs"},   {"dataset", "data"},
+        {"data-dir", "data"},     {"train-data", "data"},     {"output-dir", "out"},
+        {"save-dir", "out"},      {"ctx", "device"},          {"gpu", "device"},
+        {"gpus", "device"},       {"np", "num-workers"},      {"nproc", "num-workers"},
+        {"checkpoint", "resume"}, {"continue", "resume"},     {"seed-value", "seed"},
+        {"weight-decay", "wd"},   {"workers", "num-workers"},
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i][0]))
+            return names[i][1];
+    return NULL;
+}
+
+static bool name_taken(const cli_command *command, const char *name)
+{
+    const char *own;
+
+    for (size_t i = 0; (own = option_name(command, i)); i++)
+        if (!strcmp(own, name))
+            return true;
+    return false;
+}
+
+/* The library's option of this name, for --set: momentum is train.momentum. */
+static const char *library_option(const char *name)
+{
+    static char key[NAME_MAX_BYTES * 2];
+
+    for (size_t i = 0; i < tn_option_count(); i++) {
+        tn_option_info o = {.struct_size = TN_SIZE(tn_option_info)};
+        const char *dot = tn_option_at(i, &o) ? NULL : strrchr(o.key, '.');
+        size_t n = 0;
+
+        while (dot && dot[n + 1] && (dot[n + 1] == name[n] || (dot[n + 1] == '_' && name[n] == '-')))
+            n++;
+        if (!dot || !n || dot[n + 1] || name[n])
+            continue;
+        (void)snprintf(key, sizeof key, "%s", o.key);
+        return key;
+    }
+    return NULL;
+}
+
+/* "; did you mean --lr?", or what sets it otherwise. `name` without its dashes. */
+static void option_unknown(const cli_command *command, const char *given)
+{
+    char name[NAME_MAX_BYTES + 1];
+    const char *similar, *other, *key = NULL;
+
+    (void)snprintf(name, sizeof name, "%s", given + strspn(given, "-"));
+    for (char *c = name; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+    similar = other = other_name(name);
+    if (!similar || !name_taken(command, similar))
+        similar = other ? NULL : cli_similar(name, option_name, command);
+    if (!similar)
+        key = library_option(other ? other : name);
+    cli_error("unknown option %s%s%s%s%s%s; `tenon %s --help` lists them", given,
+              similar ? "; did you mean --" : "", similar ? similar : "", key ? "; did you mean --set " : "",
+              key ? key : "",
+              key       ? "=VALUE?"
+              : similar ? "?"
+                        : "",
+              command->name);
+}
+
 /* The option that `text` (with its dashes) names, and in `*value` what follows "=";
  * OPT_NONE: unknown, said. */
 static uint8_t option_find(const cli_command *command, const char *text, const char **value)
@@ -102,7 +202,6 @@ static uint8_t option_find(const cli_command *command, const char *text, const c
     const char *equals = strchr(text, '=');
     size_t length = equals ? (size_t)(equals - text) : strlen(text);
     char name[NAME_MAX_BYTES + 1];
-    const char *similar;
 
     *value = equals ? equals + 1 : NULL;
     for (uint8_t id = 1; id < OPT_COUNT; id++) {
@@ -116,9 +215,7 @@ static uint8_t option_find(const cli_command *command, const char *text, const c
             return id;
     }
     (void)snprintf(name, sizeof name, "%.*s", (int)smaller(length, NAME_MAX_BYTES), text);
-    similar = cli_nearest(name + strspn(name, "-"), option_name, command);
-    cli_error("unknown option %s%s%s%s; `tenon %s --help` lists them", name,
-              similar ? "; did you mean --" : "", similar ? similar : "", similar ? "?" : "", command->name);
+    option_unknown(command, name);
     return OPT_NONE;
 }
 
@@ -152,7 +249,7 @@ static bool option_take(cli_args *args, uint8_t id, const char *value)
     args->value[id] = value;
     if (id == OPT_SET) {
         if (!strchr(value, '=') || *value == '=') {
-            cli_error("--set %s: SECTION.KEY=VALUE is asked", value);
+            cli_error("--set %s: SECTION.KEY=VALUE is needed", value);
             return false;
         }
         return setting_add(args, cli_format("%s", value));
@@ -189,7 +286,7 @@ static bool option_read(cli_args *args, int *index)
         ++*index;
     }
     if (value && !*value) { /* a shell's variable that is not set; never the default instead */
-        cli_error("--%s: the value is empty: %s is asked", o->name, o->value);
+        cli_error("--%s: the value is empty: %s is needed", o->name, o->value);
         return false;
     }
     if (!value && alone)
@@ -220,14 +317,14 @@ bool cli_args_parse(cli_args *args, const cli_command *command, int first, int a
         } else if (args->word_count < command->words_max) {
             args->words[args->word_count++] = argv[i];
         } else {
-            cli_error("%s: argument \"%s\" is one too many; `tenon %s --help` tells", command->name, argv[i],
-                      command->name);
+            cli_error("%s: argument \"%s\" is one too many; `tenon %s --help` shows it", command->name,
+                      argv[i], command->name);
             return false;
         }
     }
     if (args->value[OPT_HELP] || args->word_count >= command->words_min)
         return true;
-    cli_error("%s: an argument is missing: %s; `tenon %s --help` tells", command->name, command->words,
+    cli_error("%s: an argument is missing: %s; `tenon %s --help` shows it", command->name, command->words,
               command->name);
     return false;
 }

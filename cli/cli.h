@@ -96,8 +96,11 @@ void cli_args_fini(cli_args *args);
 bool cli_args_setting(cli_args *args, const char *key, const char *value);
 /* The values of an option that was given several times, one by one; *cursor begins as 0. NULL: no more. */
 const char *cli_args_each(const cli_args *args, cli_option_id id, size_t *cursor);
-/* The name nearest to `text` by edit distance, or NULL if none is near.
- * `next` gives name by name, then NULL. */
+/* The name nearest to `text` by edit distance, or NULL if none is near. `next` gives name by name, then
+ * NULL. */
+const char *cli_similar(const char *text, const char *(*next)(const void *from, size_t index),
+                        const void *from);
+/* The same, or else a name that holds the text, or is a part of it. */
 const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
                         const void *from);
 
@@ -152,6 +155,12 @@ typedef struct cli_terminal {
     int columns;
 } cli_terminal;
 cli_terminal cli_terminal_of(FILE *stream);
+size_t cli_columns(const char *text); /* characters of UTF-8 */
+/* Columns of stdout for a line; 0: it is no terminal, and a line is as long as it is. */
+int cli_line_columns(void);
+/* The line on stdout, which has `used` columns already: broken at blanks if there are `columns`, further
+ * lines from column 4 on. Returns the columns that are used then. */
+int cli_line_wrap(const char *text, int used, int columns);
 
 /* ---- app.c ---- */
 

@@ -602,7 +602,7 @@ int cmd_completion(const cli_args *args)
         if (!strcmp(word, shells[i].name))
             return script_print(i, json);
     similar = cli_nearest(word, asked_name, NULL);
-    cli_error("completion %s: bash, zsh, fish, or a list of names is asked%s%s%s", word,
+    cli_error("completion %s: bash, zsh, fish, or a list of names is needed%s%s%s", word,
               similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
     return CLI_EXIT_USAGE;
 }

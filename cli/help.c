@@ -1,13 +1,25 @@
 /*
- * What --help prints: the tables of the tool as pages of at most 80 columns, whatever the terminal has. A
- * name that is wider than its column stands on a line of its own.
+ * What --help prints: the tables of the tool as pages of at most 80 columns, or of the terminal's if it has
+ * less. A name that is wider than its column stands on a line of its own.
  */
 #include <string.h>
 
 #include "cli.h"
 
-#define COLUMNS 80
-#define NAME_COLUMNS 30 /* of options; also of commands at most */
+#define COLUMNS_MOST 80
+#define COLUMNS_LEAST 24
+#define COLUMNS_NARROW 64 /* fewer: all names stand on lines of their own */
+#define NAME_COLUMNS 30   /* of options; also of commands at most */
+
+static int columns = COLUMNS_MOST; /* of the page */
+
+static void page_begin(FILE *out)
+{
+    const cli_terminal t = cli_terminal_of(out);
+
+    columns = t.terminal && t.columns < COLUMNS_MOST ? t.columns : COLUMNS_MOST;
+    columns = columns < COLUMNS_LEAST ? COLUMNS_LEAST : columns;
+}
 
 /* The words of `text`, of which `column` columns are printed already, further lines from `indent` on. */
 static void words_wrap(FILE *out, const char *text, size_t length, int indent, int *column)
@@ -17,7 +29,7 @@ static void words_wrap(FILE *out, const char *text, size_t length, int indent, i
         const size_t word = blank ? (size_t)(blank - text) : length;
         const int wide = (int)word;
 
-        if (*column > indent && *column + 1 + wide > COLUMNS) {
+        if (*column > indent && *column + 1 + wide > columns) {
             (void)fprintf(out, "\n%*s", indent, "");
             *column = indent;
         } else if (*column > indent) {
@@ -33,10 +45,11 @@ static void words_wrap(FILE *out, const char *text, size_t length, int indent, i
 
 static void row(FILE *out, const char *name, const char *what, int name_columns)
 {
-    const int indent = 2 + name_columns + 1;
+    const bool narrow = columns < COLUMNS_NARROW;
+    const int indent = narrow ? 8 : 2 + name_columns + 1;
     int column = indent;
 
-    if ((int)strlen(name) > name_columns)
+    if (narrow || (int)strlen(name) > name_columns)
         (void)fprintf(out, "  %s\n%*s", name, indent, "");
     else
         (void)fprintf(out, "  %-*s ", name_columns, name);
@@ -89,6 +102,7 @@ static void options(FILE *out, const uint8_t *ids)
 
 void cli_help(const cli_command *command, FILE *out)
 {
+    page_begin(out);
     usage(out, command->name, command->words);
     (void)fputc('\n', out);
     prose(out, command->summary);
@@ -108,6 +122,7 @@ static size_t commands(FILE *out, const char *word)
     size_t count = 0;
     int wide = 0;
 
+    page_begin(out);
     for (const cli_command *c = cli_commands; c->name; c++)
         if ((!word || (!strncmp(c->name, word, length) && c->name[length] == ' ')) &&
             (int)strlen(c->name) > wide && strlen(c->name) <= NAME_COLUMNS)
@@ -135,14 +150,14 @@ void cli_help_all(FILE *out)
 
     (void)commands(out, NULL);
     (void)fputc('\n', out);
-    prose(out, "`tenon COMMAND --help` tells the options. Results go to stdout, everything else to stderr.");
+    prose(out, "`tenon COMMAND --help` shows the options. Results go to stdout, everything else to stderr.");
     (void)fputs(head, out);
     for (const cli_exit *e = cli_exits; e->meaning; e++) {
         char text[64];
 
         int wide = snprintf(text, sizeof text, "%d %s%s", e->code, e->meaning, e[1].meaning ? "," : "");
 
-        if (column + 1 + wide > COLUMNS)
+        if (column + 1 + wide > columns)
             column = fprintf(out, "\n%*s", (int)strlen(head), "") - 1;
         else if (e != cli_exits)
             column += fprintf(out, " ");

@@ -83,13 +83,13 @@ static int unknown(int argc, char *const *argv)
         if (cli_help_group(argv[1], help ? stdout : stderr))
             return help ? 0 : CLI_EXIT_USAGE;
         (void)snprintf(both, sizeof both, "%s", argv[1]);
-        similar = cli_nearest(both, group_name, NULL);
+        similar = cli_similar(both, group_name, NULL);
     } else {
         (void)snprintf(both, sizeof both, "%s %s", argv[1], argv[2]);
-        similar = cli_nearest(both, command_name, NULL);
+        similar = cli_similar(both, command_name, NULL);
         if (!similar) {
             (void)snprintf(both, sizeof both, "%s", argv[1]);
-            similar = cli_nearest(both, group_name, NULL);
+            similar = cli_similar(both, group_name, NULL);
         }
     }
     cli_error("unknown command \"%s\"%s%s%s; `tenon --help` lists them", both,

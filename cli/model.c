@@ -153,7 +153,7 @@ static bool saved_of_run(cli_saved *saved, tn_app *app)
 bool cli_saved_find(cli_saved *saved, const cli_args *args, tn_app *app)
 {
     const bool file = !access(args->words[0], F_OK) && !cli_is_folder(args->words[0]);
-    char *why;
+    char *why, similar[CLI_SIMILAR_BYTES];
 
     *saved = (cli_saved){.words = 1};
     if (!file && (saved->folder = cli_record_meant(args->words[0])))
@@ -164,9 +164,11 @@ bool cli_saved_find(cli_saved *saved, const cli_args *args, tn_app *app)
         saved->params = cli_format("%s", args->words[1]);
         return saved->symbol && saved->params;
     }
-    why = cli_format("%s is no run and no model: give a run folder (`tenon runs list`), or MODEL-symbol.json "
-                     "and FILE.params",
-                     args->words[0]);
+    cli_record_similar(CLI_RUNS, args->words[0], similar);
+    why =
+        cli_format("%s is no run and no model%s; give a run folder (`tenon runs list`), or MODEL-symbol.json "
+                   "and FILE.params",
+                   args->words[0], similar);
     (void)tn_app_fail(app, TN_E_ARG, why ? why : "no model");
     free(why);
     return false;
@@ -180,8 +182,22 @@ void cli_saved_fini(cli_saved *saved)
     memset(saved, 0, sizeof *saved);
 }
 
+/* Neither a file nor a run. */
+static int absent_say(const char *what)
+{
+    char similar[CLI_SIMILAR_BYTES];
+
+    cli_record_similar(CLI_RUNS, what, similar);
+    cli_error("%s is no run, and no file%s; give a run (`tenon runs list`), a MODEL-symbol.json or zoo:NAME "
+              "(`tenon zoo`)",
+              what, similar);
+    return CLI_EXIT_FAILED;
+}
+
 static int file_open(cli_model *m, const char *path)
 {
+    if (access(path, F_OK) && !strchr(path, '/') && !cli_ends_with(path, ".json"))
+        return absent_say(path);
     m->symbol = tn_app_symbol(m->app, path);
     return m->symbol ? 0 : CLI_EXIT_FAILED;
 }
@@ -421,7 +437,7 @@ static bool batch_set(const cli_args *args, shape_list *list)
     long long batch = text ? strtoll(text, &end, 10) : 0;
 
     if (text && (*end || end == text || batch < 1)) {
-        cli_error("--batch %s: a whole number of at least 1 is asked", text);
+        cli_error("--batch %s: a whole number of at least 1 is needed", text);
         return false;
     }
     for (size_t i = 0; text && i < list->count; i++)
@@ -459,7 +475,7 @@ static bool shapes_read(const cli_model *m, const cli_args *args, shape_list *li
         }
         ndim = cli_shape_parse(equals ? equals + 1 : text, list->dims[list->count], TN_NDIM_MAX);
         if (ndim < 0) {
-            cli_error("--shape %s: NAME=1,1,28,28 is asked", text);
+            cli_error("--shape %s: NAME=1,1,28,28 is needed", text);
             return false;
         }
         if (equals)

@@ -287,6 +287,46 @@ static int columns_of(FILE *stream)
     return columns > COLUMNS_MAX ? COLUMNS_MAX : (int)columns;
 }
 
+size_t cli_columns(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+int cli_line_columns(void)
+{
+    const cli_terminal t = cli_terminal_of(stdout);
+
+    return t.terminal ? t.columns : 0;
+}
+
+int cli_line_wrap(const char *text, int used, int columns)
+{
+    const int indent = 4;
+
+    while (*text) {
+        const size_t blanks = strspn(text, " "), word = strcspn(text + blanks, " ");
+        int wide = 0;
+
+        for (size_t i = 0; i < word; i++)
+            wide += ((unsigned char)text[blanks + i] & 0xc0) != 0x80;
+        if (columns && used > indent && used + (int)blanks + wide >= columns) {
+            (void)printf("%s%*s", word ? "\n" : "", word ? indent : 0, "");
+            used = word ? indent : used;
+        } else if (word || !columns) {
+            (void)printf("%*s", (int)blanks, "");
+            used += (int)blanks;
+        }
+        (void)printf("%.*s", (int)word, text + blanks);
+        used += wide;
+        text += blanks + word;
+    }
+    return used;
+}
+
 cli_terminal cli_terminal_of(FILE *stream)
 {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");

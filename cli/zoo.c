@@ -89,7 +89,7 @@ static json_t *row_json(const zoo_row *row)
 
 static void rows_print(tn_app *app, const char *only, bool json)
 {
-    static const char *const head[] = {"NAME", "ALSO", "PARAMETERS", "INPUT", "OPTIONS OF [model]"};
+    static const char *const head[] = {"NAME", "ALSO", "PARAMETERS", "INPUT", "OPTIONS"};
     cli_column_table t = {.columns = 5};
     json_t *list = json ? json_array() : NULL;
     bool ok = cli_table_row(&t, head);

@@ -84,6 +84,19 @@ static list *list_add(bench_op *b, const char *text)
     return list_split(l) ? l : NULL;
 }
 
+/* Elsewhere a comma stands between the sizes of one shape. */
+static void sizes_note(const bench_op *b, const list *l, const char *text)
+{
+    bool sizes = l->count > 1;
+
+    for (size_t i = 0; i < l->count; i++)
+        sizes = sizes && !strchr(l->items[i], 'x');
+    if (sizes && !b->args->value[OPT_QUIET])
+        cli_say(stderr,
+                "note: --shape %s is %zu shapes of one size each; the sizes of one shape have x between\n",
+                text, l->count);
+}
+
 static bool shapes_read(bench_op *b)
 {
     size_t cursor = 0;
@@ -99,11 +112,12 @@ static bool shapes_read(bench_op *b)
             int64_t dims[TN_NDIM_MAX];
 
             if (cli_shape_parse(l->items[i], dims, TN_NDIM_MAX) < 0) {
-                cli_error("--shape %s: \"%s\" is no shape; sizes with x between are asked: 64x64x56x56", text,
-                          l->items[i]);
+                cli_error("--shape %s: \"%s\" is no shape; sizes with x between are needed: 64x64x56x56",
+                          text, l->items[i]);
                 return false;
             }
         }
+        sizes_note(b, l, text);
     }
     return true;
 }
@@ -135,7 +149,7 @@ static bool attrs_read(bench_op *b)
         char *copy, *equals;
 
         if (!strchr(text, '=') || *text == '=' || b->attr_count == ATTRS_MAX) {
-            cli_error("--attr %s: NAME=VALUE is asked, at most %d times", text, ATTRS_MAX);
+            cli_error("--attr %s: NAME=VALUE is needed, at most %d times", text, ATTRS_MAX);
             return false;
         }
         if (!(copy = cli_format("%s", text)))
@@ -558,7 +572,7 @@ static int bench_run(bench_op *b)
     } while (!st && combination_next(b));
     if (st == TN_E_SHAPE || st == TN_E_DTYPE || st == TN_E_KEY || st == TN_E_ATTR) {
         if (!b->said)
-            cli_error("%s; `tenon ops %s` tells inputs and attributes, --shape INPUT=… gives a shape",
+            cli_error("%s; `tenon ops %s` shows inputs and attributes, --shape INPUT=… gives a shape",
                       tn_error_text(), b->op.name);
         code = CLI_EXIT_USAGE;
     } else {

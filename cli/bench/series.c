@@ -98,7 +98,7 @@ uint32_t cli_repeat_of(const cli_args *args)
     if (text)
         value = strtol(text, &end, 10);
     if (text && (*end || end == text || value < 3 || value > ROUNDS_MAX)) {
-        cli_error("--repeat %s: a whole number from 3 to %d is asked", text, ROUNDS_MAX);
+        cli_error("--repeat %s: a whole number from 3 to %d is needed", text, ROUNDS_MAX);
         return 0;
     }
     return (uint32_t)value;

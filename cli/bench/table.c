@@ -25,7 +25,7 @@ int cli_table_begin(cli_table *t, const cli_args *args)
     json_error_t error;
 
     if (strcmp(format, "md") != 0 && strcmp(format, "csv") != 0 && strcmp(format, "json") != 0) {
-        cli_error("-o %s: md, csv or json is asked", format);
+        cli_error("-o %s: md, csv or json is needed", format);
         return CLI_EXIT_USAGE;
     }
     if (args->value[OPT_JSON] && strcmp(format, "json") != 0) {
@@ -42,7 +42,7 @@ int cli_table_begin(cli_table *t, const cli_args *args)
             return CLI_EXIT_USAGE;
         }
         if (!json_is_array(t->old)) {
-            cli_error("--compare %s: %s%s; a file that `-o json` wrote is asked", path,
+            cli_error("--compare %s: %s%s; a file that `-o json` wrote is needed", path,
                       file ? "it has no rows" : "it is no JSON: ", file ? "" : error.text);
             return CLI_EXIT_DATA;
         }

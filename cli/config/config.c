@@ -110,6 +110,19 @@ static size_t show_known(shown *s, const char *word)
     return s->count - before;
 }
 
+/* Sections, once for each option in it. */
+static const char *section_next(const void *from, size_t index)
+{
+    static char name[64];
+    tn_option_info o = {.struct_size = TN_SIZE(tn_option_info)};
+
+    (void)from;
+    if (tn_option_at(index, &o))
+        return NULL;
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(o.key, "."), o.key);
+    return name;
+}
+
 /* A key without a fixed name that nobody has set, or a variable has in its own spelling. */
 static void show_open(shown *s, const char *word)
 {
@@ -117,7 +130,15 @@ static void show_open(shown *s, const char *word)
     tn_option_info o;
 
     if (!value) {
+        const char *similar = strchr(word, '.') ? NULL : cli_nearest(word, section_next, NULL);
+        char *why = similar
+                        ? cli_format("there is no option and no section %s; did you mean %s?", word, similar)
+                        : NULL;
+
+        if (why)
+            (void)tn_app_fail(s->app, TN_E_KEY, why);
         (void)tn_app_check(s->app, tn_error_code());
+        free(why);
         return;
     }
     if (!config_row(word, &o))

@@ -19,7 +19,7 @@ static bool number_read(tn_app *app, const cli_args *args, int option, long most
         *out = (int32_t)n;
         return true;
     }
-    why = cli_format("--%s %s: a whole number from 1 to %ld is asked", cli_options[option].name, text, most);
+    why = cli_format("--%s %s: a whole number from 1 to %ld is needed", cli_options[option].name, text, most);
     (void)tn_app_fail(app, why ? TN_E_ARG : TN_E_NOMEM, why ? why : "out of memory");
     free(why);
     return false;

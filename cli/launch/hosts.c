@@ -97,7 +97,7 @@ static const char *line_read(launch_hosts *hosts, char *line)
         return NULL;
     while ((more = strtok_r(NULL, blanks, &rest)))
         if (strncmp(more, "slots=", 6) || !number_read(more + 6, SLOTS_MAX, &slots))
-            return "[USER@]HOST[:PORT] [slots=N] is asked";
+            return "[USER@]HOST[:PORT] [slots=N] is needed";
     if (!place_split(word, &name, &port))
         return "this is no name of a host";
     return host_add(hosts, name, port, slots) ? NULL : "too many hosts or slots";
@@ -111,7 +111,7 @@ int launch_hosts_read(const char *path, launch_hosts *hosts)
     unsigned number = 0;
 
     if (!file) {
-        cli_error("%s: %s", path, strerror(errno));
+        cli_error("--hostfile %s: %s; a file with a host on each line is needed", path, strerror(errno));
         return CLI_EXIT_USAGE;
     }
     errno = 0;

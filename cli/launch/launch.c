@@ -171,7 +171,7 @@ static bool number_of(const cli_args *args, cli_option_id id, uint32_t least, ui
     errno = 0;
     n = strtoll(text, &end, 10);
     if (end == text || *end || errno || n < least || n > most) {
-        cli_error("--%s %s: a number from %u to %u is asked", cli_options[id].name, text, least, most);
+        cli_error("--%s %s: a number from %u to %u is needed", cli_options[id].name, text, least, most);
         return false;
     }
     *number = (uint32_t)n;
@@ -199,7 +199,7 @@ static bool how_read(launch_job *job)
         return true;
     }
     similar = cli_nearest(text, how_name, NULL);
-    cli_error("--launcher %s: local, ssh, mpi, slurm, sge, yarn, rank or pipe is asked%s%s%s", text,
+    cli_error("--launcher %s: local, ssh, mpi, slurm, sge, yarn, rank or pipe is needed%s%s%s", text,
               similar ? "; did you mean " : "", similar ? similar : "", similar ? "?" : "");
     return false;
 }
@@ -224,7 +224,7 @@ static bool on_fail_read(launch_job *job)
         if (count >= 0 && count <= RESTARTS_MAX && (!end || !*end))
             return true;
     }
-    cli_error("--on-fail %s: stop, restart, restart:N (up to %d) or shrink is asked", text, RESTARTS_MAX);
+    cli_error("--on-fail %s: stop, restart, restart:N (up to %d) or shrink is needed", text, RESTARTS_MAX);
     return false;
 }
 
@@ -237,7 +237,7 @@ static bool env_check(const cli_args *args, cli_option_id id)
 
         if (name && (!text[name] || text[name] == '=' || text[name] == ':'))
             continue;
-        cli_error("--%s %s: NAME or NAME=VALUE is asked; a name has letters, digits and _",
+        cli_error("--%s %s: NAME or NAME=VALUE is needed; a name has letters, digits and _",
                   cli_options[id].name, text);
         return false;
     }
@@ -252,7 +252,7 @@ static bool grace_read(launch_job *job)
 
     if (text &&
         (sscanf(text, "%lf%c", &seconds, &rest) != 1 || !(seconds >= 0) || seconds > GRACE_MAX_MS / 1000.0)) {
-        cli_error("--grace %s: seconds from 0 to %d are asked", text, GRACE_MAX_MS / 1000);
+        cli_error("--grace %s: seconds from 0 to %d are needed", text, GRACE_MAX_MS / 1000);
         return false;
     }
     job->grace_ns = (int64_t)(seconds * 1e9);
@@ -275,7 +275,7 @@ static bool fits(const launch_job *job)
     else if (job->on_fail == LAUNCH_RESTART && job->how != LAUNCH_LOCAL && job->how != LAUNCH_SSH)
         wrong = "--on-fail restart is for the launchers local and ssh: others start processes themselves";
     else if (args->value[OPT_EMIT] && strcmp(args->value[OPT_EMIT], "k8s"))
-        wrong = "--emit: k8s is asked";
+        wrong = "--emit: k8s is needed";
     if (wrong)
         cli_error("%s", wrong);
     return !wrong;

@@ -295,7 +295,7 @@ static bool number_read(const cli_args *args, cli_option_id id, const char *name
     *out = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && !errno)
         return true;
-    cli_error("--%s %s: a number from 0 is asked", name, text);
+    cli_error("--%s %s: a number from 0 is needed", name, text);
     return false;
 }
 

@@ -147,8 +147,20 @@ static void operators_ask(needs *n, tn_status st, tn_operators *list)
 static void model_file(needs *n, const char *path)
 {
     tn_operators *list = NULL;
-    const tn_status st = tn_operators_load(tn_app_ctx(n->app), path, &list);
+    tn_status st;
 
+    if (access(path, F_OK) && !strchr(path, '/') && !cli_ends_with(path, ".json")) {
+        char similar[CLI_SIMILAR_BYTES], *why;
+
+        cli_record_similar(CLI_RUNS, path, similar);
+        why = cli_format(
+            "%s is no run, and no file%s; give a run, a MODEL-symbol.json, a CONFIG.ini or zoo:NAME", path,
+            similar);
+        (void)tn_app_fail(n->app, TN_E_IO, why ? why : path);
+        free(why);
+        return;
+    }
+    st = tn_operators_load(tn_app_ctx(n->app), path, &list);
     operators_ask(n, st, list);
 }
 

@@ -209,7 +209,7 @@ static void kernels_print(tn_ctx *ctx, const tn_op_info *o)
 }
 
 /* "cpu, cpu-openblas": plugins that have one; "-". */
-static void plugins_text(tn_ctx *ctx, const char *op, char out[64])
+static const char *plugins_text(tn_ctx *ctx, const char *op, char out[64])
 {
     tn_kernel_info k;
     const char *last = "";
@@ -221,6 +221,7 @@ static void plugins_text(tn_ctx *ctx, const char *op, char out[64])
             used += (size_t)snprintf(out + used, 64 - used, "%s%s", used ? "," : "", k.plugin);
         last = k.plugin;
     }
+    return out;
 }
 
 /* ---- the list ---- */
@@ -284,29 +285,39 @@ static json_t *op_json(tn_ctx *ctx, const tn_op_info *o)
     return j;
 }
 
+static void row_print(const char *name, const char *family, const char *gradient, const char *plugins,
+                      const tn_op_info *o)
+{
+    const int columns = cli_line_columns();
+    char *line = cli_format("%-*s  %-*s  %-8s  %-*s  %s", NAME_COLUMNS, name, FAMILY_COLUMNS, family,
+                            gradient, KERNELS_COLUMNS, plugins, o ? o->doc : "MEANING");
+    int used = line ? cli_line_wrap(line, 0, columns) : 0;
+
+    free(line);
+    for (const char *const *a = o ? o->aliases : NULL; a && *a; a++) {
+        line = cli_format("%s%s", a == o->aliases ? " (also " : ", ", *a);
+        used = line ? cli_line_wrap(line, used, columns) : used;
+        free(line);
+    }
+    (void)puts(o && *o->aliases ? ")" : "");
+}
+
 static void list_print(tn_ctx *ctx, const cli_args *args, const op_list *list)
 {
     json_t *all = args->value[OPT_JSON] ? json_array() : NULL;
 
     if (!all)
-        (void)printf("%-*s  %-*s  %-8s  %-*s  %s\n", NAME_COLUMNS, "NAME", FAMILY_COLUMNS, "FAMILY",
-                     "GRADIENT", KERNELS_COLUMNS, "KERNELS", "MEANING");
+        row_print("NAME", "FAMILY", "GRADIENT", "KERNELS", NULL);
     for (size_t i = 0; i < list->count; i++) {
         const tn_op_info *o = &list->items[i];
         char plugins[64];
 
         if (!wanted(args, o))
             continue;
-        if (all) {
+        if (all)
             (void)json_array_append_new(all, op_json(ctx, o));
-            continue;
-        }
-        plugins_text(ctx, o->name, plugins);
-        (void)printf("%-*s  %-*s  %-8s  %-*s  %s", NAME_COLUMNS, o->name, FAMILY_COLUMNS, family_of(o),
-                     gradient_of(o), KERNELS_COLUMNS, plugins, o->doc);
-        for (const char *const *a = o->aliases; *a; a++)
-            (void)printf("%s%s", a == o->aliases ? " (also " : ", ", *a);
-        (void)puts(*o->aliases ? ")" : "");
+        else
+            row_print(o->name, family_of(o), gradient_of(o), plugins_text(ctx, o->name, plugins), o);
     }
     if (all)
         cli_json_line(json_pack("{s:o}", "operators", all));
@@ -323,8 +334,8 @@ static int list_all(tn_app *app, const cli_args *args)
     } else if (family && !family_known(&list, family)) {
         const char *similar = cli_nearest(family, family_next, &list);
 
-        cli_error("there is no family \"%s\"%s%s%s", family, similar ? "; did you mean \"" : "",
-                  similar ? similar : "", similar ? "\"?" : "");
+        cli_error("there is no family \"%s\"%s%s%s; `tenon ops` shows the family of each operator", family,
+                  similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
         code = CLI_EXIT_USAGE;
     } else {
         list_print(tn_app_ctx(app), args, &list);

@@ -115,19 +115,51 @@ bool cli_table_row(cli_column_table *t, const char *const *cells)
     return true;
 }
 
+/* Columns of the widest cell. */
+static int width_of(const cli_column_table *t, size_t column)
+{
+    int width = 0;
+
+    for (size_t i = 0; i < t->rows; i++) {
+        const int length = (int)cli_columns(t->cells[i * t->columns + column]);
+
+        width = length > width ? length : width;
+    }
+    return width;
+}
+
+/* On a terminal that is too narrow, what does not stand beside the first columns goes below them. */
 void cli_table_print(const cli_column_table *t)
 {
-    for (size_t r = 0; r < t->rows; r++)
-        for (size_t c = 0; c < t->columns; c++) {
-            int width = 0;
+    const int columns = cli_line_columns();
+    size_t beside = 0;
 
-            for (size_t i = 0; i < t->rows && c + 1 < t->columns; i++) {
-                const int length = (int)strlen(t->cells[i * t->columns + c]);
+    for (int used = 0; beside < t->columns; beside++) {
+        used += width_of(t, beside) + 2;
+        if (columns && beside && used - 2 >= columns)
+            break;
+    }
+    for (size_t r = 0; r < t->rows; r++) {
+        int used = 0;
 
-                width = length > width ? length : width;
-            }
-            (void)printf("%-*s%s", width, t->cells[r * t->columns + c], c + 1 < t->columns ? "  " : "\n");
+        for (size_t c = 0; c < beside; c++) {
+            const char *cell = t->cells[r * t->columns + c];
+            const int pad = c + 1 < t->columns ? width_of(t, c) + 2 - (int)cli_columns(cell) : 0;
+
+            used = cli_line_wrap(cell, used, columns);
+            (void)printf("%*s", c + 1 < beside || beside == t->columns ? pad : 0, "");
+            used += pad;
         }
+        (void)fputs(beside < t->columns ? "\n  " : "", stdout);
+        used = 2;
+        for (size_t c = beside; c < t->columns; c++) {
+            char *cell = cli_format("  %s", t->cells[r * t->columns + c]);
+
+            used = cell ? cli_line_wrap(cell, used, columns) : used;
+            free(cell);
+        }
+        (void)putchar('\n');
+    }
 }
 
 void cli_table_free(cli_column_table *t)
@@ -393,7 +425,7 @@ int cmd_plugins_list(const cli_args *args)
         return CLI_EXIT_USAGE;
     }
     if (args->value[OPT_AT_LEAST] && !isdigit((unsigned char)*args->value[OPT_AT_LEAST])) {
-        cli_error("--at-least %s: a version such as 0.1.0 is asked", args->value[OPT_AT_LEAST]);
+        cli_error("--at-least %s: a version such as 0.1.0 is needed", args->value[OPT_AT_LEAST]);
         return CLI_EXIT_USAGE;
     }
     app = cli_plugins_open(args);

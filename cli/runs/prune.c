@@ -149,7 +149,7 @@ static bool keep_read(const cli_args *args, size_t *keep)
     long long n = text ? strtoll(text, &end, 10) : KEEP_DEFAULT;
 
     if (text && (!*text || *end || n < 0)) {
-        cli_error("--keep %s: a whole number of at least 0 is asked", text);
+        cli_error("--keep %s: a whole number of at least 0 is needed", text);
         return false;
     }
     *keep = (size_t)n;

@@ -18,6 +18,7 @@
 #define RECORD_BYTES_MAX (16 << 20) /* run.json: a few hundred options */
 #define LINE_BYTES_MAX 4096         /* of metrics.jsonl */
 #define RECORDS_MAX 100000
+#define RUN_NAMES_MAX 512 /* that are compared with a wrong one */
 
 const char *cli_record_state_name(cli_record_state state)
 {
@@ -400,9 +401,56 @@ char *cli_record_meant(const char *what)
     return NULL;
 }
 
+typedef struct run_names {
+    char *at[RUN_NAMES_MAX];
+    size_t count;
+} run_names;
+
+static const char *run_name(const void *from, size_t index)
+{
+    const run_names *n = from;
+
+    return index < n->count ? n->at[index] : NULL;
+}
+
+/* Runs in the folder, and the ids behind the last dash of their names. */
+static void run_names_add(run_names *n, const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+
+    while (dir && n->count + 2 < RUN_NAMES_MAX && (entry = readdir(dir))) {
+        char *path = entry->d_name[0] == '.' ? NULL : cli_path(folder, entry->d_name);
+        const char *dash = strrchr(entry->d_name, '-');
+
+        if (path && is_run(path)) {
+            n->count += (n->at[n->count] = cli_format("%s", entry->d_name)) != NULL;
+            n->count += dash && (n->at[n->count] = cli_format("%s", dash + 1)) != NULL;
+        }
+        free(path);
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+void cli_record_similar(const char *folder, const char *name, char text[CLI_SIMILAR_BYTES])
+{
+    run_names n = {.count = 0};
+    const char *similar;
+
+    run_names_add(&n, folder);
+    run_names_add(&n, ".");
+    similar = cli_nearest(name, run_name, &n);
+    text[0] = '\0';
+    if (similar)
+        (void)snprintf(text, CLI_SIMILAR_BYTES, "; did you mean \"%.200s\"?", similar);
+    for (size_t i = 0; i < n.count; i++)
+        free(n.at[i]);
+}
+
 char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_BYTES])
 {
-    char *found = NULL;
+    char *found = NULL, similar[CLI_SIMILAR_BYTES];
     size_t count = 0;
 
     *why = '\0';
@@ -414,15 +462,17 @@ char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_B
         return found;
     if (!strchr(name, '/') && !is_run(name) &&
         ((found = best_find(folder, name, &count)) || count || !cli_is_folder(name))) {
-        if (count > 1)
+        if (count > 1) {
             (void)snprintf(why, CLI_WHY_BYTES,
                            "\"%.200s\" fits %zu runs below %.200s; `tenon runs list` shows their names", name,
                            count, folder);
-        else if (!found)
+        } else if (!found) {
+            cli_record_similar(folder, name, similar);
             (void)snprintf(why, CLI_WHY_BYTES,
-                           "%.200s is no folder, and no run below %.200s is called so; `tenon runs list` "
-                           "shows what there is",
-                           name, folder);
+                           "%.160s is no folder, and no run below %.160s is called so%.220s; `tenon runs "
+                           "list` shows what there is",
+                           name, folder, similar);
+        }
         return found;
     }
     if (cli_is_folder(name))

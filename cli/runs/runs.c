@@ -52,22 +52,36 @@ static void share_print(double x, int width)
 
 /* ---- list ---- */
 
+/* A printf() width for a text of UTF-8 that is to take so many columns. */
+static int width_for(const char *text, int columns)
+{
+    return columns + (int)(strlen(text) - cli_columns(text));
+}
+
+static void row_print(const char *id, const char *started, const char *model, const char *data,
+                      const char *epochs, const char *best, const char *state, const char *why)
+{
+    char *line =
+        cli_format("%-*s%-22s%-*s%-*s%9s%9s  %-9s%s%s", width_for(id, 10), id, started, width_for(model, 24),
+                   model, width_for(data, 16), data, epochs, best, state, *why ? " " : "", why);
+
+    if (!line)
+        return;
+    cli_clean(line, '?');
+    (void)cli_line_wrap(line, 0, cli_line_columns());
+    (void)putchar('\n');
+    free(line);
+}
+
 static void record_print(const cli_record *r)
 {
-    char epochs[48];
+    char epochs[48], best[32] = "-";
 
     (void)snprintf(epochs, sizeof epochs, "%lld/%lld", (long long)r->epochs, (long long)r->epochs_wanted);
-    safe_print(r->id, 10);
-    safe_print(cli_record_text(r, "started"), 22);
-    safe_print(cli_record_text(r, "model"), 24);
-    safe_print(cli_record_text(r, "data_name"), 16);
-    (void)printf("%9s", epochs);
-    share_print(r->best, 9);
-    (void)printf("  %-9s", cli_record_state_name(r->state));
-    if (*r->why)
-        (void)printf(" ");
-    safe_print(r->why, 0);
-    (void)printf("\n");
+    if (isfinite(r->best))
+        (void)snprintf(best, sizeof best, "%.4f", r->best);
+    row_print(r->id, cli_record_text(r, "started"), cli_record_text(r, "model"),
+              cli_record_text(r, "data_name"), epochs, best, cli_record_state_name(r->state), r->why);
 }
 
 int cmd_runs_list(const cli_args *args)
@@ -78,8 +92,7 @@ int cmd_runs_list(const cli_args *args)
     if (ok && !records.count && !args->value[OPT_QUIET])
         cli_say(stderr, "no runs below %s\n", records.folder);
     if (ok && records.count && !args->value[OPT_JSON])
-        (void)printf("%-10s%-22s%-24s%-16s%9s%9s  %s\n", "ID", "STARTED", "MODEL", "DATA", "EPOCHS", "BEST",
-                     "STATE");
+        row_print("ID", "STARTED", "MODEL", "DATA", "EPOCHS", "BEST", "STATE", "");
     for (size_t i = 0; ok && i < records.count; i++) {
         if (args->value[OPT_JSON])
             cli_json_line(record_json(&records.at[i]));

@@ -49,6 +49,9 @@ void cli_records_fini(cli_records *r);
  * this name or id, or whose name has it at its start or behind a dash; else a folder here that is no run.
  * NULL: none or several, `why` tells. free() */
 char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_BYTES]);
+/* "; did you mean "NAME"?" of a run below `folder`, or here; "" if none is called alike. */
+#define CLI_SIMILAR_BYTES 240
+void cli_record_similar(const char *folder, const char *name, char text[CLI_SIMILAR_BYTES]);
 /* The run that holds this file, in itself or in its checkpoints; NULL: none does. free() */
 char *cli_record_around(const char *file);
 /* The run or folder that WHAT means where a model may stand, too: a folder, a run below runs/, or the run of

@@ -37,6 +37,20 @@ static bool is_apart(tn_app *app, const cli_saved *saved, const char *symbol, co
     return last && !same;
 }
 
+static bool folder_is_there(tn_app *app, const char *prefix)
+{
+    const char *slash = strrchr(prefix, '/');
+    char *folder = slash ? cli_format("%.*s", (int)(slash - prefix) + 1, prefix) : NULL, *why = NULL;
+    const bool there = !slash || (folder && cli_is_folder(folder));
+
+    if (!there &&
+        (why = cli_format("export: PREFIX %s: there is no folder %s: make it first", prefix, folder)))
+        (void)tn_app_fail(app, TN_E_IO, why);
+    free(why);
+    free(folder);
+    return there;
+}
+
 static void files_say(const cli_args *args, const char *symbol, const char *params, const char *of)
 {
     const char *const files[] = {"symbol", symbol, "params", params, "of", of};
@@ -55,7 +69,7 @@ static void export(tn_app *app, const cli_args *args, const cli_saved *saved)
     char *params = prefix ? cli_format("%s-0000.params", prefix) : NULL;
     tn_net *net = NULL;
 
-    if (symbol && params && is_apart(app, saved, symbol, params) &&
+    if (symbol && params && folder_is_there(app, prefix) && is_apart(app, saved, symbol, params) &&
         (net = tn_net_load_files(app, saved->symbol, saved->params, NULL)))
         tn_net_export(net, prefix);
     if (net && tn_app_ok(app))

@@ -49,12 +49,12 @@ static bool options_read(prediction *p)
     if (top) {
         p->top = strtoll(top, &end, 10);
         if (*end || !*top || p->top < 1 || p->top > BATCH_MAX)
-            return failed(p, cli_format("--top %s: a whole number of at least 1 is asked", top));
+            return failed(p, cli_format("--top %s: a whole number of at least 1 is needed", top));
     }
     if (scale) {
         p->scale = strtod(scale, &end); /* the tool's numbers are C's in every locale */
         if (*end || !*scale || !isfinite(p->scale))
-            return failed(p, cli_format("--scale %s: a number is asked", scale));
+            return failed(p, cli_format("--scale %s: a number is needed", scale));
     }
     return !tn_app_check(p->app, tn_ctx_option_int(tn_app_ctx(p->app), "train.batch", &p->batch));
 }

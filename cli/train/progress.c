@@ -45,7 +45,7 @@ bool cli_view_init(cli_view *view, const char *mode, bool quiet)
             view->mode = modes[i].mode;
             return true;
         }
-    cli_error("--progress %s: bar, plain, json or none is asked", mode);
+    cli_error("--progress %s: bar, plain, json or none is needed", mode);
     return false;
 }
 
@@ -76,16 +76,6 @@ static double eta_of(const tn_train_info *info)
     double rate = rate_of(info);
 
     return rate > 0 ? (double)(info->steps - info->step) * (double)info->batch_size / rate : 0;
-}
-
-/* Columns that UTF-8 text takes, none of our characters being wide. */
-static int columns_of(const char *text)
-{
-    int columns = 0;
-
-    for (; *text; text++)
-        columns += ((unsigned char)*text & 0xc0) != 0x80;
-    return columns;
 }
 
 /* ---- the bar ---- */
@@ -155,7 +145,7 @@ static void bar_draw(cli_view *view, const tn_train_info *info)
     room = view->terminal.columns - 1;
     view->drawn = view->drawn < room ? view->drawn : room;
     (void)snprintf(head, sizeof head, "epoch %lld/%lld", (long long)info->epoch, (long long)info->epochs);
-    columns = columns_of(head);
+    columns = (int)cli_columns(head);
     if (columns > room)
         return;
     used = (size_t)snprintf(line, sizeof line, "%s", head);
@@ -166,7 +156,7 @@ static void bar_draw(cli_view *view, const tn_train_info *info)
     }
     for (size_t i = 0; i < count; i++) {
         const char *between = i ? dot : " ";
-        int more = columns_of(between) + columns_of(fields[i]);
+        int more = (int)cli_columns(between) + (int)cli_columns(fields[i]);
 
         if (columns + more > room || used + 64 > sizeof line)
             break;
@@ -197,26 +187,98 @@ static void small_curve(const cli_view *view, char *text, size_t bytes)
     }
 }
 
-static void bar_epoch(cli_view *view, const tn_train_info *info)
+/* ---- an epoch's line ---- */
+
+typedef struct pieces {
+    char text[512];
+    size_t used;
+} pieces;
+
+static void CLI_PRINTF(2, 3) piece_add(pieces *p, const char *format, ...)
+{
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(p->text + p->used, sizeof p->text - p->used, format, args);
+    va_end(args);
+    if (length > 0 && p->used + (size_t)length < sizeof p->text)
+        p->used += (size_t)length;
+}
+
+/* Six columns, whatever the loss is. */
+static const char *loss_text(double loss, char text[32])
+{
+    const double size = fabs(loss);
+    const int digits = size < 10 ? 4 : size < 100 ? 3 : size < 1000 ? 2 : size < 10000 ? 1 : 0;
+
+    (void)snprintf(text, 32, size < 1e6 ? "%6.*f" : "%6.*e", digits, loss);
+    return text;
+}
+
+static const char *time_text(double seconds, char text[32])
+{
+    const long long s = (long long)seconds;
+
+    if (seconds < 100)
+        (void)snprintf(text, 32, "%.1f s", seconds);
+    else if (s < 3600)
+        (void)snprintf(text, 32, "%lld:%02lld min", s / 60, s % 60);
+    else
+        (void)snprintf(text, 32, "%lld:%02lld:%02lld h", s / 3600, s / 60 % 60, s % 60);
+    return text;
+}
+
+/* What a line has, in the order in which it is left out where the terminal is narrow: the last first. */
+enum { LEVEL_VALID_ACCURACY = 1, LEVEL_LOSS, LEVEL_ACCURACY, LEVEL_VALID_LOSS, LEVEL_TIME, LEVEL_CURVE };
+
+static void epoch_line(const cli_view *view, const tn_train_info *info, int level, pieces *p)
 {
     const char *bar = view->terminal.utf8 ? "│" : "|";
-    char curve[64], valid[96] = "";
+    const bool valid = isfinite(info->valid_loss);
+    char text[64];
+
+    p->used = 0;
+    piece_add(p, "%*lld/%lld", snprintf(NULL, 0, "%lld", (long long)info->epochs), (long long)info->epoch,
+              (long long)info->epochs);
+    if (level >= LEVEL_LOSS)
+        piece_add(p, "  loss %s", loss_text(info->loss, text));
+    if (level >= LEVEL_ACCURACY && isfinite(info->accuracy))
+        piece_add(p, "  %s %.4f", score_of(info), info->accuracy);
+    if (valid && level >= LEVEL_VALID_ACCURACY)
+        piece_add(p, " %s val", bar);
+    if (valid && level >= LEVEL_VALID_LOSS)
+        piece_add(p, " loss %s ", loss_text(info->valid_loss, text));
+    if (valid && level >= LEVEL_VALID_ACCURACY && isfinite(info->valid_accuracy))
+        piece_add(p, " %s %.4f %s", score_of(info), info->valid_accuracy,
+                  info->valid_accuracy >= info->best_accuracy ? "*" : " ");
+    if (level >= LEVEL_TIME)
+        piece_add(p, " %s %8s", bar, time_text(info->epoch_seconds, text));
+    small_curve(view, text, sizeof text);
+    if (level >= LEVEL_CURVE && *text)
+        piece_add(p, " %s loss %s", bar, text);
+}
+
+static void bar_epoch(cli_view *view, const tn_train_info *info)
+{
     size_t kept = sizeof view->loss / sizeof *view->loss;
+    pieces p;
 
     if (isfinite(info->loss)) {
         if (view->loss_count == kept)
             memmove(view->loss, view->loss + 1, (--view->loss_count) * sizeof *view->loss);
         view->loss[view->loss_count++] = info->loss;
     }
-    small_curve(view, curve, sizeof curve);
-    if (isfinite(info->valid_accuracy))
-        (void)snprintf(valid, sizeof valid, " %s val loss %.4f %s %.4f%s", bar, info->valid_loss,
-                       score_of(info), info->valid_accuracy,
-                       info->valid_accuracy >= info->best_accuracy ? " *" : "");
+    view->terminal.columns = cli_terminal_of(stderr).columns;
+    for (int level = LEVEL_CURVE; level >= 0; level--) {
+        epoch_line(view, info, level, &p);
+        if ((int)cli_columns(p.text) < view->terminal.columns)
+            break;
+    }
+    while (p.used && p.text[p.used - 1] == ' ')
+        p.text[--p.used] = '\0';
     cli_view_clear(view);
-    (void)fprintf(stderr, "%3lld  loss %.4f %s %.4f%s %s %.1f s%s%s\n", (long long)info->epoch, info->loss,
-                  score_of(info), info->accuracy, valid, bar, info->epoch_seconds, *curve ? " │ loss " : "",
-                  curve);
+    (void)fprintf(stderr, "%s\n", p.text);
 }
 
 /* ---- lines ---- */
@@ -258,10 +320,44 @@ static void json_line(const tn_train_info *info, const char *kind)
 
 /* ---- public functions ---- */
 
+/* Facts with a dot between, or the comma that one begins with, in further lines where the terminal is too
+ * narrow for one. */
+static void facts_say(const cli_view *view, size_t count, const char *const *facts)
+{
+    const int room = view->terminal.terminal ? view->terminal.columns - 1 : 10000;
+    const char *dot = view->terminal.utf8 ? " · " : " | ";
+    int column = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const bool comma = *facts[i] == ',';
+        const int more = (int)cli_columns(facts[i]) + (comma ? 0 : 3);
+
+        if (i && column + more > room) {
+            (void)fputs("\n  ", stderr);
+            column = -1;
+        } else if (i && !comma) {
+            (void)fputs(dot, stderr);
+        }
+        cli_say(stderr, "%s", facts[i] + (comma && column < 0 ? 2 : 0));
+        column += more;
+    }
+    (void)fputc('\n', stderr);
+}
+
+/* "run %s" and the like, for facts_say(). */
+static const char *CLI_PRINTF(2, 3) fact(char text[160], const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, 160, format, args);
+    va_end(args);
+    return text;
+}
+
 void cli_view_begin(cli_view *view, const cli_run *run, const tn_train_info *info)
 {
-    const char *dot = view->terminal.utf8 ? "·" : "|";
-    char a[32], b[32], c[32];
+    char a[32], b[32], text[4][160];
 
     view->id = run->id;
     view->last = cli_now() - BAR_EVERY_S; /* a bar stands there from the first step on */
@@ -269,14 +365,42 @@ void cli_view_begin(cli_view *view, const cli_run *run, const tn_train_info *inf
     cli_error_set_before(shown_clear);
     if (view->mode == CLI_VIEW_JSON || view->mode == CLI_VIEW_NONE)
         return;
-    cli_say(stderr, "run %s %s %s %s %s parameters %s %s %s seed %llu\n", run->id, dot, info->model, dot,
-            grouped(info->param_elements, a), dot, info->device, dot, (unsigned long long)info->seed);
-    cli_say(stderr, "data %s images to train on, %s to test on, batches of %s %s log %s\n",
-            grouped(info->train_count, a), grouped(info->valid_count, b), grouped(info->batch_size, c), dot,
-            run->folder);
+    facts_say(view, 5,
+              (const char *[]){fact(text[0], "run %s", run->id), info->model,
+                               fact(text[1], "%s parameters", grouped(info->param_elements, a)), info->device,
+                               fact(text[2], "seed %llu", (unsigned long long)info->seed)});
+    facts_say(view, 3,
+              (const char *[]){fact(text[0], "data %s images to train on, %s to test on",
+                                    grouped(info->train_count, a), grouped(info->valid_count, b)),
+                               fact(text[1], ", batches of %s", grouped(info->batch_size, a)),
+                               fact(text[2], "log %s", run->folder)});
     if (info->resumed_step)
         (void)fprintf(stderr, "resumed after step %s of %s\n", grouped(info->resumed_step, a),
                       grouped(info->steps, b));
+}
+
+void cli_view_end(cli_view *view, const tn_train_info *info)
+{
+    const int64_t steps = info->step - info->resumed_step,
+                  epochs = (steps + info->batches - 1) / info->batches;
+    const bool accuracy = info->best_value >= info->best_accuracy; /* else early_stop watches the loss */
+    char time[32], text[3][160];
+    const char *facts[3];
+    size_t count = 1;
+
+    cli_view_clear(view);
+    if (view->mode == CLI_VIEW_JSON || view->mode == CLI_VIEW_NONE || !steps)
+        return;
+    facts[0] = fact(text[0], "%lld epoch%s in %s", (long long)epochs, epochs == 1 ? "" : "s",
+                    time_text(info->seconds, time));
+    if (info->best_epoch) {
+        facts[count++] =
+            fact(text[1], accuracy ? "best epoch %lld: val acc %.4f" : "best epoch %lld: val loss %.4f",
+                 (long long)info->best_epoch, info->best_value);
+        if (info->best)
+            facts[count++] = info->best;
+    }
+    facts_say(view, count, facts);
 }
 
 bool cli_view_due(const cli_view *view)

@@ -94,9 +94,8 @@ int cli_prove_overfit(const cli_proof *p)
     if (cli_stop_asked())
         return CLI_EXIT_STOPPED;
     if (!learned)
-        cli_error("the net does not learn one batch by heart: loss %.4g after %lld steps, %.4g is asked; try "
-                  "another "
-                  "learning rate (--lr), and look at labels, initial values and layers",
+        cli_error("the net does not learn one batch by heart: loss %.4g after %lld steps, %.4g is "
+                  "needed; try another learning rate (--lr), and look at labels, initial values and layers",
                   o.loss, (long long)o.steps, OVERFIT_LOSS);
     return learned ? 0 : CLI_EXIT_FAILED;
 }

@@ -66,7 +66,7 @@ bool cli_run_find(cli_run *run, const char *value)
     if ((run->record = cli_record_json(run->folder, why)) ||
         cli_folder_look(run->folder) == CLI_FOLDER_BROKEN_OFF || cli_run_in_use(NULL, run->folder))
         return true; /* the lock decides, and the command line may name the model */
-    cli_error("%s: %s, without it no checkpoint is gone on from", run->folder, why);
+    cli_error("%s cannot be resumed: %s; `tenon runs list` shows the runs", run->folder, why);
     return false;
 }
 

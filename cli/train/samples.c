@@ -128,7 +128,7 @@ static bool image_shape(tn_app *app, tn_net *net, const char *wanted, const char
                    asked[1] > IMAGE_SIDE_MAX || asked[2] > IMAGE_SIDE_MAX))
         return failed(
             app, TN_E_ARG,
-            cli_format("--shape %s: of an image, 1 or 3 channels, height and width are asked: 3,32,32",
+            cli_format("--shape %s: of an image, 1 or 3 channels, height and width are needed: 3,32,32",
                        wanted));
     for (int i = 0; wanted && i < 3; i++)
         shape[i] = asked[i];
@@ -157,6 +157,13 @@ static tn_array *image_read(tn_app *app, tn_net *net, const char *wanted, const 
     return array;
 }
 
+/* Of a file that is there; the rest is its reader's to say. */
+static bool is_image_name(const char *name)
+{
+    return !access(name, R_OK) && !cli_is_folder(name) &&
+           (cli_ends_with(name, ".png") || cli_ends_with(name, ".jpg") || cli_ends_with(name, ".jpeg"));
+}
+
 static tn_array *array_read(tn_app *app, tn_net *net, const char *wanted, const char *name, file_kind *kind)
 {
     static tn_status (*const readers[])(tn_ctx *, const char *, tn_array **) = {
@@ -169,6 +176,11 @@ static tn_array *array_read(tn_app *app, tn_net *net, const char *wanted, const 
         *kind = kind_of(name);
         if (*kind == FILE_IMAGE)
             return image_read(app, net, wanted, name);
+        if (*kind == FILE_CSV && is_image_name(name)) {
+            (void)failed(app, TN_E_FORMAT,
+                         cli_format("%s is no image: it does not begin as a JPEG or PNG does", name));
+            return NULL;
+        }
         (void)tn_app_check(app, readers[*kind](tn_app_ctx(app), name, &array));
         return array;
     }
@@ -293,7 +305,7 @@ static bool shape_wanted(cli_samples *s, tn_app *app, const char *text)
     if (*at || ndim == 1 || each != s->each)
         return failed(app, TN_E_ARG,
                       cli_format("--shape %s: %s has samples of %lld numbers; whole numbers above 0 whose "
-                                 "product that is are asked, such as 1,28,28",
+                                 "product that is are needed, such as 1,28,28",
                                  text, s->name, (long long)s->each));
     s->ndim = ndim;
     return true;
@@ -359,5 +371,5 @@ bool cli_samples_fit(cli_samples *s, tn_app *app, tn_net *net, const char *wante
     shape_text(s->ndim, s->shape, "x", shape);
     return failed(app, TN_E_SHAPE,
                   cli_format("%s: the model does not take its samples, %s: %s%s", s->name, shape, why,
-                             wanted ? "" : "\n   help: --shape C,H,W says what shape a sample has"));
+                             wanted ? "" : "; --shape C,H,W says what shape a sample has"));
 }

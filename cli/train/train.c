@@ -401,7 +401,7 @@ static int done(training *t, tn_train_info *info)
         json_decref(o);
         return CLI_EXIT_FAILED;
     }
-    cli_view_clear(&t->view);
+    cli_view_end(&t->view, info);
     broken_say(t);
     if (info->ended_early)
         cli_view_note(&t->view,
@@ -454,8 +454,7 @@ static bool names_find(training *t)
     }
     if (!model || !*model) {
         cli_error("train: which MODEL? zoo:NAME, a -symbol.json or an .ini with [train] model; `tenon train "
-                  "--help` "
-                  "tells more");
+                  "--help` shows more");
         return false;
     }
     t->run.model = cli_format("%s", model);

@@ -127,6 +127,7 @@ void cli_view_begin(cli_view *view, const cli_run *run, const tn_train_info *inf
 bool cli_view_due(const cli_view *view);
 void cli_view_step(cli_view *view, const tn_train_info *info);
 void cli_view_epoch(cli_view *view, const tn_train_info *info);
+void cli_view_end(cli_view *view, const tn_train_info *info); /* time and best epoch */
 void cli_view_note(cli_view *view, const char *format, ...) CLI_PRINTF(2, 3); /* a line of its own */
 void cli_view_clear(cli_view *view);                                          /* takes the bar away */
 

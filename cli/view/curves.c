@@ -185,7 +185,9 @@ static bool svg_write(const cli_run *run, tn_app *app, const char *file)
 int cli_viz_curves(const cli_args *args, tn_app *app)
 {
     const char *file = args->value[OPT_OUTPUT];
-    const bool term = args->value[OPT_TERM] != NULL, json = args->value[OPT_JSON] != NULL;
+    const bool json = args->value[OPT_JSON] != NULL;
+    /* a picture's text is of no use on a terminal */
+    const bool term = args->value[OPT_TERM] != NULL || (!file && !json && cli_line_columns());
     cli_run run = {.folder = NULL};
     int code = run_read(&run, app, args->words[0]);
 

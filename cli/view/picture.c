@@ -91,15 +91,6 @@ void cli_dot_text(FILE *out, const char *text)
     }
 }
 
-size_t cli_columns(const char *text)
-{
-    size_t n = 0;
-
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
 /* The byte where character `index` begins. */
 static const char *character(const char *text, size_t index)
 {

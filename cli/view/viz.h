@@ -29,7 +29,6 @@ void cli_dot_text(FILE *out, const char *text);
 /* At most `columns` characters; what is cut is an ellipsis in the middle. */
 #define CLI_SHORT_TEXT 256
 const char *cli_shorten(const char *text, size_t columns, char out[CLI_SHORT_TEXT]);
-size_t cli_columns(const char *text);                   /* characters of UTF-8 */
 void cli_pad(FILE *out, const char *text, int columns); /* left-aligned; negative: right-aligned */
 
 /* ---- layout.c: a layered drawing of a directed acyclic graph ---- */

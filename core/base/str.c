@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/base.h"
 
@@ -323,14 +324,55 @@ size_t tni_edit_distance(const char *a, const char *b, size_t limit)
     return rows[1][b_length] > limit ? limit + 1 : rows[1][b_length];
 }
 
-/* How far `name` is from `wrong`; a name whose last part is `wrong` counts as near. */
+/* Names that other libraries and tools have for ours: the wrong one, then the right one. */
+static const char others[][2][20] = {
+    {"learning_rate", "train.lr"},
+    {"batch_size", "train.batch"},
+    {"num_epoch", "train.epochs"},
+    {"num_epochs", "train.epochs"},
+    {"max_epochs", "train.epochs"},
+    {"weight_decay", "train.wd"},
+    {"dataset", "train.data"},
+    {"train_data", "train.data"},
+    {"val_data", "train.valid"},
+    {"grad_clip", "train.clip_norm"},
+    {"num_classes", "model.classes"},
+    {"ctx", "device.default"},
+    {"num_threads", "engine.threads"},
+    {"output_dir", "run.dir"},
+    {"conv2d", "Convolution"},
+    {"linear", "FullyConnected"},
+    {"dense", "FullyConnected"},
+    {"maxpool2d", "Pooling"},
+    {"max_pool2d", "Pooling"},
+    {"avg_pool2d", "Pooling"},
+    {"lstm", "RNN"},
+    {"gru", "RNN"},
+    {"matmul", "dot"},
+};
+
+/* Our name; NULL: there is none. Of a key such as train.batch_size the last part counts. */
+static const char *other_name(const char *wrong)
+{
+    const char *dot = strrchr(wrong, '.');
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (!strcasecmp(dot ? dot + 1 : wrong, others[i][0]))
+            return others[i][1];
+    return NULL;
+}
+
+/* How far `name` is from `wrong`. Near are the same letters as capitals, and a name whose last part is
+ * `wrong`; less so one that `wrong` is the beginning of. */
 static size_t suggestion_distance(const char *wrong, const char *name, size_t limit)
 {
     const char *tail = strrchr(name, '.');
     size_t distance = tni_edit_distance(wrong, name, limit);
 
-    if (distance > 1 && tail && tni_edit_distance(wrong, tail + 1, 1) <= 1)
+    if (distance > 1 && (!strcasecmp(wrong, name) || (tail && tni_edit_distance(wrong, tail + 1, 1) <= 1)))
         distance = 1;
+    else if (distance > 2 && wrong[0] && wrong[1] && wrong[2] && !strncasecmp(wrong, name, strlen(wrong)))
+        distance = 2;
     return distance;
 }
 
@@ -339,7 +381,8 @@ static size_t suggestion_rank(const char *wrong, const char *name, size_t limit)
 {
     size_t distance = suggestion_distance(wrong, name, limit), same = 0;
 
-    while (same < EDIT_LENGTH_MAX && wrong[same] && wrong[same] == name[same])
+    while (same < EDIT_LENGTH_MAX && wrong[same] &&
+           (wrong[same] | 32) == (name[same] | 32)) /* letters whatever their case */
         same++;
     return distance > limit ? SIZE_MAX : distance * (EDIT_LENGTH_MAX + 1) + EDIT_LENGTH_MAX - same;
 }
@@ -348,10 +391,11 @@ size_t tni_suggest(const char *wrong, const char *const *suggested, const char *
 {
     size_t length = strnlen(wrong, EDIT_LENGTH_MAX);
     size_t limit = length < 4 ? 1 : 2 + length / 8;
+    const char *right = other_name(wrong);
     size_t rank[3], count = 0;
 
     for (; *suggested; suggested++) {
-        size_t r = suggestion_rank(wrong, *suggested, limit);
+        size_t r = right && !strcmp(*suggested, right) ? 0 : suggestion_rank(wrong, *suggested, limit);
         size_t at = count;
 
         if (r == SIZE_MAX)

@@ -151,24 +151,28 @@ static bool ops_whole(const tn_device_ops *o)
            o->event_notify && o->copy && (o->stream_call || !o->runs_kernels_of);
 }
 
-/* "no plugin provides device 'x'", with what was found and what was refused. */
+/* "no plugin provides device 'x'", the types that there are, and plugins of this type that were refused. */
 static tn_status device_absent(tni_device_set *s, const char *type)
 {
-    tni_str text;
+    const size_t plugins = s->registry ? tni_registry_count(s->registry) : 0;
+    tni_str there, refused;
     tn_status st;
 
-    tni_str_init(&text, 400);
-    for (size_t i = 0; s->registry && i < tni_registry_count(s->registry); i++) {
+    tni_str_init(&there, 400);
+    tni_str_init(&refused, 400);
+    for (size_t i = 0; i < plugins; i++) {
         const tni_plugin *p = tni_registry_at(s->registry, i);
-        const bool refused = tni_plugin_unusable(p);
+        const char *at = p->note.provides ? strstr(p->note.provides, "device:") : NULL;
 
-        if (refused && tni_note_provides(&p->note, "device", type))
-            (void)tni_str_addf(&text, "; %s was refused: %s", p->note.body.name, p->reason);
-        else if (!refused && tni_note_provides(&p->note, "device", NULL))
-            (void)tni_str_addf(&text, "; %s has '%.80s'", p->note.body.name, p->note.provides);
+        if (tni_plugin_unusable(p) && tni_note_provides(&p->note, "device", type))
+            (void)tni_str_addf(&refused, "; %s was refused: %s", p->note.body.name, p->reason);
+        for (; at && !tni_plugin_unusable(p); at = strstr(at + 1, "device:"))
+            (void)tni_str_addf(&there, ", %.*s", (int)strcspn(at + 7, " "), at + 7);
     }
-    st = tni_error(TN_E_DEVICE, "no plugin provides device '%s'%s", type, text.text ? text.text : "");
-    tni_str_fini(&text);
+    st = tni_error(TN_E_DEVICE, "no plugin provides device '%s'%s; there are cpu%s", type,
+                   refused.text ? refused.text : "", there.text ? there.text : "");
+    tni_str_fini(&there);
+    tni_str_fini(&refused);
     return st;
 }
 

@@ -329,7 +329,7 @@ static tn_status start_read(tni_source *s, uint64_t *count)
                          tni_file_name(s->file));
     if (magic != TNI_PARAMS_MAGIC)
         return tni_error(TN_E_FORMAT, "%s is no .params file: it begins with %016llx", tni_file_name(s->file),
-                         (unsigned long long)magic);
+                         (unsigned long long)__builtin_bswap64(magic)); /* as the bytes stand in the file */
     if ((st = tni_source_u64(s, &reserved)) || (st = tni_source_u64(s, count)))
         return st;
     if (*count > TN_PARAMS_ENTRIES_MAX || *count * ENTRY_COST > s->left + ENTRY_FREE)

@@ -60,6 +60,35 @@ static tn_status unknown(const char *key, const char *where, const char *type)
                             found ? best[0] : "", found ? "?" : "");
 }
 
+static const tni_plugin *refused_find(const tni_registry *r, const char *name)
+{
+    for (size_t i = 0; i < r->plugins.count; i++) {
+        const tni_plugin *p = ((tni_plugin **)r->plugins.data)[i];
+
+        if (p->state == TNI_PLUGIN_REFUSED && tni_plugin_may_be(p, name))
+            return p;
+    }
+    return NULL;
+}
+
+/* A name that no plugin has says nothing about kernels, but was meant to. */
+static void prefer_warn(const tni_registry *r, const char *key, const char *where)
+{
+    char name[TYPE_BYTES], similar[300];
+
+    for (size_t i = 0; i < tni_option_list_count(r->options, key); i++) {
+        if (tni_option_list_item(r->options, key, i, name, sizeof name)) {
+            tni_error_clear();
+            continue;
+        }
+        if (tni_registry_find(r, name) || refused_find(r, name))
+            continue;
+        tni_registry_suggest(r, name, similar, sizeof similar);
+        tni_logf(&r->log, TN_LOG_WARNING, "%s%s%s names the plugin %s: no plugin here has this name%s", where,
+                 where[0] ? ": " : "", key, name, similar);
+    }
+}
+
 tn_status tni_registry_check_devices(const tni_registry *r)
 {
     const char *key, *value, *where;
@@ -67,6 +96,9 @@ tn_status tni_registry_check_devices(const tni_registry *r)
     int32_t origin;
 
     for (size_t i = 0; tni_options_at(r->options, i, &key, &value, &origin, &where); i++) {
+        if (origin != TN_ORIGIN_DEFAULT && !strcmp(key, "kernel.prefer") &&
+            !tni_options_collected(r->options))
+            prefer_warn(r, key, where);
         if (origin == TN_ORIGIN_DEFAULT || origin == TN_ORIGIN_MXNET || !type_of(key, type) || noted(r, type))
             continue;
         if (!listed(type)) {
@@ -114,12 +146,8 @@ bool tni_registry_lacks(const tni_registry *r, const char *name, char why[TNI_PL
 
     if (found && found->state != TNI_PLUGIN_FAILED)
         return false;
-    for (size_t i = 0; i < r->plugins.count && !found; i++) {
-        const tni_plugin *p = ((tni_plugin **)r->plugins.data)[i];
-
-        if (p->state == TNI_PLUGIN_REFUSED && tni_plugin_may_be(p, name))
-            found = p;
-    }
+    if (!found)
+        found = refused_find(r, name);
     if (!found) {
         tni_registry_suggest(r, name, similar, sizeof similar);
         (void)snprintf(why, TNI_PLUGIN_WHY_BYTES, "no plugin here has this name%s", similar);

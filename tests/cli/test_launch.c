@@ -73,7 +73,7 @@ static void command_lines(void **state)
         {"\"$T\" launch -n 1 --env 'A B=x' -- true", 2, "--env A B=x"},
         {"\"$T\" launch -n 1 --env-server 1A=x -- true", 2, "--env-server 1A=x"},
         {"\"$T\" launch -n 1 --env-worker '' -- true", 2, "--env-worker: the value is empty"},
-        {"\"$T\" launch -n 1 --emit nomad -- true", 2, "k8s is asked"},
+        {"\"$T\" launch -n 1 --emit nomad -- true", 2, "k8s is needed"},
         {"\"$T\" launch -n 1 -H absent -- true", 2, "absent: No such file"},
         {"\"$T\" launch -n 1 -H . -- true", 2, ".: Is a directory"},
         {": >empty; \"$T\" launch -n 1 -H empty -- true", 2, "empty: no host is listed"},

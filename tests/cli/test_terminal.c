@@ -168,7 +168,7 @@ static void line_add(lines *l, const char *text, const char *only)
     bar_cut(masked);
     if (!strncmp(masked, "TIME train", 10) && !strstr(masked, "valid_loss"))
         return; /* one line each ten seconds, on a slow machine */
-    if (l->no_epochs && !strncmp(masked + (*masked == ' '), "N loss ", 7))
+    if (l->no_epochs && !strncmp(masked + (*masked == ' '), "N/N loss ", 9))
         return;
     if (!*masked || !strcmp(masked, l->last) || (only && !strstr(masked, only)))
         return;
@@ -362,6 +362,14 @@ static void bar_is_modest(const session *s, int columns)
 
 /* ---- cases ---- */
 
+#define LOOK_AT(name, columns, line, only)                                                                   \
+    {                                                                                                        \
+        name "-" #columns, columns, "exec " CLEAN "\"$T\" " line, only                                       \
+    }
+#define LOOK(name, line, only)                                                                               \
+    LOOK_AT(name, 40, line, only), LOOK_AT(name, 60, line, only), LOOK_AT(name, 80, line, only),             \
+        LOOK_AT(name, 120, line, only)
+
 static const struct {
     const char *name;
     int columns; /* 0: to files, as to a pipe */
@@ -383,6 +391,15 @@ static const struct {
     {"train-closed-stderr", 0, "rm -rf r; exec " CLEAN TRAIN "--out r 2>&-", NULL},
     {"plugins-pipe", 0, "exec " CLEAN "\"$T\" plugins list --set plugins.load=mempool", "mempool"},
     {"plugins-terminal", 80, "exec " CLEAN "\"$T\" plugins list --set plugins.load=mempool", "mempool"},
+    {"train-60-columns", 60, "rm -rf r; exec " CLEAN TRAIN "--out r", NULL},
+    {"train-80-columns", 80, "rm -rf r; exec " CLEAN TRAIN "--out r", NULL},
+    LOOK("ops", "ops --family conv --set plugins.load=cpu", NULL),
+    LOOK("zoo", "zoo mobilenet", NULL),
+    LOOK("runs", "runs list --runs .", NULL),
+    LOOK("plugins", "plugins list --set plugins.load=mempool", "mempool"),
+    LOOK("help", "zoo --help", NULL),
+    LOOK("help-group", "help runs", NULL),
+    LOOK("mistake", "train zoo:lente", NULL),
     {"plugins-closed-stdout", 0, "exec " CLEAN "\"$T\" plugins list >&-", NULL},
     {"plugins-full-stdout", 0, "exec " CLEAN "\"$T\" plugins list >/dev/full", NULL},
     {"error-pipe", 0, "exec " CLEAN "\"$T\" train zoo:lente", NULL},

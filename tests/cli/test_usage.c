@@ -59,7 +59,7 @@ static void usage_errors(void **state)
         {"\"$T\" plugins check cpu --junit \"\"", "--junit: the value is empty"},
         {"\"$T\" viz zoo:lenet --shape", "--shape needs a value"},
         {"\"$T\" viz zoo:lenet --shape=", "--shape: the value is empty"},
-        {"\"$T\" viz zoo:lenet --shape -1,1,8,8", "--shape -1,1,8,8: NAME=1,1,28,28 is asked"},
+        {"\"$T\" viz zoo:lenet --shape -1,1,8,8", "--shape -1,1,8,8: NAME=1,1,28,28 is needed"},
         {"\"$T\" bench op relu --shape", "--shape needs a value"},
         {"\"$T\" bench op relu --shape 2x2 --json -o csv", "--json"},
         {"\"$T\" viz zoo:lenet --graph --term", "--term goes with --curves"},

@@ -321,7 +321,7 @@ static void test_names(void **state)
         {"slab:1", NULL, 0, TN_E_DEVICE, "this one is broken"},
         {"slab:2", NULL, 0, TN_E_DEVICE, "there are 2"},
         {"half", NULL, 0, TN_E_DEVICE, "lacks a function"},
-        {"warp:0", NULL, 0, TN_E_DEVICE, "slab has 'device:slab"},
+        {"warp:0", NULL, 0, TN_E_DEVICE, "there are cpu, slab"},
         {"cpu:1024", NULL, 0, TN_E_ARG, "indices are 0 to 1023"},
         {"cpu:99999999999999999999", NULL, 0, TN_E_ARG, "indices"},
         {"", NULL, 0, TN_E_ARG, "no device"},

@@ -1,0 +1,107 @@
+/*
+ * Natural mistakes and what the tool says of them: tests/cli/mistakes.txt. A message is one line, names the
+ * thing, the place and what to do, and nothing is printed to standard output by a command that did nothing.
+ */
+#include "tool.h"
+
+#include <unistd.h>
+
+#define ROWS_LEAST 60
+
+static const char setup[] =
+    "printf '1,2\\n3\\n' >ragged.csv; printf '1,2\\n3,x\\n' >word.csv; : >empty.csv; echo hello, world "
+    ">notes.txt; "
+    "cp notes.txt notes.params; echo '{' >broken-symbol.json; mkdir empty; head -c 40 "
+    "first/model-0000.params "
+    ">cut.params; echo oops >bad.png; "
+    "printf '[train]\\nepochs = many\\n' >many.ini; printf '[train]\\nlearning_rate = 0.1\\n' >rate.ini; "
+    "printf 'epochs = 3\\n' >bare.ini; printf '[trian]\\nepochs = 3\\n' >section.ini; "
+    "printf '[train\\nepochs = 3\\n' >bracket.ini; printf '[train]\\nepochs 3\\n' >equals.ini; "
+    "printf '[train]\\nepochs = 3\\nepochs = 4\\n' >twice.ini";
+
+/* Whether the text is as `wanted`, in which "..." stands for any text. */
+static bool fits(const char *text, size_t length, const char *wanted)
+{
+    const char *dots = strstr(wanted, "...");
+    size_t head = dots ? (size_t)(dots - wanted) : strlen(wanted);
+
+    if (length < head || memcmp(text, wanted, head) != 0)
+        return false;
+    if (!dots)
+        return length == head;
+    for (size_t i = head; i <= length; i++)
+        if (fits(text + i, length - i, dots + 3))
+            return true;
+    return false;
+}
+
+/* One line of standard error is as wanted. */
+static bool says(const char *err, const char *wanted)
+{
+    for (size_t n; *err; err += n + (err[n] != '\0')) {
+        n = strcspn(err, "\n");
+        if (fits(err, n, wanted))
+            return true;
+    }
+    return false;
+}
+
+static int wrong; /* rows; all of them are shown */
+
+/* Runs "CODE COMMAND"; the answer stays for the lines below. */
+static const tool_said *row_run(const char *row)
+{
+    char line[512], *command;
+    const long code = strtol(row, &command, 10);
+    const tool_said *s;
+
+    (void)snprintf(line, sizeof line, "exec \"$T\"%s </dev/null", command);
+    s = tool(line);
+    if (s->code != code || (code && *s->out)) {
+        print_error("%s: code %d, expected %ld, printed: %s\n%s\n", command, s->code, code, s->out, s->err);
+        wrong++;
+    }
+    return s;
+}
+
+static void mistakes(void **state)
+{
+    const char *source = getenv("TENON_TEST_SOURCE");
+    const tool_said *s = NULL;
+    char path[600], *text, *rest = NULL, *row = NULL;
+    int rows = 0;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/tests/cli/mistakes.txt", source ? source : ".");
+    text = tool_file(path);
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        if (*line == '#')
+            continue;
+        if (!strncmp(line, "$ ", 2)) {
+            s = row_run(row = line + 2);
+            rows++;
+        } else if (!s || !says(s->err, line)) {
+            print_error("%s\nexpected: %s\nsaid:     %s\n", row ? row : "no command", line, s ? s->err : "");
+            wrong++;
+        }
+    }
+    free(text);
+    assert_int_equal(wrong, 0);
+    assert_true(rows >= ROWS_LEAST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(mistakes)};
+    int failed;
+
+    tool_setup();
+    setenv("OMP_NUM_THREADS", "1", 1);
+    tool_data("small", 20);
+    if (tool("exec \"$T\" train zoo:lenet --data ./small --batch 10 --epochs 1 --out first -q")->code ||
+        tool(setup)->code)
+        return 1;
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tool_teardown();
+    return failed;
+}
