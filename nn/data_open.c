@@ -54,8 +54,6 @@ static tn_status place_find(tn_app *app, const char *name, place *out)
         out->path = tnn_strdup(app, set);
     } else if (!(st = tn_data_find(app->ctx, set, &folder))) {
         out->path = tnn_strdup(app, folder);
-    } else if (!stat(set, &s) && *set != '.') { /* a folder here */
-        out->path = tnn_strdup(app, set);
     } else {
         (void)tnn_check(app, st, "data \"%s\"", name);
     }

@@ -21,6 +21,8 @@ typedef struct prediction {
     tn_net *net;
     char *about; /* how its data was read; NULL: nobody says so */
     char takes[CLI_TAKES_TEXT];
+    const char *image; /* size of images that it takes, "1,8,8"; NULL: not known */
+    char image_text[CLI_TAKES_TEXT];
     bool pixels; /* it takes byte / 255 */
     int64_t batch, top;
     double scale; /* NAN: by the kind of file */
@@ -59,6 +61,24 @@ static bool options_read(prediction *p)
     return !tn_app_check(p->app, tn_ctx_option_int(tn_app_ctx(p->app), "train.batch", &p->batch));
 }
 
+/* "1×8×8" as --shape has it; NULL: these are no images. */
+static const char *image_size(prediction *p)
+{
+    int dims = 1;
+    char *to = p->image_text;
+
+    for (const char *at = p->takes; *at; at++) {
+        const bool digit = *at >= '0' && *at <= '9';
+
+        if (digit)
+            *to++ = *at;
+        else if (to > p->image_text && to[-1] != ',') /* one of the sign's bytes */
+            dims += (*to++ = ',') == ',';
+    }
+    *to = '\0';
+    return dims == 3 ? p->image_text : NULL;
+}
+
 static bool model_load(prediction *p)
 {
     const char *classes = p->args->value[OPT_CLASSES];
@@ -73,6 +93,7 @@ static bool model_load(prediction *p)
     if (ok && (p->net = tn_net_load_files(p->app, saved.symbol, saved.params, NULL)) &&
         (p->about = cli_about_beside(saved.symbol))) {
         p->pixels = cli_about_look(p->about, p->takes);
+        p->image = p->pixels ? image_size(p) : NULL;
         (void)tn_net_about(p->net, p->about);
     }
     cli_saved_fini(&saved);
@@ -82,8 +103,7 @@ static bool model_load(prediction *p)
 /* Read as the model's data was. Numbers for a net of images may have many shapes, which samples.c tries. */
 static bool is_own(const prediction *p, const char *name)
 {
-    static const char *const ends[] = {".rec",  ".npz", ".libsvm", ".svm",  ".jpg",
-                                       ".jpeg", ".png", ".JPG",    ".JPEG", ".PNG"};
+    static const char *const ends[] = {".rec", ".npz", ".libsvm", ".svm"};
     bool own = !p->pixels;
 
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
@@ -93,6 +113,7 @@ static bool is_own(const prediction *p, const char *name)
 
 static bool inputs_load(prediction *p)
 {
+    const char *shape = p->args->value[OPT_SAMPLE_SHAPE];
     bool from_stdin = false;
 
     for (size_t i = p->first; i < p->args->word_count; i++) {
@@ -108,8 +129,8 @@ static bool inputs_load(prediction *p)
                 return false;
             continue;
         }
-        if (!cli_samples_load(s, p->app, p->net, p->args->value[OPT_SAMPLE_SHAPE], name, p->scale) ||
-            !cli_samples_fit(s, p->app, p->net, p->args->value[OPT_SAMPLE_SHAPE]))
+        if (!cli_samples_load(s, p->app, p->net, shape ? shape : p->image, name, p->scale) ||
+            !cli_samples_fit(s, p->app, p->net, shape))
             return false;
     }
     return true;

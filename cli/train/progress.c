@@ -394,9 +394,8 @@ void cli_view_end(cli_view *view, const tn_train_info *info)
     facts[0] = fact(text[0], "%lld epoch%s in %s", (long long)epochs, epochs == 1 ? "" : "s",
                     time_text(info->seconds, time));
     if (info->best_epoch) {
-        facts[count++] =
-            fact(text[1], accuracy ? "best epoch %lld: val acc %.4f" : "best epoch %lld: val loss %.4f",
-                 (long long)info->best_epoch, info->best_value);
+        facts[count++] = fact(text[1], "best epoch %lld: val %s %.4f", (long long)info->best_epoch,
+                              accuracy ? score_of(info) : "loss", info->best_value);
         if (info->best)
             facts[count++] = info->best;
     }

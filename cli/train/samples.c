@@ -362,11 +362,10 @@ bool cli_samples_fit(cli_samples *s, tn_app *app, tn_net *net, const char *wante
         return tn_app_ok(app) != 0;
     if (s->takes && *s->takes && !wanted) {
         shape_text(s->ndim - 1, s->shape + 1, "×", shape);
-        return failed(
-            app, TN_E_SHAPE,
-            cli_format("%s: the model takes %s, the data is %s: it does not take that\n   help: --shape "
-                       "C,H,W says what shape a sample has",
-                       s->name, s->takes, shape));
+        return failed(app, TN_E_SHAPE,
+                      cli_format("%s: the model takes %s, the data is %s; --shape "
+                                 "C,H,W says what shape a sample has",
+                                 s->name, s->takes, shape));
     }
     shape_text(s->ndim, s->shape, "x", shape);
     return failed(app, TN_E_SHAPE,

@@ -692,7 +692,7 @@ typedef struct tn_arrays_options {
  * .npz), .npy called x_train, y_train, x_test, y_test. FILE.csv, FILE.npz … alone has both parts: the share
  * data.test_share of its samples, drawn by run.seed, is "test" (tn_data_note()). docs/data.md has all of it.
  * @param name "digits:train", "mnist:test", a folder: "/data/fashion:train", or a file: "iris.csv:test";
- * without a part: train. Names are looked up in data.path, in the installed data, in that of the build, here
+ * without a part: train. Names are looked up in data.path, in the installed data, in that of the build
  * @since 0.1
  */
 TN_API tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *options);
