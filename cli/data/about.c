@@ -19,6 +19,20 @@ char *cli_about_beside(const char *symbol)
     return NULL;
 }
 
+bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix)
+{
+    char *from = cli_about_beside(symbol), *to = cli_format("%s-data.json", prefix);
+    json_t *o = from ? json_load_file(from, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    const bool ok = !from || (o && to && !json_dump_file(o, to, JSON_INDENT(1) | JSON_REAL_PRECISION(17)));
+
+    if (!ok)
+        (void)tn_app_fail(app, TN_E_IO, to ? to : "out of memory");
+    json_decref(o);
+    free(from);
+    free(to);
+    return ok;
+}
+
 bool cli_about_look(const char *path, char takes[CLI_TAKES_TEXT])
 {
     json_t *o = json_load_file(path, 0, NULL);
