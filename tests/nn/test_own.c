@@ -1,6 +1,7 @@
 /*
- * Data as people have it, from C: arrays of .npz by name, the same batches with threads and without, shares that
- * hold every sample once, a test part read as the part to train on, and damaged descriptions of a model's data.
+ * Data as people have it, from C: arrays of .npz by name, the same batches with threads and without, shares
+ * that hold every sample once, a test part read as the part to train on, and damaged descriptions of a
+ * model's data.
  */
 #include "nn/support.h"
 

@@ -80,7 +80,8 @@ typedef struct tn_npz_options {
 
 /** Arrays (N, …) of a file that tn_load() reads (.npz, .npy, .params) as fields, as many as the net takes:
  * tn_data_from_npz(app, "pairs.npz", .fields = {{.name = "left"}, {"label", "same"}, {.name = "right"}}).
- * Numbers stay as they are, but uint8 is byte / 255 (of the second field not). Shares by number of samples. @since 0.1 */
+ * Numbers stay as they are, but uint8 is byte / 255 (of the second field not). Shares by number of samples.
+ * @since 0.1 */
 TN_API tn_data *tn_data_from_npz_(tn_app *app, const char *path, const tn_npz_options *options);
 
 typedef struct tn_idx_options {
