@@ -14,6 +14,7 @@
 #include "runs/runs.h"
 
 #define ITEMS_MAX 1024
+#define LEAST "cpu" /* runs every operator, with no library but C's */
 
 typedef struct need { /* one plugin */
     char name[64], why[400];
@@ -105,6 +106,26 @@ static void unserved_add(needs *n, const char *node, const char *op, const char 
     (void)snprintf(u->why, sizeof u->why, "%s", why);
 }
 
+/* The plugin that is the least of all nodes has a kernel, too: another one that was chosen is for speed. */
+static bool least_serves(const tn_choice *choice)
+{
+    tn_candidate_info c = {.struct_size = TN_SIZE(tn_candidate_info)};
+
+    for (uint32_t i = 0; !tn_choice_candidate(choice, i, &c); i++)
+        if (c.serves && !strcmp(c.plugin, LEAST))
+            return true;
+    return false;
+}
+
+static void chosen_add(needs *n, const tn_choice *choice, const char *plugin, const char *op)
+{
+    const bool speed = strcmp(plugin, LEAST) != 0 && least_serves(choice);
+
+    need_add(n, plugin, op, speed);
+    if (speed)
+        need_add(n, LEAST, op, false);
+}
+
 static void operator_ask(needs *n, const tn_operator_use *u)
 {
     const tn_choice_query q = {.struct_size = TN_SIZE(tn_choice_query),
@@ -123,7 +144,7 @@ static void operator_ask(needs *n, const tn_operator_use *u)
     }
     (void)tn_choice_get(choice, &i);
     if (i.chosen != UINT32_MAX && !tn_choice_candidate(choice, i.chosen, &c))
-        need_add(n, c.plugin, i.op, false);
+        chosen_add(n, choice, c.plugin, i.op);
     else if (i.rule == TN_RULE_NONE)
         unserved_add(n, u->node, u->op,
                      !tn_choice_candidate(choice, 0, &c) && *c.reason ? c.reason
@@ -301,6 +322,7 @@ static void run_add(needs *n, const char *folder)
     char *model = cli_path(folder, "model-symbol.json"), why[CLI_WHY_BYTES];
     json_t *run = cli_record_json(folder, why), *p;
     const char *named = json_string_value(json_object_get(run, "model"));
+    tn_plugin_info have;
     size_t i;
 
     json_array_foreach(json_object_get(run, "plugins"), i, p)
@@ -308,7 +330,7 @@ static void run_add(needs *n, const char *folder)
         const char *name = json_string_value(json_object_get(p, "name"));
 
         if (name && json_is_true(json_object_get(p, "loaded")))
-            need_add(n, name, "the run had it loaded", false);
+            need_add(n, name, "the run had it loaded", plugin_by(n->app, name, NULL, &have));
     }
     if (model && access(model, F_OK) && named && !strncmp(named, "zoo:", 4))
         model_zoo(n, named); /* as long as the run has no file of its net */
@@ -416,14 +438,15 @@ static void needs_print(needs *n, const char *install)
     }
     for (size_t i = 0; ok && i < n->count; i++) {
         const bool there = plugin_by(n->app, n->items[i].name, NULL, &p);
-        char package[4200] = "";
+        char package[4200] = "", why[sizeof n->items->why + 16];
 
         total += there ? p.file_bytes : 0;
         if (there)
             (void)cli_plugin_package(&p, package, sizeof package);
         else if (n->items[i].name[0] != '(')
             (void)snprintf(package, sizeof package, "tenon-plugin-%s", n->items[i].name);
-        ok = size_row(&t, n->items[i].name, n->items[i].why, there ? p.file_bytes : 0, package);
+        (void)snprintf(why, sizeof why, "%s%s", n->items[i].optional ? "optional: " : "", n->items[i].why);
+        ok = size_row(&t, n->items[i].name, why, there ? p.file_bytes : 0, package);
     }
     if (ok)
         cli_table_print(&t);

@@ -14,6 +14,9 @@
 #define LEFT 70.0
 #define TOP 40.0
 #define NODE_COLUMNS 28
+#define LINE 12.0     /* height of a label */
+#define LETTER 6.6    /* and width of one of its letters, about */
+#define LABEL_LEAST 6 /* letters that say anything */
 #define MIB 1048576.0
 
 typedef struct plan {
@@ -176,6 +179,21 @@ static void axes_write(FILE *out, const plan *p, double total)
                   p->info.step_count ? p->info.step_count - 1 : 0);
 }
 
+/* Node and size, in a block that has room for them; `middle`: of its height. */
+static void label_write(FILE *out, const tn_view_entry *e, double x, double width, double middle,
+                        double height)
+{
+    char text[CLI_SHORT_TEXT], short_text[CLI_SHORT_TEXT];
+    const double columns = (width - 6) / LETTER;
+
+    (void)snprintf(text, sizeof text, "%.180s %.4g KiB", e->node, (double)e->bytes / 1024);
+    if (height < LINE || columns < LABEL_LEAST)
+        return;
+    (void)fprintf(out, "<text x=\"%.2f\" y=\"%.2f\">", x + 3, middle + LINE / 3);
+    cli_xml_text(out, cli_shorten(text, (size_t)columns, short_text));
+    (void)fputs("</text>\n", out);
+}
+
 static void block_write(FILE *out, const plan *p, const tn_view_entry *e, double total)
 {
     const double steps = p->info.step_count ? (double)p->info.step_count : 1;
@@ -194,6 +212,8 @@ static void block_write(FILE *out, const plan *p, const tn_view_entry *e, double
     cli_xml_text(out, e->node);
     (void)fprintf(out, ": %s, %llu bytes at %llu, instructions %u to %s</title></rect>\n", kinds[e->kind],
                   (unsigned long long)e->bytes, (unsigned long long)e->offset, e->first, until);
+    label_write(out, e, LEFT + WIDTH * e->first / steps, WIDTH * (last - e->first) / steps,
+                TOP + HEIGHT * (1 - ((double)e->offset + (double)e->bytes / 2) / total), height);
 }
 
 static void svg_write(FILE *out, const plan *p, const char *name)

@@ -382,6 +382,18 @@ static void needs(void **state)
     assert_int_equal(tool("\"$T\" plugins needs")->code, 2);
 }
 
+/* Where the plugin cpu has a kernel, another one that is chosen is for speed. */
+static void needs_for_speed(void **state)
+{
+    const tool_said *s = tool("\"$T\" plugins needs zoo:lenet | grep '^cpu'");
+
+    (void)state;
+    assert_says(s->out, "cpu ");
+    for (const char *row = strstr(s->out, "cpu-"); row; row = strstr(row + 1, "\ncpu-"))
+        assert_non_null(strstr(row, "  optional: "));
+    assert_int_equal(tool("\"$T\" plugins needs zoo:lenet | grep '^cpu .*  optional: '")->code, 1);
+}
+
 /* Files of all versions, whose hidden attributes stand among those that operators read. */
 static void needs_of_old_files(void **state)
 {
@@ -575,6 +587,7 @@ int main(void)
         cmocka_unit_test(openblas_without_openmp),
         cmocka_unit_test(why_not),
         cmocka_unit_test(needs),
+        cmocka_unit_test(needs_for_speed),
         cmocka_unit_test(operators_missing),
         cmocka_unit_test(needs_of_old_files),
         cmocka_unit_test(required),
