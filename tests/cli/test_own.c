@@ -334,6 +334,13 @@ static void regression(void **state)
         assert_true(x > 50 && x < 350); /* in units of the file: 25 to 346 */
         json_decref(o);
     }
+    (void)snprintf(
+        line, sizeof line,
+        "\"$T\" train zoo:mlp --data \"%s/tests/oracle/recorded/own/diabetes\" --overfit-one --lr 0.02",
+        getenv("TENON_TEST_SOURCE"));
+    s = tool(line);
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "learned yes");
     s = tool("\"$T\" runs show people");
     assert_int_equal(s->code, 0);
 }
