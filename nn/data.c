@@ -5,6 +5,7 @@
  * seed and the epoch's number alone (order.c), so any batch can be made again: position and seed say all that
  * a checkpoint needs.
  */
+#include "about.h"
 #include "ahead.h"
 
 #include <sha256.h>
@@ -17,6 +18,8 @@ static void data_destroy(tnn_object *object)
 
     tnn_ahead_destroy(d->ahead); /* whose threads read the images */
     tnn_images_destroy(d->images);
+    tnn_about_drop(d->about);
+    free(d->note);
     for (size_t i = 0; i < d->field_count; i++) {
         tn_array_release(d->fields[i].array);
         tn_array_release(d->fields[i].aux[0]);
@@ -93,7 +96,7 @@ static int64_t classes_of(const tn_data *d)
     const tnn_field *f = &d->fields[1];
     int64_t classes = 0;
 
-    if (d->field_count < 2 || f->sample != 1 || !f->floats || f->starts)
+    if (d->field_count < 2 || f->sample != 1 || !f->floats || f->starts || d->about)
         return 0;
     for (int64_t i = 0; i < d->count; i++) {
         const float x = f->floats[i];
@@ -135,6 +138,51 @@ tn_data *tnn_data_done(tn_data *d)
     if (!d->classes)
         d->classes = classes_of(d);
     if ((d->parts > 1 && share_take(app, d)) || room_make(app, d))
+        return NULL;
+    d->failed = false;
+    return d;
+}
+
+/* A sample of data in memory, on a thread. */
+static tn_status memory_make(void *self, int32_t worker, uint32_t row, int64_t epoch, float *const *out,
+                             char *why, size_t why_bytes)
+{
+    const tn_data *d = self;
+
+    (void)worker;
+    (void)epoch;
+    (void)why;
+    (void)why_bytes;
+    for (size_t i = 0; i < d->field_count; i++) {
+        const tnn_field *f = &d->fields[i];
+        const size_t from = row * f->sample;
+
+        if (f->bytes)
+            for (size_t k = 0; k < f->sample; k++)
+                out[i][k] = (float)f->bytes[from + k] / f->divisor;
+        else
+            memcpy(out[i], f->floats + from, f->sample * sizeof **out);
+    }
+    return TN_OK;
+}
+
+tn_data *tnn_data_done_ahead(tn_data *d, int32_t threads, int32_t prefetch)
+{
+    const tnn_maker maker = {
+        .self = d, .threads = threads, .prefetch = prefetch ? prefetch : 1, .make = memory_make};
+    tn_app *app = d->object.app;
+
+    if (threads < 0 || threads > 256 || prefetch < 0 || prefetch > 4096)
+        (void)tnn_fail(app, TN_E_ARG, "data \"%s\": .threads is 0 to 256, .prefetch 0 to 4096", d->name);
+    if (!tnn_data_done(d) || !threads)
+        return app->status ? NULL : d;
+    d->failed = true;
+    for (size_t i = 0; i < d->field_count; i++) {
+        if (d->fields[i].starts)
+            (void)tnn_fail(app, TN_E_UNSUPPORTED, "data \"%s\": threads make no sparse batches", d->name);
+        d->fields[i].made = true;
+    }
+    if (app->status || tnn_ahead_create(app, &maker, d, &d->ahead))
         return NULL;
     d->failed = false;
     return d;

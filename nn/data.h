@@ -76,6 +76,9 @@ struct tn_data {
     struct tnn_names *names;   /* of the classes; NULL: none */
     struct tnn_images *images; /* whose samples are made; NULL: all lie in memory */
     struct tnn_ahead *ahead;
+    struct tnn_about *about; /* what is kept of it with a model; NULL */
+    char *note;              /* how its part was chosen; NULL */
+    double label_deviation;  /* of a regression, as scaled */
 };
 
 /* NULL: failed. `what`: the call, for messages. */
@@ -87,6 +90,8 @@ tn_status tnn_field_numbers(tn_app *app, tnn_field *f, int64_t count, tn_array *
 tn_status tnn_field_array(tn_app *app, tn_data *d, const char *name, tn_array *given);
 /* What is common to all: classes, share, buffers. NULL: failed, now or before. */
 tn_data *tnn_data_done(tn_data *d);
+/* The same, with threads that make its batches ahead; 0: the program's thread makes them. */
+tn_data *tnn_data_done_ahead(tn_data *d, int32_t threads, int32_t prefetch);
 /* ---- sampler.c ---- */
 struct tn_sampler;
 tn_app *tnn_sampler_app(const struct tn_sampler *s);   /* NULL if it is not usable */

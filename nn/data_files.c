@@ -167,7 +167,7 @@ tn_data *tn_data_from_csv_(tn_app *app, const char *path, const tn_csv_options *
     for (size_t i = 0; i < s.count; i++)
         tn_array_release(s.at[i].rows);
     d->parts = 1; /* cut already */
-    return tnn_data_done(d);
+    return tnn_data_done_ahead(d, o.threads, o.prefetch);
 }
 
 /* ---- LibSVM -------------------------------------------------------------------------------------------- */
@@ -222,7 +222,7 @@ tn_data *tn_data_from_libsvm_(tn_app *app, const char *path, const tn_libsvm_opt
     tn_array_release(labels);
     tn_array_release(dense);
     d->parts = 1;
-    return tnn_data_done(d);
+    return tnn_data_done_ahead(d, o.threads, o.prefetch);
 }
 
 /* ---- IDX ----------------------------------------------------------------------------------------------- */

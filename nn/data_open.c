@@ -1,8 +1,11 @@
 /* Data sets of arrays of the program, and of IDX files that lie in the folder of a data set. */
+#include "about.h"
 #include "images.h"
+#include "own.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- IDX files by the name of a data set ---- */
@@ -23,22 +26,38 @@ static char *file_find(tn_app *app, const char *folder, const char *part, const 
     return packed;
 }
 
-/* "digits:test" -> the folder of "digits" (tn_free) and "test". */
-static tn_status part_find(tn_app *app, const char *name, char **folder, const char **part)
+typedef struct place { /* where data lies */
+    char *path;        /* a folder, or a file */
+    const char *part;  /* "train" or "test" */
+    bool file;
+} place;
+
+/* "digits:test" -> the folder of "digits" and "test"; "iris.csv" is a file. */
+static tn_status place_find(tn_app *app, const char *name, place *out)
 {
     static const char *const parts[] = {"train", "test", NULL};
     const char *colon = strrchr(name, ':');
-    char *set = colon ? tnn_format(app, "%.*s", (int)(colon - name), name) : tnn_strdup(app, name);
+    char *set = colon ? tnn_format(app, "%.*s", (int)(colon - name), name) : tnn_strdup(app, name),
+         *folder = NULL;
+    struct stat s;
+    tn_status st;
 
-    *part = colon ? colon + 1 : "train";
+    out->part = colon ? colon + 1 : "train";
     if (!set)
         return app->status;
-    if (!tnn_one_of(*part, parts))
-        (void)tnn_unknown(app, "part of a data set", *part, parts);
-    else if (!*set)
+    if (!tnn_one_of(out->part, parts)) {
+        (void)tnn_unknown(app, "part of a data set", out->part, parts);
+    } else if (!*set) {
         (void)tnn_fail(app, TN_E_ARG, "data \"%s\": a name is missing", name);
-    else
-        (void)tnn_check(app, tn_data_find(app->ctx, set, folder), "data \"%s\"", name);
+    } else if (!stat(set, &s) && !S_ISDIR(s.st_mode)) {
+        out->file = true;
+        out->path = tnn_strdup(app, set);
+    } else if (!(st = tn_data_find(app->ctx, set, &folder))) {
+        out->path = tnn_strdup(app, folder);
+    } else {
+        (void)tnn_check(app, st, "data \"%s\"", name);
+    }
+    tn_free(folder);
     free(set);
     return app->status;
 }
@@ -60,6 +79,27 @@ static tn_data *idx_open(tn_app *app, const char *what, const char *name, const 
     return tnn_data_done(d);
 }
 
+/* What is kept with a model of IDX and images; or the model's, whose shape and classes hold. */
+static tn_data *about_give(tn_app *app, tn_data *d, const tnn_about *about, bool strict)
+{
+    if (!d)
+        return NULL;
+    if (!about || (!strict && (about->input_count != 1 || about->task != TN_TASK_CLASSES)))
+        return tnn_about_of(app, d) ? NULL : d;
+    if (strict && tnn_about_fits(app, about, d))
+        return NULL;
+    if (about->names.count && d->images && tnn_images_rename(app, d->images, d->names, &about->names))
+        return NULL;
+    d->about = tnn_about_keep((tnn_about *)(uintptr_t)about);
+    if (about->names.count && d->images) {
+        tnn_names_destroy(d->names);
+        d->names = NULL;
+        d->classes = about->classes;
+        (void)tnn_names_make(app, (const char *const *)about->names.at, about->names.count, &d->names);
+    }
+    return app->status ? NULL : d;
+}
+
 /* Images lie there: in folders of classes, or in those of a part, or in PART.rec. `*path` (free) of these. */
 static bool images_find(tn_app *app, const char *folder, const char *part, char **path)
 {
@@ -76,7 +116,7 @@ static bool images_find(tn_app *app, const char *folder, const char *part, char 
 }
 
 static tn_data *images_open(tn_app *app, const char *what, const char *name, const char *path,
-                            const char *part, const tn_data_options *o)
+                            const char *part, const tnn_about *about, const tn_data_options *o)
 {
     tn_images_options i = {.file = o->file,
                            .line = o->line,
@@ -89,7 +129,11 @@ static tn_data *images_open(tn_app *app, const char *what, const char *name, con
                            .part_of = part,
                            .force_resize = 1,
                            .divisor = 255};
+    const tnn_shape *s = about ? &about->inputs[0].shape : NULL;
     const char *none = NULL;
+
+    if (s && s->ndim == 3 && (s->dims[0] == 1 || s->dims[0] == 3 || s->dims[0] == 4))
+        memcpy(i.shape, s->dims, sizeof i.shape); /* resized to what the model takes */
 
     return tnn_images_options(app, what, &i, &none) ? NULL : tnn_images_data(app, what, name, path, &i);
 }
@@ -183,12 +227,121 @@ tn_status tnn_data_idx(tn_app *app, tn_data *d)
     return st;
 }
 
+/* IMAGES-idx3-ubyte and the labels beside it. */
+static tn_data *idx_file(tn_app *app, const char *what, const char *name, const char *path,
+                         const tnn_cut *cut)
+{
+    const char *at = strstr(path, "images-idx3");
+    tn_data *d = tnn_data_make(app, what, name, cut);
+    char *labels =
+        at ? tnn_format(app, "%.*slabels-idx1%s", (int)(at - path), path, at + strlen("images-idx3")) : NULL;
+
+    if (d && labels && !access(labels, R_OK)) {
+        d->files[1] = labels; /* moved */
+        labels = NULL;
+    }
+    free(labels);
+    if (!d || !(d->files[0] = tnn_strdup(app, path)) || tnn_data_idx(app, d))
+        return NULL;
+    return tnn_data_done(d);
+}
+
+/* One image, in the size that the model takes. */
+static tn_data *image_file(tn_app *app, const char *what, const char *name, const char *path,
+                           const tnn_cut *cut, const tnn_about *about)
+{
+    tn_data *d = tnn_data_make(app, what, name, cut);
+    tnn_field *f = d ? tnn_field_add(app, d, "data") : NULL;
+
+    if (!f)
+        return NULL;
+    d->count = 1;
+    f->shape = about->inputs[0].shape;
+    f->shape.ndim++;
+    f->shape.dims[0] = 1;
+    f->sample = 1;
+    for (int32_t i = 0; i < 3; i++)
+        f->sample *= (size_t)(f->shape.dims[i + 1] = about->inputs[0].shape.dims[i]);
+    if (!tnn_field_room(app, f, 1) || !tn_image_sample(app, path, f->shape.dims + 1, f->own))
+        return NULL;
+    return tnn_data_done(d);
+}
+
+typedef struct opening {
+    const char *what, *name;
+    place at;
+    const tnn_about *about; /* of the model or of the data to train on; NULL */
+    bool strict;            /* of the model */
+    const tn_data_options *o;
+} opening;
+
+static tn_data *file_open(tn_app *app, const opening *p)
+{
+    const char *part = p->o->whole ? NULL : p->at.part;
+
+    if (p->strict && tnn_is_image(p->at.path) && p->about->inputs[0].shape.ndim == 3)
+        return image_file(app, p->what, p->name, p->at.path, TNN_CUT_OF(*p->o), p->about);
+    if (p->o->csv || tnn_own_is(p->at.path))
+        return tnn_own_open(app, p->what, p->name, p->at.path, p->at.part, true, p->about, p->o);
+    if (tnn_ends_with(p->at.path, ".rec"))
+        return about_give(
+            app, images_open(app, p->what, p->name, p->at.path, part, p->strict ? p->about : NULL, p->o),
+            p->about, p->strict);
+    return about_give(app, idx_file(app, p->what, p->name, p->at.path, TNN_CUT_OF(*p->o)), p->about,
+                      p->strict);
+}
+
+static tn_data *folder_open(tn_app *app, const opening *p)
+{
+    char *path = NULL;
+    bool split = false;
+    tn_data *d = NULL;
+
+    if (images_find(app, p->at.path, p->at.part, &path)) {
+        const bool packed = tnn_ends_with(path, ".rec");
+
+        d = about_give(app,
+                       images_open(app, p->what, p->name, path, packed || p->o->whole ? NULL : p->at.part,
+                                   p->strict ? p->about : NULL, p->o),
+                       p->about, p->strict);
+    } else if (!app->status && !tnn_own_find(app, p->at.path, p->at.part, &path, &split)) {
+        d = path ? tnn_own_open(app, p->what, p->name, path, p->at.part, split, p->about, p->o)
+                 : about_give(app, idx_open(app, p->what, p->name, p->at.path, p->at.part, TNN_CUT_OF(*p->o)),
+                              p->about, p->strict);
+    }
+    free(path);
+    return d;
+}
+
+/* The test part of a table or of arrays is read as that to train on is; alone it needs a look at that. */
+static tn_data *first_open(tn_app *app, const opening *p)
+{
+    tn_data_options o = *p->o;
+    opening first = *p;
+    bool split = false;
+    char *path = NULL;
+
+    if (p->about || strcmp(p->at.part, "test") != 0 || p->o->whole || p->at.file ||
+        images_find(app, p->at.path, p->at.part, &path) || app->status ||
+        tnn_own_find(app, p->at.path, "train", &path, &split) || !path) {
+        free(path);
+        return NULL;
+    }
+    free(path);
+    o.parts = o.part = 0;
+    first.at.part = "train";
+    first.o = &o;
+    return folder_open(app, &first);
+}
+
 tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *options)
 {
     tn_data_options o = {0};
-    char what[96], *folder = NULL, *path = NULL;
-    const char *part = NULL;
-    tn_data *d = NULL;
+    tnn_about *read = NULL;
+    tn_data *d = NULL, *first = NULL;
+    char what[96];
+    opening p = {.what = what, .name = name, .o = &o};
+    struct stat s;
 
     tnn_options_copy(&o, sizeof o, options);
     (void)snprintf(what, sizeof what, "tn_data_open at %.60s:%d", o.file ? o.file : "?", o.line);
@@ -198,11 +351,21 @@ tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *opt
         (void)tnn_fail(app, TN_E_ARG, "%s: a name is missing", what);
         return NULL;
     }
-    if (!part_find(app, name, &folder, &part))
-        d = images_find(app, folder, part, &path) ? images_open(app, what, name, path, part, &o)
-                                                  : idx_open(app, what, name, folder, part, TNN_CUT_OF(o));
-    tn_free(folder);
-    free(path);
+    if (o.about && !(p.about = read = tnn_about_read(app, o.about)))
+        return NULL;
+    p.strict = read != NULL;
+    if (!read && o.like && tnn_data_app(o.like) == app)
+        p.about = o.like->about;
+    if (o.csv || (o.whole && !stat(name, &s)))
+        p.at = (place){tnn_strdup(app, name), "train", o.csv || !S_ISDIR(s.st_mode)};
+    else
+        (void)place_find(app, name, &p.at);
+    if (!app->status && (first = first_open(app, &p)))
+        p.about = first->about;
+    if (!app->status)
+        d = p.at.file ? file_open(app, &p) : folder_open(app, &p);
+    tnn_about_drop(read);
+    free(p.at.path);
     return d;
 }
 

@@ -5,7 +5,7 @@
  * as the last operator of a loaded graph says. Whether model and data fit is found out by inference, before
  * anything runs.
  */
-#include "internal.h"
+#include "data.h"
 
 #include <float.h>
 #include <math.h>
@@ -103,6 +103,64 @@ static tn_status batch_add(tn_app *app, sums *s, tn_array *y, const tn_batch *b,
     return TN_OK;
 }
 
+/* ---- a regression ---- */
+
+typedef struct errors {
+    double squares, absolutes, sum, sum_squares; /* of differences; of labels */
+    int64_t numbers, samples;
+} errors;
+
+static tn_status numbers_add(tn_app *app, errors *e, tn_array *y, const tn_batch *b, int64_t real,
+                             size_t each)
+{
+    const size_t count = (size_t)b->n * each;
+    float *x = app->status ? NULL : tnn_alloc(app, 2 * count, sizeof *x);
+
+    if (x && tn_app_read(app, y, count, x) && tn_app_read(app, b->y, count, x + count))
+        for (size_t i = 0; i < (size_t)real * each; i++) {
+            const double label = (double)x[count + i], d = (double)x[i] - label;
+
+            e->squares += d * d;
+            e->absolutes += fabs(d);
+            e->sum += label;
+            e->sum_squares += label * label;
+        }
+    e->samples += real;
+    e->numbers += real * (int64_t)each;
+    free(x);
+    return app->status;
+}
+
+/* In the units of the file. */
+static tn_status numbers_run(tn_app *app, tn_net *net, tn_data *data, tn_evaluation *out)
+{
+    const size_t each = data->field_count > 1 ? data->fields[1].sample : 0;
+    int64_t epoch, index;
+    errors e = {0};
+    double unit, spread;
+    tn_batch b;
+
+    if (!each)
+        return tnn_fail(app, TN_E_ARG, "data \"%s\" has no labels", data->name);
+    tn_data_units(data, NULL, &unit);
+    tn_app_pause(app);
+    tn_data_tell(data, &epoch, &index);
+    tn_data_seek(data, epoch, 0);
+    while (tn_data_next(data, &b))
+        if (numbers_add(app, &e, tn_net_forward(net, b.x), &b, b.n - tn_data_filler(data), each))
+            break;
+    tn_data_seek(data, epoch, index);
+    if (!e.numbers || app->status)
+        return app->status;
+    spread = e.sum_squares - e.sum * e.sum / (double)e.numbers;
+    out->samples = e.samples;
+    out->rmse = sqrt(e.squares / (double)e.numbers) * unit;
+    out->mae = e.absolutes / (double)e.numbers * unit;
+    out->r2 = spread > 0 ? 1 - e.squares / spread : NAN;
+    out->loss = e.squares / (double)e.numbers / 2;
+    return TN_OK;
+}
+
 /* ---- do they fit? ---- */
 
 tn_status tnn_net_fits(tn_net *net, int32_t ndim, const int64_t *shape, int64_t *classes)
@@ -133,14 +191,14 @@ tn_status tnn_net_fits(tn_net *net, int32_t ndim, const int64_t *shape, int64_t 
 
 static tn_status fit_check(tn_app *app, tn_net *net, const tn_data *data, int64_t *classes)
 {
-    int64_t shape[4];
+    const tnn_shape *in;
 
     if (tnn_data_app(data) != app || !tn_data_classes(data))
         return tnn_fail(app, TN_E_ARG,
                         "net %s: data \"%s\" has no labels that are numbers of classes, from 0 on", net->path,
                         tn_data_name(data));
-    tn_data_shape(data, shape);
-    if (tnn_net_fits(net, 4, shape, classes))
+    in = &data->fields[0].shape;
+    if (tnn_net_fits(net, in->ndim, in->dims, classes))
         return app->status;
     if (tn_data_classes(data) > *classes)
         return tnn_fail(app, TN_E_SHAPE,
@@ -166,7 +224,8 @@ static void run(tn_app *app, tn_net *net, tn_data *data, sums *s)
 int tn_net_evaluate(tn_net *net, tn_data *data, tn_evaluation *out)
 {
     tn_app *app = tnn_net_app(net);
-    tn_evaluation e = {.struct_size = sizeof e};
+    tn_evaluation e = {
+        .struct_size = sizeof e, .accuracy = NAN, .loss = NAN, .rmse = NAN, .mae = NAN, .r2 = NAN};
     sums s = {0};
     table *t = NULL;
 
@@ -175,6 +234,11 @@ int tn_net_evaluate(tn_net *net, tn_data *data, tn_evaluation *out)
     if (out->struct_size < sizeof e.struct_size) {
         (void)tnn_fail(app, TN_E_ARG, "tn_net_evaluate: struct_size is %u", out->struct_size);
         return 0;
+    }
+    if (tn_data_task(data) == TN_TASK_NUMBERS) {
+        if (numbers_run(app, net, data, &e))
+            return 0;
+        goto done;
     }
     if (fit_check(app, net, data, &s.classes))
         return 0;
@@ -195,6 +259,8 @@ int tn_net_evaluate(tn_net *net, tn_data *data, tn_evaluation *out)
     e.confusion = s.counts;
     e.accuracy = s.samples ? (double)s.right / (double)s.samples : NAN;
     e.loss = s.samples ? s.loss / (double)s.samples : NAN;
+
+done:
     e.struct_size = out->struct_size < sizeof e ? out->struct_size : (uint32_t)sizeof e;
     memcpy(out, &e, e.struct_size);
     return 1;

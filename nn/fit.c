@@ -3,6 +3,7 @@
  * are those of that net and the labels, its outputs the loss and the metrics, so that all of a step's forward
  * is one function, on arrays or as one program.
  */
+#include "data.h"
 #include "train.h"
 
 #include <math.h>
@@ -16,6 +17,7 @@ struct tnn_fit {
     char *names[TNN_METRICS_MAX];
     tn_metric metrics[TNN_METRICS_MAX];
     tn_x (*loss)(const tn_x *out, const tn_x *labels);
+    bool numbers; /* metrics are `measures` */
     tn_meter *meters[2][TNN_METRICS_MAX];
     double now[2][TNN_METRICS_MAX];
 };
@@ -23,6 +25,47 @@ struct tnn_fit {
 static tn_x softmax_ce(const tn_x *out, const tn_x *labels)
 {
     return tn_softmax_ce(out[0], labels[0]);
+}
+
+/* ---- regression: what a training measures if the program says nothing ---- */
+
+static tn_x half_square(const tn_x *out, const tn_x *labels)
+{
+    return tn_l2(out[0], labels[0]);
+}
+
+static tn_x square(const tn_x *out, const tn_x *labels)
+{
+    return tn_loss(out[0], labels[0], "l2", .weight = 2);
+}
+
+static tn_x absolute(const tn_x *out, const tn_x *labels)
+{
+    return tn_l1(out[0], labels[0]);
+}
+
+/* Whether the data alone says that numbers are learned; their metrics are those of `measures`. */
+static bool learns_numbers(const tn_train *t)
+{
+    return !t->o.loss && !t->o.metrics[0].function && tn_data_task(t->data) == TN_TASK_NUMBERS;
+}
+
+/* r2 in front: what is better is larger, as early_stop and the best epoch take it. */
+static const struct {
+    char name[8];
+    tn_x (*function)(const tn_x *out, const tn_x *labels);
+} measures[] = {{"r2", square}, {"rmse", square}, {"mae", absolute}};
+
+/* A mean of scaled labels in the units of the file. */
+static double measure_of(const tn_data *d, size_t index, double mean)
+{
+    const double spread = d->label_deviation;
+    double unit;
+
+    tn_data_units(d, NULL, &unit);
+    return index == 0   ? (spread > 0 ? 1 - mean / (spread * spread) : NAN)
+           : index == 1 ? sqrt(mean) * unit
+                        : mean * unit;
 }
 
 static bool per_sample(tn_app *app, tn_x value, tn_x x, const char *what)
@@ -68,6 +111,8 @@ static void step_function(tn_net *net, const tn_x *in, tn_x *out)
 
 static tn_status metrics_take(tn_app *app, tn_train *t, struct tnn_fit *f)
 {
+    for (size_t i = 0; f->numbers && i < sizeof measures / sizeof *measures; i++)
+        t->o.metrics[i] = (tn_metric){measures[i].name, measures[i].function};
     for (size_t i = 0; i < TNN_METRICS_MAX && t->o.metrics[i].function; i++) {
         const char *name = t->o.metrics[i].name;
 
@@ -162,8 +207,8 @@ static tn_status step_try(tn_app *app, struct tnn_fit *f, const tn_data *d, int 
 
 bool tnn_fit_wanted(const tn_train *t)
 {
-    return t->o.loss || t->o.labels[0] || t->o.metrics[0].function || t->net->input_count > 1 ||
-           t->net->output_count > 1;
+    return learns_numbers(t) || t->o.loss || t->o.labels[0] || t->o.metrics[0].function ||
+           t->net->input_count > 1 || t->net->output_count > 1;
 }
 
 tn_status tnn_fit_make(tn_app *app, tn_train *t)
@@ -175,7 +220,8 @@ tn_status tnn_fit_make(tn_app *app, tn_train *t)
     if (t->net->graph)
         return tnn_fail(app, TN_E_UNSUPPORTED,
                         "net %s is the graph of a file: it is trained with its own loss", t->net->path);
-    f->loss = t->o.loss ? t->o.loss : softmax_ce;
+    f->numbers = learns_numbers(t);
+    f->loss = t->o.loss ? t->o.loss : f->numbers ? half_square : softmax_ce;
     f->in_count = t->net->input_count;
     while (f->label_count < TNN_VALUES_MAX && t->o.labels[f->label_count])
         f->label_count++;
@@ -222,10 +268,15 @@ void tnn_fit_reset(struct tnn_fit *f, int valid)
         tn_meter_reset(f->meters[valid][i]);
 }
 
-double tnn_fit_read(struct tnn_fit *f, int valid)
+double tnn_fit_read(const tn_train *t, int valid)
 {
-    for (size_t i = 0; i < f->metric_count; i++)
+    struct tnn_fit *f = t->fit;
+
+    for (size_t i = 0; i < f->metric_count; i++) {
         f->now[valid][i] = tn_meter_value(f->meters[valid][i]);
+        if (f->numbers)
+            f->now[valid][i] = measure_of(valid ? t->valid : t->data, i, f->now[valid][i]);
+    }
     return f->metric_count ? f->now[valid][0] : NAN;
 }
 

@@ -288,6 +288,28 @@ static tn_status readers_open(tn_app *app, tnn_images *s)
     return TN_OK;
 }
 
+static void note_make(tn_app *app, tn_data *d, const char *path)
+{
+    d->note = tnn_format(app, "%s has no parts: each fifth image%s is to test with, all others train", path,
+                         d->images->file ? "" : " of a class");
+}
+
+/* Of a .rec that holds both parts each fifth image is to test with. */
+static tn_status part_keep(tn_app *app, tnn_images *s, tn_data *d)
+{
+    const bool test = !strcmp(s->o.part_of, "test");
+    int64_t kept = 0;
+
+    for (int64_t i = 0; i < s->count; i++)
+        if ((i % TNN_TEST_EVERY == TNN_TEST_EVERY - 1) == test)
+            s->places[kept++] = s->places[i];
+    s->count = kept;
+    note_make(app, d, s->file);
+    return kept ? app->status
+                : tnn_fail(app, TN_E_FORMAT, "%s has fewer than %d images: none is left to test with",
+                           s->file, TNN_TEST_EVERY);
+}
+
 /* Which images there are. */
 static tn_status images_find(tn_app *app, tnn_images *s, tn_data *d, const char *path)
 {
@@ -295,14 +317,21 @@ static tn_status images_find(tn_app *app, tnn_images *s, tn_data *d, const char 
 
     if (stat(path, &info))
         return tnn_fail(app, TN_E_IO, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        return tnn_images_folder(app, s, path, s->o.part_of, &d->names);
+    if (S_ISDIR(info.st_mode)) {
+        if (!tnn_images_folder(app, s, path, s->o.part_of, &d->names) && s->o.part_of &&
+            !strcmp(s->root, path))
+            note_make(app, d, path);
+        return app->status;
+    }
     if (!(s->file = tnn_strdup(app, path)) || readers_open(app, s))
         return app->status;
     if (!s->o.index && (s->texts[0] = index_find(app, path)))
         s->o.index = s->texts[0];
     if (s->o.list && tnn_images_list(app, s))
         return app->status;
+    if (s->o.part_of) /* shares are cut by number then */
+        return app->status || tnn_images_records(app, s, 1, 0, &d->classes) ? app->status
+                                                                            : part_keep(app, s, d);
     if (app->status || tnn_images_records(app, s, d->parts, d->part, &d->classes))
         return app->status;
     d->parts = 1; /* they are cut already */

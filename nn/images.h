@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #define TNN_BROKEN_MAX 100
+#define TNN_TEST_EVERY 5     /* of images without parts, each fifth one (of a class) is to test with */
 #define PLUGIN_MISSING 1304u /* TN number of the error */
 
 typedef struct tnn_listed { /* an image's labels in a .lst */
@@ -41,11 +42,16 @@ typedef struct tnn_images {
 /* Files and labels of a folder; `part`: "train" or "test" of it. Names of the classes. */
 tn_status tnn_images_folder(tn_app *app, tnn_images *s, const char *folder, const char *part,
                             struct tnn_names **names);
+bool tnn_is_image(const char *name); /* by its end */
 /* Whether there are folders with images in `folder`. */
 bool tnn_images_are_in(const char *folder);
 /* Places of the records of share `part` of `parts`, as MXNet cuts; all labels where these are asked for. */
 tn_status tnn_images_records(tn_app *app, tnn_images *s, int64_t parts, int64_t part, int64_t *classes);
 tn_status tnn_images_list(tn_app *app, tnn_images *s);
+struct tnn_texts;
+/* Labels of a folder become the numbers that a model has for classes of these names. */
+tn_status tnn_images_rename(tn_app *app, tnn_images *s, const struct tnn_names *from,
+                            const struct tnn_texts *to);
 /* args.c: pairs of MXNet's names and texts into the options; defaults; checks. `path`: path_imgrec, if it is
  * among them. */
 tn_status tnn_images_options(tn_app *app, const char *what, tn_images_options *o, const char **path);

@@ -1,4 +1,5 @@
 /* Which images a data set has: files of folders, records, lists of labels. */
+#include "about.h"
 #include "images.h"
 
 #include <dirent.h>
@@ -11,7 +12,6 @@
 #define CLASSES_MAX 65536
 #define FILES_MAX ((size_t)UINT32_MAX)
 #define LINE_MAX_BYTES (1 << 20)
-#define TEST_EVERY 5 /* of a folder without parts, each fifth image of a class is to test with */
 
 /* ---- folders ---- */
 
@@ -51,7 +51,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool is_image(const char *name)
+bool tnn_is_image(const char *name)
 {
     static const char *const ends[] = {".jpg", ".jpeg", ".png"};
     const size_t length = strlen(name);
@@ -81,7 +81,7 @@ static tn_status names_read(tn_app *app, const char *folder, bool folders, texts
     while (!st && (e = readdir(dir))) {
         char *path;
 
-        if (e->d_name[0] == '.' || (!folders && !is_image(e->d_name)))
+        if (e->d_name[0] == '.' || (!folders && !tnn_is_image(e->d_name)))
             continue;
         if (!(path = tnn_format(app, "%s/%s", folder, e->d_name)))
             st = app->status;
@@ -108,7 +108,7 @@ bool tnn_images_are_in(const char *folder)
             !(inner = opendir(path)))
             continue;
         while (!found && (e = readdir(inner)))
-            found = e->d_name[0] != '.' && is_image(e->d_name);
+            found = e->d_name[0] != '.' && tnn_is_image(e->d_name);
         (void)closedir(inner);
     }
     if (dir)
@@ -125,7 +125,7 @@ static tn_status class_read(tn_app *app, const char *folder, const char *name, c
     tn_status st = path ? names_read(app, path, false, &files) : app->status;
 
     for (size_t i = 0; !st && i < files.count; i++) {
-        const bool test = i % TEST_EVERY == TEST_EVERY - 1;
+        const bool test = i % TNN_TEST_EVERY == TNN_TEST_EVERY - 1;
 
         if (paths->count == FILES_MAX)
             st = tnn_fail(app, TN_E_UNSUPPORTED, "%s holds more than 2^32 images", folder);
@@ -185,6 +185,21 @@ tn_status tnn_images_folder(tn_app *app, tnn_images *s, const char *folder, cons
     texts_fini(&classes);
     free(below);
     return st;
+}
+
+tn_status tnn_images_rename(tn_app *app, tnn_images *s, const struct tnn_names *from,
+                            const struct tnn_texts *to)
+{
+    for (int64_t i = 0; s->labels && from && i < s->count; i++) {
+        const char *name = tnn_names_at(from, (int64_t)s->labels[s->first + i]);
+        const int64_t k = name ? tnn_texts_find(to, name) : -1;
+
+        if (k < 0)
+            return tnn_fail(app, TN_E_KEY, "%s: the folder \"%s\" is none of the model's classes", s->root,
+                            name ? name : "");
+        s->labels[s->first + i] = (float)k;
+    }
+    return TN_OK;
 }
 
 /* ---- lists ---- */

@@ -58,6 +58,7 @@ struct tn_app {
     tnn_scope scopes[64];
     size_t scope_count;
     struct tnn_sites *sites; /* of losses and meters, loss.c */
+    int64_t outputs; /* that the data asks of a net of the zoo, where model.classes does not; 0: none */
 };
 
 bool tnn_ok(const tn_app *app);
@@ -106,6 +107,7 @@ uint64_t tnn_random_mix(uint64_t seed, uint64_t purpose);            /* unrelate
 #define TNN_PURPOSE_SHUFFLE 2
 #define TNN_PURPOSE_TRANSFORM 3
 #define TNN_PURPOSE_IMAGES 4
+#define TNN_PURPOSE_SPLIT 5
 tn_status tnn_seed(tn_app *app, uint64_t given, uint64_t *seed); /* given, or option run.seed */
 
 /* ---- net.c, layer.c ---- */
@@ -292,6 +294,8 @@ struct tn_net {
     tn_net **uses; /* nets that the function calls */
     size_t use_count;
     struct tnn_names *names; /* of the classes; NULL: none */
+    bool regression;         /* tn_net_about() said so, with the units of its labels */
+    double unit_mean, unit_deviation;
     struct tnn_model *model; /* a loaded one, load.c; it has no layers */
     tn_symbol *graph;      /* of a file, to be trained, from_symbol.c: no layers, and `params` are its own */
     tn_symbol *graph_file; /* as the file has it: what is exported */
@@ -478,7 +482,7 @@ tn_status tnn_trainer_export(tn_trainer *trainer, tn_params *params);
 tn_status tnn_trainer_import(tn_trainer *trainer, const tn_params *params, int64_t steps);
 int64_t tnn_trainer_state_elements(tn_trainer *trainer); /* of the parameters that are there */
 const tn_trainer_options *tnn_trainer_options(const tn_trainer *trainer); /* as filled in */
-bool tnn_trainer_far(const tn_trainer *trainer); /* of several workers */
+bool tnn_trainer_far(const tn_trainer *trainer);                          /* of several workers */
 /* Makes its slots and their states: at the first step, or before. */
 tn_status tnn_trainer_ready(tn_trainer *trainer);
 int64_t tnn_trainer_together(const tn_trainer *trainer); /* workers whose gradients are one sum */

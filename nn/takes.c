@@ -2,7 +2,7 @@
  * Whether a net takes an input of some shape, and what comes out of it: by inference over its graph and the
  * shapes of its parameters. Nothing runs.
  */
-#include "internal.h"
+#include "about.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -222,4 +222,34 @@ int tn_net_name_classes(tn_net *net, const char *path)
 const char *tn_net_class_name(const tn_net *net, int64_t index)
 {
     return tnn_net_app(net) ? tnn_names_at(net->names, index) : NULL;
+}
+
+int tn_net_about(tn_net *net, const char *path)
+{
+    tn_app *app = tnn_net_app(net);
+    tnn_about *a = app && path ? tnn_about_read(app, path) : NULL;
+    struct tnn_names *names = NULL;
+
+    if (!a)
+        return 0;
+    net->regression = a->task == TN_TASK_NUMBERS;
+    net->unit_mean = a->mean;
+    net->unit_deviation = a->deviation;
+    if (a->names.count && !tnn_names_make(app, (const char *const *)a->names.at, a->names.count, &names)) {
+        tnn_names_destroy(net->names);
+        net->names = names;
+    }
+    tnn_about_drop(a);
+    return tnn_ok(app);
+}
+
+int tn_net_units(const tn_net *net, double *mean, double *deviation)
+{
+    const bool known = tnn_net_app(net) && net->regression;
+
+    if (mean)
+        *mean = known ? net->unit_mean : 0;
+    if (deviation)
+        *deviation = known ? net->unit_deviation : 1;
+    return known;
 }

@@ -7,6 +7,7 @@
  * meters are kept too, so it also reports the same numbers.
  */
 #include "train.h"
+#include "data.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -190,7 +191,7 @@ static tn_status data_named(tn_app *app, tn_train *t)
                          .parts = devices * t->workers, .part = t->rank * devices + k);
     t->data = t->shares[0];
     if (t->valid_name)
-        t->valid = tn_data_open(app, t->valid_name, .batch = 256, .seed = t->seed);
+        t->valid = tn_data_open(app, t->valid_name, .batch = 256, .seed = t->seed, .like = t->data);
     return app->status;
 }
 
@@ -248,23 +249,40 @@ static tn_status classes_check(tn_app *app, const tn_train *t)
 /* An epoch is too late to find that out. */
 static tn_status valid_check(tn_app *app, const tn_train *t)
 {
-    int64_t shape[4], out[TNN_NDIM_MAX];
+    int64_t out[TNN_NDIM_MAX];
+    const tnn_shape *in;
     int32_t ndim;
 
     if (!t->valid || app->status)
         return app->status;
-    tn_data_shape(t->valid, shape);
-    if (tn_net_takes(t->net, 4, shape, &ndim, out))
+    in = &t->valid->fields[0].shape;
+    if (tn_net_takes(t->net, in->ndim, in->dims, &ndim, out))
         return TN_OK;
     return tnn_check(app, tn_error_code(), "data \"%s\" to validate on does not fit", tn_data_name(t->valid));
 }
 
+/* Outputs that the data needs: one for each class, or for each number of a regression. */
+static int64_t outputs_of(const tn_train *t)
+{
+    const int64_t classes = tn_data_classes(t->data), more = tn_data_classes(t->valid);
+
+    if (tn_data_task(t->data) == TN_TASK_NUMBERS && t->data->field_count > 1)
+        return (int64_t)t->data->fields[1].sample;
+    return classes > more ? classes : more;
+}
+
 static tn_net *net_of(tn_app *app, const tn_train *t)
 {
+    tn_net *net;
+
     if (!t->o.model)
         return t->o.net;
-    return tnn_ends_with(t->o.model, ".json") ? tn_net_from_symbol(app, t->o.model)
-                                              : tn_net_zoo(app, t->o.model);
+    if (tnn_ends_with(t->o.model, ".json"))
+        return tn_net_from_symbol(app, t->o.model);
+    app->outputs = outputs_of(t);
+    net = tn_net_zoo(app, t->o.model);
+    app->outputs = 0;
+    return net;
 }
 
 /* First values, and shapes, from the data's. */
@@ -378,7 +396,7 @@ static void figures_read(tn_train *t)
     if (isnan(t->fit ? loss : accuracy))
         return; /* an epoch has just begun: the figures of the one before stay */
     t->last_loss = loss;
-    t->last_accuracy = t->fit ? tnn_fit_read(t->fit, 0) : accuracy;
+    t->last_accuracy = t->fit ? tnn_fit_read(t, 0) : accuracy;
 }
 
 static void event(tn_train *t, int32_t kind)
@@ -476,7 +494,7 @@ static void validate(tn_app *app, tn_train *t)
         tn_meter_add(accuracy, y, b.y);
     }
     t->valid_loss = tn_meter_value(loss);
-    t->valid_accuracy = t->fit ? tnn_fit_read(t->fit, 1) : tn_meter_value(accuracy);
+    t->valid_accuracy = t->fit ? tnn_fit_read(t, 1) : tn_meter_value(accuracy);
     if (!(t->best >= t->valid_accuracy)) /* also the first */
         t->best = t->valid_accuracy;
 }

@@ -86,7 +86,7 @@ void tnn_fit_destroy(struct tnn_fit *f);
 /* The loss of the running batch, of data to validate on or of a device's part; NULL. */
 tn_array *tnn_fit_forward(tn_train *t, int valid, size_t device);
 void tnn_fit_reset(struct tnn_fit *f, int valid);
-double tnn_fit_read(struct tnn_fit *f, int valid); /* waits; the first metric, NaN: there is none */
+double tnn_fit_read(const tn_train *t, int valid); /* waits; the first metric, NaN: there is none */
 size_t tnn_fit_metrics(const struct tnn_fit *f);
 /* Its name, borrowed; `meter`, or NULL: that of the training. */
 const char *tnn_fit_metric(const struct tnn_fit *f, size_t index, double *train, double *valid,

@@ -62,7 +62,7 @@ static int64_t option(tn_app *app, const char *name, int64_t otherwise, int64_t 
     long long value;
 
     if (!text)
-        return otherwise;
+        return app->outputs && !strcmp(name, "classes") ? app->outputs : otherwise;
     value = strtoll(text, &end, 10);
     if (*end || value < least || value > most)
         (void)tnn_fail(app, TN_E_ARG,

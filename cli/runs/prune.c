@@ -81,8 +81,8 @@ static bool lock_take(const cli_record *r, cli_lock *lock)
 }
 
 /* What `tenon train` writes into a run folder, by the beginning of its name. */
-static const char *const ours[] = {"run.json",    "curves.svg", "metrics.jsonl", "model-", "checkpoints",
-                                   "classes.txt", NULL};
+static const char *const ours[] = {"run.json",    "curves.svg",  "metrics.jsonl",   "model-",
+                                   "checkpoints", "classes.txt", "model-data.json", NULL};
 
 /* The first name in the run folder that is not ours, "" if there is none. */
 static bool foreign_find(const cli_record *r, char name[NAME_MAX + 1])

@@ -150,7 +150,8 @@ static bool output_open(cli_answers *a, cli_answer *o)
     o->each = 1;
     for (int32_t i = 1; i < o->ndim; i++)
         o->each *= o->shape[i];
-    o->classes = o->ndim == 2 && o->each > 1 && o->gives != TN_GIVES_OTHER;
+    o->classes =
+        o->ndim == 2 && o->each > 1 && o->gives != TN_GIVES_OTHER && !tn_net_units(a->net, NULL, NULL);
     o->top = a->top > o->each ? o->each : a->top;
     o->chances = malloc((size_t)o->each * sizeof *o->chances);
     o->order = malloc((size_t)o->each * sizeof *o->order);
@@ -331,9 +332,23 @@ static bool raw_add(cli_answers *a, cli_answer *o, const float *x)
     return true;
 }
 
+/* Of a regression: in the units of the labels. */
+static void units_give(const cli_answers *a, cli_answer *o, int64_t at)
+{
+    double mean, deviation;
+    float *x = o->batch + at * o->each;
+
+    if (!tn_net_units(a->net, &mean, &deviation))
+        return;
+    for (int64_t k = 0; k < o->each; k++)
+        x[k] = (float)((double)x[k] * deviation + mean);
+}
+
 bool cli_answers_add(cli_answers *a, const char *input, int64_t index, int64_t at)
 {
     a->done++;
+    for (size_t i = 0; i < a->output_count; i++)
+        units_give(a, &a->outputs[i], at);
     if (a->kind == CLI_ANSWER_CSV) {
         quoted(a->out, input);
         (void)fprintf(a->out, ",%lld", (long long)index);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/data.h"
 #include "model.h"
 #include "runs/runs.h"
 
@@ -49,14 +50,15 @@ static char *data_name(tn_app *app, const cli_args *args, const cli_saved *saved
 
 static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
 {
-    char *name = data_name(app, args, &e->saved);
+    char *name = data_name(app, args, &e->saved), *about = cli_about_beside(e->saved.symbol);
     int64_t batch = 0;
     tn_net *net;
 
     (void)tn_app_check(app, tn_ctx_option_int(tn_app_ctx(app), "train.batch", &batch));
     net = tn_net_load_files(app, e->saved.symbol, e->saved.params, NULL);
-    e->data = tn_data_open(app, name, .batch = batch);
+    e->data = tn_data_open(app, name, .batch = batch, .about = about);
     free(name);
+    free(about);
     if (net && e->data)
         (void)tn_net_evaluate(net, e->data, &e->found);
 }
@@ -143,12 +145,20 @@ static void confusion_print(const evaluation *e)
 
 /* ---- the answer ---- */
 
+static bool is_regression(const evaluation *e)
+{
+    return tn_data_task(e->data) == TN_TASK_NUMBERS;
+}
+
 static void print_json(const evaluation *e)
 {
     json_t *o = json_object();
 
     if (e->data) {
-        (void)json_object_set_new(o, "accuracy", cli_json_number(e->found.accuracy));
+        if (is_regression(e))
+            cli_numbers_json(o, e->found.r2, e->found.rmse, e->found.mae);
+        else
+            (void)json_object_set_new(o, "accuracy", cli_json_number(e->found.accuracy));
         (void)json_object_set_new(o, "loss", cli_json_number(e->found.loss));
         (void)json_object_set_new(o, "samples", json_integer((json_int_t)e->found.samples));
         if (e->found.confusion)
@@ -168,9 +178,12 @@ static void print(const cli_args *args, const evaluation *e)
         print_json(e);
         return;
     }
+    if (e->data && is_regression(e))
+        cli_numbers_print(e->found.r2, e->found.rmse, e->found.mae);
+    else if (e->data)
+        (void)printf("accuracy %.4f\n", e->found.accuracy);
     if (e->data)
-        (void)printf("accuracy %.4f\nloss %.4f\nsamples %lld\n", e->found.accuracy, e->found.loss,
-                     (long long)e->found.samples);
+        (void)printf("loss %.4f\nsamples %lld\n", e->found.loss, (long long)e->found.samples);
     (void)printf("params_sha256 %s\n", e->sha256);
     if (e->saved.folder)
         cli_say(stdout, "params %s\n", e->saved.params);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "data/data.h"
 #include "model.h"
 
 /* The last part of the run's path: "first" of runs/first. */
@@ -72,6 +73,8 @@ static void export(tn_app *app, const cli_args *args, const cli_saved *saved)
     if (symbol && params && folder_is_there(app, prefix) && is_apart(app, saved, symbol, params) &&
         (net = tn_net_load_files(app, saved->symbol, saved->params, NULL)))
         tn_net_export(net, prefix);
+    if (net && tn_app_ok(app))
+        (void)cli_about_copy(app, saved->symbol, prefix);
     if (net && tn_app_ok(app))
         files_say(args, symbol, params, saved->params);
     free(prefix);

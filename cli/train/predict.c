@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/data.h"
 #include "model.h"
 #include "train/predict.h"
 
@@ -18,6 +19,11 @@ typedef struct prediction {
     const cli_args *args;
     tn_app *app;
     tn_net *net;
+    char *about; /* how its data was read; NULL: nobody says so */
+    char takes[CLI_TAKES_TEXT];
+    const char *image; /* size of images that it takes, "1,8,8"; NULL: not known */
+    char image_text[CLI_TAKES_TEXT];
+    bool pixels; /* it takes byte / 255 */
     int64_t batch, top;
     double scale; /* NAN: by the kind of file */
     cli_samples inputs[CLI_WORDS_MAX];
@@ -55,6 +61,24 @@ static bool options_read(prediction *p)
     return !tn_app_check(p->app, tn_ctx_option_int(tn_app_ctx(p->app), "train.batch", &p->batch));
 }
 
+/* "1×8×8" as --shape has it; NULL: these are no images. */
+static const char *image_size(prediction *p)
+{
+    int dims = 1;
+    char *to = p->image_text;
+
+    for (const char *at = p->takes; *at; at++) {
+        const bool digit = *at >= '0' && *at <= '9';
+
+        if (digit)
+            *to++ = *at;
+        else if (to > p->image_text && to[-1] != ',') /* one of the sign's bytes */
+            dims += (*to++ = ',') == ',';
+    }
+    *to = '\0';
+    return dims == 3 ? p->image_text : NULL;
+}
+
 static bool model_load(prediction *p)
 {
     const char *classes = p->args->value[OPT_CLASSES];
@@ -66,14 +90,30 @@ static bool model_load(prediction *p)
         ok =
             failed(p, cli_format("predict: which INPUT? An image, IDX, .npy, .npz or CSV file goes behind %s",
                                  p->args->words[p->first - 1]));
-    if (ok)
-        p->net = tn_net_load_files(p->app, saved.symbol, saved.params, NULL);
+    if (ok && (p->net = tn_net_load_files(p->app, saved.symbol, saved.params, NULL)) &&
+        (p->about = cli_about_beside(saved.symbol))) {
+        p->pixels = cli_about_look(p->about, p->takes);
+        p->image = p->pixels ? image_size(p) : NULL;
+        (void)tn_net_about(p->net, p->about);
+    }
     cli_saved_fini(&saved);
-    return p->net && (!classes || tn_net_name_classes(p->net, classes));
+    return p->net && tn_app_ok(p->app) && (!classes || tn_net_name_classes(p->net, classes));
+}
+
+/* Read as the model's data was. Numbers for a net of images may have many shapes, which samples.c tries. */
+static bool is_own(const prediction *p, const char *name)
+{
+    static const char *const ends[] = {".rec", ".npz", ".libsvm", ".svm"};
+    bool own = !p->pixels;
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        own = own || cli_ends_with(name, ends[i]);
+    return own && p->about && isnan(p->scale) && !p->args->value[OPT_SAMPLE_SHAPE];
 }
 
 static bool inputs_load(prediction *p)
 {
+    const char *shape = p->args->value[OPT_SAMPLE_SHAPE];
     bool from_stdin = false;
 
     for (size_t i = p->first; i < p->args->word_count; i++) {
@@ -83,8 +123,14 @@ static bool inputs_load(prediction *p)
         if (!strcmp(name, "-") && from_stdin)
             return failed(p, cli_format("standard input (-) is read once"));
         from_stdin = from_stdin || !strcmp(name, "-");
-        if (!cli_samples_load(s, p->app, p->net, p->args->value[OPT_SAMPLE_SHAPE], name, p->scale) ||
-            !cli_samples_fit(s, p->app, p->net, p->args->value[OPT_SAMPLE_SHAPE]))
+        s->takes = p->takes;
+        if (is_own(p, name)) {
+            if (!cli_samples_own(s, p->app, p->about, name))
+                return false;
+            continue;
+        }
+        if (!cli_samples_load(s, p->app, p->net, shape ? shape : p->image, name, p->scale) ||
+            !cli_samples_fit(s, p->app, p->net, shape))
             return false;
     }
     return true;
@@ -269,6 +315,7 @@ int cmd_predict(const cli_args *args)
         predict(&p);
     cli_answers_fini(&p.answers);
     free(p.arrays);
+    free(p.about);
     for (size_t i = 0; i < p.input_count; i++)
         cli_samples_fini(&p.inputs[i]);
     return tn_app_close(p.app);

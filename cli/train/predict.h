@@ -12,7 +12,9 @@
 
 typedef struct cli_samples {
     const char *name; /* as given */
-    int32_t ndim;     /* of `shape`, samples in front */
+    const char
+        *takes;   /* the shape of a sample that the model was trained on, for messages; NULL, "": not known */
+    int32_t ndim; /* of `shape`, samples in front */
     int64_t shape[CLI_DIMS_MAX];
     int64_t count, each; /* samples, numbers of one */
     float *values;       /* owned */
@@ -23,6 +25,10 @@ typedef struct cli_samples {
  * is the app's error. */
 bool cli_samples_load(cli_samples *s, tn_app *app, tn_net *net, const char *wanted, const char *name,
                       double scale);
+/* The same of a model whose data is described: a file of any format, read and scaled as that was. */
+bool cli_samples_own(cli_samples *s, tn_app *app, const char *about, const char *name);
+/* All of standard input; free(). */
+char *cli_stdin_read(tn_app *app, size_t *bytes);
 /* Gives the samples a shape that the net takes: `wanted` ("1,28,28"), or the file's, or that of an image. */
 bool cli_samples_fit(cli_samples *s, tn_app *app, tn_net *net, const char *wanted);
 void cli_samples_fini(cli_samples *s);

@@ -108,6 +108,12 @@ static void bar_cells(const cli_view *view, double part, char *text, size_t byte
         (void)snprintf(text + used, bytes - used, "\033[0m");
 }
 
+/* What accuracies are called; those of a regression are its r2. */
+static const char *score_of(const tn_train_info *info)
+{
+    return info->metric_count ? info->metric_names[0] : "acc";
+}
+
 /* What stands behind the bar, most important first: what does not fit is left out. */
 static size_t bar_fields(const tn_train_info *info, char fields[FIELDS_MAX][48])
 {
@@ -118,7 +124,7 @@ static size_t bar_fields(const tn_train_info *info, char fields[FIELDS_MAX][48])
     if (isfinite(info->loss))
         (void)snprintf(fields[n++], 48, "loss %.4f", info->loss);
     if (isfinite(info->accuracy))
-        (void)snprintf(fields[n++], 48, "acc %.3f", info->accuracy);
+        (void)snprintf(fields[n++], 48, "%s %.3f", score_of(info), info->accuracy);
     (void)snprintf(fields[n++], 48, "ETA %lld:%02lld", (long long)eta / 60, (long long)eta % 60);
     (void)snprintf(fields[n++], 48, rate < 10000 ? "%.0f/s" : "%.1fk/s", rate < 10000 ? rate : rate / 1000);
     (void)snprintf(fields[n++], 48, "lr %.3g", info->lr);
@@ -238,13 +244,13 @@ static void epoch_line(const cli_view *view, const tn_train_info *info, int leve
     if (level >= LEVEL_LOSS)
         piece_add(p, "  loss %s", loss_text(info->loss, text));
     if (level >= LEVEL_ACCURACY && isfinite(info->accuracy))
-        piece_add(p, "  acc %.4f", info->accuracy);
+        piece_add(p, "  %s %.4f", score_of(info), info->accuracy);
     if (valid && level >= LEVEL_VALID_ACCURACY)
         piece_add(p, " %s val", bar);
     if (valid && level >= LEVEL_VALID_LOSS)
         piece_add(p, " loss %s ", loss_text(info->valid_loss, text));
     if (valid && level >= LEVEL_VALID_ACCURACY && isfinite(info->valid_accuracy))
-        piece_add(p, " acc %.4f %s", info->valid_accuracy,
+        piece_add(p, " %s %.4f %s", score_of(info), info->valid_accuracy,
                   info->valid_accuracy >= info->best_accuracy ? "*" : " ");
     if (level >= LEVEL_TIME)
         piece_add(p, " %s %8s", bar, time_text(info->epoch_seconds, text));
@@ -284,12 +290,12 @@ static void plain_line(const cli_view *view, const tn_train_info *info, bool who
 
     cli_time_text(now);
     used = (size_t)snprintf(line, sizeof line,
-                            "%s train run=%s epoch=%lld/%lld step=%lld/%lld loss=%.4f acc=%.4f", now,
-                            view->id, (long long)info->epoch, (long long)info->epochs, (long long)info->step,
-                            (long long)info->steps, info->loss, info->accuracy);
+                            "%s train run=%s epoch=%lld/%lld step=%lld/%lld loss=%.4f %s=%.4f", now, view->id,
+                            (long long)info->epoch, (long long)info->epochs, (long long)info->step,
+                            (long long)info->steps, info->loss, score_of(info), info->accuracy);
     if (whole && isfinite(info->valid_accuracy))
-        used += (size_t)snprintf(line + used, sizeof line - used, " valid_loss=%.4f valid_acc=%.4f",
-                                 info->valid_loss, info->valid_accuracy);
+        used += (size_t)snprintf(line + used, sizeof line - used, " valid_loss=%.4f valid_%s=%.4f",
+                                 info->valid_loss, score_of(info), info->valid_accuracy);
     (void)snprintf(line + used, sizeof line - used,
                    " lr=%.4g rate=%.0f data_wait=%.2f mem_mib=%lld eta_s=%.0f", info->lr, rate_of(info),
                    info->seconds > 0 ? info->data_seconds / info->seconds : 0,
@@ -388,9 +394,8 @@ void cli_view_end(cli_view *view, const tn_train_info *info)
     facts[0] = fact(text[0], "%lld epoch%s in %s", (long long)epochs, epochs == 1 ? "" : "s",
                     time_text(info->seconds, time));
     if (info->best_epoch) {
-        facts[count++] =
-            fact(text[1], accuracy ? "best epoch %lld: val acc %.4f" : "best epoch %lld: val loss %.4f",
-                 (long long)info->best_epoch, info->best_value);
+        facts[count++] = fact(text[1], "best epoch %lld: val %s %.4f", (long long)info->best_epoch,
+                              accuracy ? score_of(info) : "loss", info->best_value);
         if (info->best)
             facts[count++] = info->best;
     }

@@ -21,14 +21,22 @@ typedef struct overfit {
     int64_t steps, batch;
 } overfit;
 
+/* The loss that a training on this data has. */
+static tn_array *loss_of(const cli_proof *p, const tn_data *data, tn_array *y, tn_array *labels)
+{
+    return tn_data_task(data) == TN_TASK_NUMBERS ? tn_loss_l2(p->app, y, labels)
+                                                 : tn_loss_softmax_ce(p->app, y, labels);
+}
+
 /* As in use, not as in training: without dropout. */
-static bool look(const cli_proof *p, tn_net *net, const tn_batch *b, overfit *o)
+static bool look(const cli_proof *p, tn_net *net, const tn_data *data, const tn_batch *b, overfit *o)
 {
     tn_meter *loss = tn_meter_new(p->app, "loss"), *accuracy = tn_meter_new(p->app, "accuracy");
     tn_array *y = tn_net_forward(net, b->x);
 
-    tn_meter_add(loss, tn_loss_softmax_ce(p->app, y, b->y), NULL);
-    tn_meter_add(accuracy, y, b->y);
+    tn_meter_add(loss, loss_of(p, data, y, b->y), NULL);
+    if (tn_data_task(data) != TN_TASK_NUMBERS)
+        tn_meter_add(accuracy, y, b->y);
     o->loss = tn_meter_value(loss);
     o->accuracy = tn_meter_value(accuracy);
     return tn_app_ok(p->app);
@@ -40,7 +48,7 @@ static void overfit_step(const cli_proof *p, tn_train *train, const tn_batch *b)
         tn_array *x = tn_app_part(p->app, b->x, k), *y = tn_app_part(p->app, b->y, k);
 
         tn_app_record(p->app);
-        tn_app_backward(p->app, tn_loss_softmax_ce(p->app, tn_net_forward(tn_train_net(train), x), y));
+        tn_app_backward(p->app, loss_of(p, tn_train_data(train), tn_net_forward(tn_train_net(train), x), y));
     }
     tn_trainer_step(tn_train_trainer(train), b->n);
 }
@@ -54,7 +62,7 @@ static bool overfit_run(const cli_proof *p, tn_train *train, overfit *o)
         return false;
     o->batch = b.n;
     mark = tn_app_mark(p->app);
-    if (!look(p, tn_train_net(train), &b, o))
+    if (!look(p, tn_train_net(train), tn_train_data(train), &b, o))
         return false;
     o->first = o->loss;
     cli_stops_take(); /* all that is computed with has been loaded */
@@ -63,7 +71,7 @@ static bool overfit_run(const cli_proof *p, tn_train *train, overfit *o)
             overfit_step(p, train, &b);
             tn_app_release(p->app, mark);
         }
-        if (!look(p, tn_train_net(train), &b, o))
+        if (!look(p, tn_train_net(train), tn_train_data(train), &b, o))
             return false;
         tn_app_release(p->app, mark);
         if (!isfinite(o->loss))
@@ -87,10 +95,13 @@ int cli_prove_overfit(const cli_proof *p)
                                 "steps", (json_int_t)o.steps, "samples", (json_int_t)o.batch, "first_loss",
                                 cli_json_number(o.first), "loss", cli_json_number(o.loss), "accuracy",
                                 cli_json_number(o.accuracy)));
-    else
-        (void)printf("steps %lld\nsamples %lld\nfirst_loss %.4f\nloss %.4f\naccuracy %.4f\nlearned %s\n",
-                     (long long)o.steps, (long long)o.batch, o.first, o.loss, o.accuracy,
-                     learned ? "yes" : "no");
+    else {
+        (void)printf("steps %lld\nsamples %lld\nfirst_loss %.4f\nloss %.4f\n", (long long)o.steps,
+                     (long long)o.batch, o.first, o.loss);
+        if (isfinite(o.accuracy)) /* a regression has none */
+            (void)printf("accuracy %.4f\n", o.accuracy);
+        (void)printf("learned %s\n", learned ? "yes" : "no");
+    }
     if (cli_stop_asked())
         return CLI_EXIT_STOPPED;
     if (!learned)
@@ -181,14 +192,17 @@ static bool graph_add(tn_app *app, tn_train *train, const tn_train_info *info, j
     tn_net *net = tn_train_net(train);
     tn_symbol *symbol = tn_net_symbol(net);
     int64_t shape[4] = {0};
+    tn_field_info field = {.struct_size = TN_SIZE(tn_field_info)};
     tn_known known = {.name = tn_net_input(net), .shape = shape, .ndim = 4, .dtype = TN_F32};
     tn_inferred *found = NULL;
     bool ok = symbol != NULL;
 
     tn_data_shape(tn_train_data(train), shape);
+    if (tn_data_field_at(tn_train_data(train), 0, &field) && field.ndim < 4)
+        known.ndim = field.ndim + 1;
     shape[0] = info->batch_size;
     if (ok && !tn_app_check(app, tn_symbol_infer(symbol, 1, &known, 0, &found))) {
-        (void)json_object_set_new(o, "input", shape_json(4, shape));
+        (void)json_object_set_new(o, "input", shape_json(known.ndim, shape));
         (void)json_object_set_new(o, "layers", layers_json(app, symbol, found));
         ok = plan_add(app, symbol, found, o);
     }

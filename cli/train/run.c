@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "data/data.h"
 #include "machine.h"
 #include "runs/runs.h"
 #include "tenon/plugin/plugin.h"
@@ -374,6 +375,18 @@ static bool names_save(cli_run *run, tn_app *app, const tn_data *data)
     return ok;
 }
 
+/* What the model takes, which `predict` and `eval` read. A worker beside worker 0 leaves it to that one. */
+static bool about_save(const cli_run *run, tn_app *app, const tn_data *data)
+{
+    char *path = run->rank ? NULL : cli_path(run->folder, CLI_ABOUT);
+    const bool ok = run->rank || (path && tn_data_about_save(data, path));
+
+    if (!ok && tn_app_ok(app))
+        (void)no_memory(app);
+    free(path);
+    return ok;
+}
+
 bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *train)
 {
     tn_train_info info = {.struct_size = TN_SIZE(tn_train_info)};
@@ -399,7 +412,8 @@ bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *tr
     (void)json_object_set_new(run->record, "options", options_json(app));
     (void)json_object_del(run->record, "result");
     (void)json_object_del(run->record, "ended");
-    run->begun = tn_app_ok(app) && names_save(run, app, tn_train_data(train)) && record_save(run, app);
+    run->begun = tn_app_ok(app) && names_save(run, app, tn_train_data(train)) &&
+                 about_save(run, app, tn_train_data(train)) && record_save(run, app);
     return run->begun;
 }
 

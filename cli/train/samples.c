@@ -53,8 +53,7 @@ static file_kind kind_of(const char *path)
     return n >= 2 && !start[0] && !start[1] ? FILE_IDX : FILE_CSV;
 }
 
-/* All of stdin; free(). */
-static char *stdin_read(tn_app *app, size_t *bytes)
+char *cli_stdin_read(tn_app *app, size_t *bytes)
 {
     size_t room = 1 << 16, used = 0, n;
     char *text = malloc(room), *grown;
@@ -186,7 +185,7 @@ static tn_array *array_read(tn_app *app, tn_net *net, const char *wanted, const 
         return array;
     }
     *kind = FILE_CSV;
-    text = stdin_read(app, &bytes);
+    text = cli_stdin_read(app, &bytes);
     if (text && tn_app_ok(app))
         (void)tn_app_check(app, tn_csv_from_memory(tn_app_ctx(app), text, bytes, "standard input", &array));
     free(text);
@@ -249,14 +248,15 @@ bool cli_samples_load(cli_samples *s, tn_app *app, tn_net *net, const char *want
 {
     file_kind kind = FILE_CSV;
     tn_array *array = array_read(app, net, wanted, name, &kind);
+    const bool pixels = kind == FILE_NPY || kind == FILE_NPZ; /* if they are bytes */
     bool ok = array != NULL;
 
     s->name = strcmp(name, "-") ? name : "standard input";
     if (kind == FILE_IMAGE)
         scale = isnan(scale) ? 1 : scale * 255;
     if (isnan(scale))
-        scale = kind == FILE_IDX && ok && tn_array_dtype(array) == TN_U8 ? 1.0 / 255 : 1;
-    if (ok && kind == FILE_IDX && scale == 1.0 / 255 && tn_array_dtype(array) == TN_U8) {
+        scale = (kind == FILE_IDX || pixels) && ok && tn_array_dtype(array) == TN_U8 ? 1.0 / 255 : 1;
+    if (ok && scale == 1.0 / 255 && tn_array_dtype(array) == TN_U8) {
         /* exactly what a training makes of them: float32 / 255 */
         ok = shape_take(s, app, array) && values_take(s, app, array, 1);
         for (int64_t i = 0; ok && i < s->count * s->each; i++)
@@ -270,13 +270,13 @@ bool cli_samples_load(cli_samples *s, tn_app *app, tn_net *net, const char *want
 
 /* ---- a shape that the net takes ---- */
 
-static void shape_text(int32_t ndim, const int64_t *shape, char out[256])
+static void shape_text(int32_t ndim, const int64_t *shape, const char *times, char out[256])
 {
     size_t used = 0;
 
     out[0] = '\0';
     for (int32_t i = 0; i < ndim && used < 200; i++)
-        used += (size_t)snprintf(out + used, 256 - used, "%s%lld", i ? "x" : "", (long long)shape[i]);
+        used += (size_t)snprintf(out + used, 256 - used, "%s%lld", i ? times : "", (long long)shape[i]);
 }
 
 /* "1,28,28" or "1x28x28" behind the number of samples. */
@@ -360,7 +360,14 @@ bool cli_samples_fit(cli_samples *s, tn_app *app, tn_net *net, const char *wante
     (void)snprintf(why, sizeof why, "%s", tn_error_text());
     if (!tn_app_ok(app) || (!wanted && image_try(s, net)))
         return tn_app_ok(app) != 0;
-    shape_text(s->ndim, s->shape, shape);
+    if (s->takes && *s->takes && !wanted) {
+        shape_text(s->ndim - 1, s->shape + 1, "×", shape);
+        return failed(app, TN_E_SHAPE,
+                      cli_format("%s: the model takes %s, the data is %s; --shape "
+                                 "C,H,W says what shape a sample has",
+                                 s->name, s->takes, shape));
+    }
+    shape_text(s->ndim, s->shape, "x", shape);
     return failed(app, TN_E_SHAPE,
                   cli_format("%s: the model does not take its samples, %s: %s%s", s->name, shape, why,
                              wanted ? "" : "; --shape C,H,W says what shape a sample has"));

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/data.h"
 #include "kv/pace.h"
 #include "model.h"
 #include "runs/runs.h"
@@ -157,6 +158,8 @@ static void event_begin(training *t)
         !cli_run_begin(&t->run, t->app, t->args, t->train))
         return;
     cli_view_begin(&t->view, &t->run, &info);
+    if (*tn_data_note(tn_train_data(t->train)))
+        cli_view_note(&t->view, "note: %s", tn_data_note(tn_train_data(t->train)));
     if (t->json)
         line(t, json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "start",
                           "run", cli_json_text(t->run.id), "folder", cli_json_text(t->run.folder), "model",
@@ -188,6 +191,8 @@ static void event_epoch(training *t)
     tn_train_info_get(t->train, 1, &info);
     epoch = (cli_epoch){info.epoch,          info.step, info.loss,          info.accuracy, info.valid_loss,
                         info.valid_accuracy, info.lr,   info.epoch_seconds, NULL};
+    if (tn_data_task(tn_train_data(t->train)) == TN_TASK_NUMBERS) /* these are no accuracies */
+        epoch.accuracy = epoch.valid_accuracy = NAN;
     if (t->workers > 1 && !t->run.rank)
         epoch.store = cli_kv_epoch(t->app);
     epoch_tell(t, &epoch, &info);
@@ -224,20 +229,31 @@ static int32_t on_event(void *arg, int32_t kind, tn_train *train)
 
 /* ---- the end ---- */
 
-static json_t *result_json(const char *event, const tn_train_info *info)
+/* The training learns numbers: metrics are r2, rmse and mae, of which the first stands for an accuracy. */
+static bool is_regression(const training *t)
 {
-    json_t *o = json_pack("{s:s, s:o, s:o}", "event", event, "accuracy",
-                          cli_json_number(info->valid_accuracy), "loss", cli_json_number(info->valid_loss));
+    return tn_data_task(tn_train_data(t->train)) == TN_TASK_NUMBERS;
+}
 
+static json_t *result_json(const training *t, const char *event, const tn_train_info *info)
+{
+    const bool numbers = is_regression(t);
+    json_t *o = json_pack("{s:s}", "event", event);
+
+    if (numbers)
+        cli_numbers_json(o, info->valid_metrics[0], info->valid_metrics[1], info->valid_metrics[2]);
+    else
+        (void)json_object_set_new(o, "accuracy", cli_json_number(info->valid_accuracy));
+    (void)json_object_set_new(o, "loss", cli_json_number(info->valid_loss));
     (void)json_object_set_new(o, "step", json_integer((json_int_t)info->step));
-    (void)json_object_set_new(o, "best_accuracy", cli_json_number(info->best_accuracy));
+    (void)json_object_set_new(o, numbers ? "best_r2" : "best_accuracy", cli_json_number(info->best_accuracy));
     (void)json_object_set_new(o, "best_epoch", json_integer((json_int_t)info->best_epoch));
     return o;
 }
 
 static int stopped(training *t, const tn_train_info *info)
 {
-    json_t *o = result_json("stopped", info), *copy;
+    json_t *o = result_json(t, "stopped", info), *copy;
 
     (void)json_object_set_new(o, "folder", cli_json_text(t->run.folder));
     copy = json_copy(o);
@@ -375,13 +391,13 @@ static int done(training *t, tn_train_info *info)
 
     if (!model_save(t, sha256))
         return CLI_EXIT_FAILED;
-    if (!isfinite(info->valid_accuracy) && tn_train_valid(t->train)) {
+    if (!is_regression(t) && !isfinite(info->valid_accuracy) && tn_train_valid(t->train)) {
         info->valid_accuracy = tn_net_eval(tn_train_net(t->train), tn_train_valid(t->train), "accuracy");
         info->valid_loss = tn_net_eval(tn_train_net(t->train), tn_train_valid(t->train), "loss");
     }
     if (t->args->value[OPT_BY_WRITER])
         by_writer = writer_disjoint(t);
-    o = result_json("done", info);
+    o = result_json(t, "done", info);
     (void)json_object_set_new(o, "params_sha256", json_string(sha256));
     (void)json_object_set_new(o, "early_stop", json_boolean(info->ended_early));
     if (t->args->value[OPT_BY_WRITER])
@@ -407,8 +423,12 @@ static int done(training *t, tn_train_info *info)
         return 0;
     }
     json_decref(o);
+    if (tn_train_valid(t->train) && is_regression(t))
+        cli_numbers_print(info->valid_metrics[0], info->valid_metrics[1], info->valid_metrics[2]);
+    if (tn_train_valid(t->train) && !is_regression(t))
+        (void)printf("accuracy %.4f\n", info->valid_accuracy);
     if (tn_train_valid(t->train))
-        (void)printf("accuracy %.4f\nloss %.4f\n", info->valid_accuracy, info->valid_loss);
+        (void)printf("loss %.4f\n", info->valid_loss);
     if (t->args->value[OPT_BY_WRITER])
         (void)printf("writer_disjoint_accuracy %.4f\n", by_writer);
     (void)printf("params_sha256 %s\nfolder %s\n", sha256, t->run.folder);

@@ -16,6 +16,50 @@ static void numbers_check(tni_array *a)
         must(isfinite(x[i]));
 }
 
+static tn_status on_first(void *arg, uint64_t column, const char *text)
+{
+    (void)arg;
+    must(column < 131072 && strlen(text) <= 64);
+    return TN_OK;
+}
+
+static tn_status on_head(void *arg, uint64_t columns, int32_t header)
+{
+    tn_csv_words *words = arg;
+
+    must(columns > 0 && (header == 0 || header == 1));
+    words->column = (int64_t)columns - 1;
+    return TN_OK;
+}
+
+static tn_status on_word(void *arg, const char *text, int32_t number, uint64_t line, float *out)
+{
+    (void)arg;
+    must(*text && line > 0 && (!number || isfinite(*out)));
+    if (!number)
+        *out = 1;
+    return TN_OK;
+}
+
+/* What is read as numbers is read with a column of texts, too. */
+static void words_check(tni_space *space, const void *data, size_t size, tni_array *numbers)
+{
+    tn_csv_words words = {.struct_size = sizeof words,
+                          .column = -1,
+                          .arg = &words,
+                          .first = on_first,
+                          .head = on_head,
+                          .word = on_word};
+    tni_array *a = NULL;
+    tn_status st = tni_csv_load_words(space, "memory", data, size, &words, &a);
+
+    must(st == TN_OK || st == TN_E_FORMAT);
+    must(!numbers || !st);
+    if (!st)
+        numbers_check(a);
+    tni_array_release(a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tni_space *space = input_space(NULL);
@@ -37,6 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(st || (a->shape[0] == b->shape[0] && a->shape[1] == b->shape[1] &&
                     !memcmp(tni_array_data(a), tni_array_data(b), (size_t)(a->shape[0] * a->shape[1]) * 4)));
     }
+    if (!packed)
+        words_check(space, data, size, a);
     tni_array_release(a);
     tni_array_release(b);
     close(fd);

@@ -497,7 +497,7 @@ static void test_refused(void **state)
         {csv_absent, "1,2\n", 4, "/nowhere/y.csv", 1},
         {csv_name, "1,2\n", 4, "its name needs", 2},
         {csv_plain, "1\n2\n", 4, "has one column; .fields says", 4},
-        {csv_plain, "1,2\nx,3\n", 8, ":2: field 1 is \"x\"", 4},
+        {csv_plain, "1,2\nx,3\n", 8, ":2:1: \"x\" is no number", 4},
         {csv_plain, "", 0, "holds no numbers", 4},
         {csv_last, "1,2\n", 4, "did you mean \"roll_over\"", 2},
         {csv_part, "1,2\n", 4, "part 2 of 2", 2},
@@ -553,11 +553,13 @@ static void test_arguments(void **state)
 #define WRONG(call) (assert_null(call), assert_int_equal(tn_app_status(app), TN_E_ARG), tn_app_clear(app))
     assert_null(tn_data_from_csv_(NULL, "x", NULL));
     assert_null(tn_data_from_libsvm_(NULL, "x", NULL));
+    assert_null(tn_data_from_npz_(NULL, "x", NULL));
     assert_null(tn_data_from_idx_(NULL, "x", NULL));
     assert_null(tn_data_from_cifar_(NULL, "x", NULL));
     assert_null(tn_data_from_records_(NULL, "x", NULL));
     WRONG(tn_data_from_csv_(app, NULL, NULL));
     WRONG(tn_data_from_libsvm_(app, NULL, NULL));
+    WRONG(tn_data_from_npz_(app, NULL, NULL));
     WRONG(tn_data_from_idx_(app, NULL, NULL));
     WRONG(tn_data_from_cifar_(app, NULL, NULL));
     WRONG(tn_data_from_records_(app, NULL, NULL));

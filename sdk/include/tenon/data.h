@@ -64,8 +64,8 @@ typedef struct tn_csv_words {
     tn_status (*first)(void *arg, uint64_t column, const char *text);
     /* Behind that line. */
     tn_status (*head)(void *arg, uint64_t columns, int32_t header);
-    /* A field of `column`, which is not empty: `*out` is its number if it is one (`number`), else the function
-     * sets it. Only for a `column` of -1 may it be NULL. */
+    /* A field of `column`, which is not empty: `*out` is its number if it is one (`number`), else the
+     * function sets it. Only for a `column` of -1 may it be NULL. */
     tn_status (*word)(void *arg, const char *text, int32_t number, uint64_t line, float *out);
     void *reserved;
 } tn_csv_words;

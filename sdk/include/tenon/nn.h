@@ -500,6 +500,12 @@ TN_API int tn_net_forward_all(tn_net *net, tn_array *x, size_t count, tn_array *
 /** Reads names of classes: a text file with a name per line. A loaded model has those of a classes.txt beside
  * its graph. 1: done. @since 0.1 */
 TN_API int tn_net_name_classes(tn_net *net, const char *path);
+/** Reads what tn_data_about_save() wrote: names of the classes, and the units of a regression. 1: done.
+ * @since 0.1 */
+TN_API int tn_net_about(tn_net *net, const char *path);
+/** As tn_data_units(), of a net that tn_net_about() was called for. 1: the net is one of a regression.
+ * @since 0.1 */
+TN_API int tn_net_units(const tn_net *net, double *mean, double *deviation);
 /** Name of class `index`, borrowed; NULL: it has none. @since 0.1 */
 TN_API const char *tn_net_class_name(const tn_net *net, int64_t index);
 
@@ -513,11 +519,12 @@ typedef struct tn_evaluation {
     /* classes × classes: how often samples of the row's class were taken for the column's. Lives as long as
      * the app; NULL: over 2048 classes. */
     const int64_t *confusion;
+    double rmse, mae, r2; /* of a regression (TN_TASK_NUMBERS), in the units of the file; else NaN */
 } tn_evaluation;
 
 /**
- * Runs a classifier over a data set, in its order. Of a loaded model the last operator says what it gives:
- * class scores, softmax, log_softmax, SoftmaxOutput.
+ * Runs a classifier, or a regression if the data is one, over a data set, in its order. Of a loaded
+ * classifier the last operator says what it gives: class scores, softmax, log_softmax, SoftmaxOutput.
  * @return 1: done; 0: an error, before anything has run if model and data do not fit
  * @since 0.1
  */
@@ -633,7 +640,24 @@ typedef struct tn_data_options {
      * next epoch's first samples, which that one leaves out then. NULL: keep */
     const char *last;
     int64_t parts, part; /* only share `part` of `parts` equal ones; 0, 0: all */
+    /* Of tables and arrays; NULL: the options data.label, data.task, data.scale */
+    const char *label, *task, *scale;
+    struct tn_data *like; /* the data to train on, whose classes and scaling hold; NULL: none */
+    const char *about; /* the same from a file of tn_data_about_save(), which also has shapes; NULL: none */
+    int32_t whole;     /* 1: both parts, and labels may be missing, as of what a model is asked about */
+    int32_t threads;   /* of tables and arrays: they make batches ahead; 0: none */
+    int32_t prefetch;  /* batches that these make ahead; 0: 1 */
+    int32_t reserved;
+    const char *csv; /* a CSV in memory, of which `name` is for messages; NULL: none. Both parts if `whole` */
+    uint64_t csv_bytes;
 } tn_data_options;
+
+/** What labels are: tn_data_task(). */
+enum {
+    TN_TASK_NONE,    /* the data has none, or a program made it */
+    TN_TASK_CLASSES, /* numbers of classes */
+    TN_TASK_NUMBERS  /* of a regression; scaled by tn_data_units() */
+};
 
 typedef struct tn_batch {
     tn_array *x;   /* the first field; of IDX files (n, C, H, W) float32, byte / 255, C 1 in files of three
@@ -664,9 +688,11 @@ typedef struct tn_arrays_options {
  * IDX files as MNIST's are named (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, plain or .gz), or images
  * (tn_data_from_images()), in the size of the first one, byte / 255: FOLDER/train/CLASS/x.png and
  * FOLDER/test/…, or FOLDER/CLASS/x.png, of which each fifth of a class is "test", or FOLDER/train.rec and
- * FOLDER/test.rec.
- * @param name "digits:train", "mnist:test", or a folder: "/data/fashion:train"; without a part: train. Names
- * are looked up in data.path, then in the installed data, then in that of the build
+ * FOLDER/test.rec; or tables and arrays: FOLDER/train.csv and FOLDER/test.csv (.csv.gz, .tsv, .libsvm,
+ * .npz), .npy called x_train, y_train, x_test, y_test. FILE.csv, FILE.npz … alone has both parts: the share
+ * data.test_share of its samples, drawn by run.seed, is "test" (tn_data_note()). docs/data.md has all of it.
+ * @param name "digits:train", "mnist:test", a folder: "/data/fashion:train", or a file: "iris.csv:test";
+ * without a part: train. Names are looked up in data.path, in the installed data, in that of the build
  * @since 0.1
  */
 TN_API tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *options);
@@ -702,6 +728,29 @@ TN_API const char *tn_data_file(const tn_data *data, int32_t labels);
 /** Name of class `index`, borrowed, from the data set's classes.txt (a name per line); NULL: it has none.
  * @since 0.1 */
 TN_API const char *tn_data_class_name(const tn_data *data, int64_t index);
+/** What tn_data_field_at() finds. */
+typedef struct tn_field_info {
+    uint32_t struct_size;
+    int32_t ndim,
+        dtype; /* of a sample; as it is kept: TN_U8, of which a batch has byte / divisor, or TN_F32 */
+    int32_t reserved;
+    const char *name; /* borrowed */
+    int64_t shape[8]; /* of a sample: without the samples in front */
+} tn_field_info;
+/** Field `index`. 0: there is no such, or struct_size is 0. @since 0.1 */
+TN_API int tn_data_field_at(const tn_data *data, size_t index, tn_field_info *out);
+/** Name of column `index` of the features of a CSV with a header, borrowed; NULL: it has none. @since 0.1 */
+TN_API const char *tn_data_column(const tn_data *data, int64_t index);
+/** One of TN_TASK_…. @since 0.1 */
+TN_API int32_t tn_data_task(const tn_data *data);
+/** A label of TN_TASK_NUMBERS times `deviation` plus `mean` is in the file's units. Either may be NULL.
+ * @since 0.1 */
+TN_API void tn_data_units(const tn_data *data, double *mean, double *deviation);
+/** How the part was chosen where one file has both, for people; "": it needs no word. @since 0.1 */
+TN_API const char *tn_data_note(const tn_data *data);
+/** Writes what a model needs of its data: task, names of classes, shapes, scaling, columns, as JSON; for
+ * .about of tn_data_options and for tn_net_about(). Only of data of tn_data_open(). 1: done. @since 0.1 */
+TN_API int tn_data_about_save(const tn_data *data, const char *path);
 /** SHA-256 over the images' file and the labels' file, as they are on disk. 1: done. @since 0.1 */
 TN_API int tn_data_sha256(tn_data *data, char out_hex[65]);
 
@@ -740,12 +789,12 @@ typedef struct tn_trainer_options {
     /* Where several devices (device.default) sum their gradients: "local", "device", as in tenon/kv.h. NULL:
      * option kvstore.type, if there are several devices or other processes */
     const char *kvstore;
-    int32_t update_on_kvstore; /* 1: the store updates · -1: the trainer does · 0: option kvstore.update,
+    int32_t update_on_kvstore;    /* 1: the store updates · -1: the trainer does · 0: option kvstore.update,
                                   where the store has the optimizer and .clip_norm is 0 */
-    const char *compression;   /* of gradients: none, 1bit, 2bit; NULL: option kvstore.compress */
+    const char *compression;      /* of gradients: none, 1bit, 2bit; NULL: option kvstore.compress */
     double compression_threshold; /* 0: option kvstore.compress_threshold */
-    double eta;              /* lars: how much of the weight's norm a step is; 0: 0.001 */
-    int64_t batch_scale;     /* lbsgd: steps whose gradients are one update; 0: 1 */
+    double eta;                   /* lars: how much of the weight's norm a step is; 0: 0.001 */
+    int64_t batch_scale;          /* lbsgd: steps whose gradients are one update; 0: 1 */
     int64_t warmup_epochs, epoch_updates; /* lbsgd: the rate rises to batch_scale times it; 0: 5, 32 */
     const char *strategy; /* lbsgd: how it rises: linear, power2, sqrt; lars: by norms; NULL: linear */
     struct tn_kv *store;  /* instead of `kvstore`: an open one without keys; the caller destroys it, before

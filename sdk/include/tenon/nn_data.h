@@ -37,10 +37,13 @@ typedef struct tn_columns {
 typedef struct tn_csv_options {
     TN_DATA_HEAD;
     tn_columns fields[8]; /* none: "data", all columns but the last one, and "label", that one */
+    int32_t threads;      /* that make batches ahead; 0: none */
+    int32_t prefetch;     /* batches that these make ahead; 0: 1 */
 } tn_csv_options;
 
 /**
- * A CSV file (tn_csv_load()), plain or .gz: tn_data_from_csv(app, "train.csv", .batch = 64, .fields =
+ * Numbers of a CSV file (tn_csv_load()), plain or .gz; tn_data_open() reads headers and texts of labels, too:
+ * tn_data_from_csv(app, "train.csv", .batch = 64, .fields =
  * {{"data", .count = 64, .shape = {1, 8, 8}}, {"label", .first = 64, .count = 1}}). A share has the lines
  * that begin in a share of the bytes of the call's file; files of other fields give the same rows.
  * @since 0.1
@@ -54,11 +57,32 @@ typedef struct tn_libsvm_options {
     const char *labels;
     int64_t label_columns; /* as `columns` */
     int32_t dense;         /* 1: "data" is dense; 0: csr */
+    int32_t threads;       /* of dense data: they make batches ahead; 0: none */
+    int32_t prefetch;      /* batches that these make ahead; 0: 1 */
+    int32_t reserved;
 } tn_libsvm_options;
 
 /** A LibSVM file (tn_libsvm_load()): "data", csr (n, columns), and "label", (n). Shares as of CSV.
  * @since 0.1 */
 TN_API tn_data *tn_data_from_libsvm_(tn_app *app, const char *path, const tn_libsvm_options *options);
+
+typedef struct tn_npz_field {
+    const char *name; /* of the field: letters, digits, _ and - */
+    const char *key;  /* of the array in the file; NULL: the same */
+} tn_npz_field;
+
+typedef struct tn_npz_options {
+    TN_DATA_HEAD;
+    tn_npz_field fields[8]; /* none: "data" and "label"; the second one is `y` of a batch */
+    int32_t threads;        /* that make batches ahead; 0: none */
+    int32_t prefetch;       /* batches that these make ahead; 0: 1 */
+} tn_npz_options;
+
+/** Arrays (N, …) of a file that tn_load() reads (.npz, .npy, .params) as fields, as many as the net takes:
+ * tn_data_from_npz(app, "pairs.npz", .fields = {{.name = "left"}, {"label", "same"}, {.name = "right"}}).
+ * Numbers stay as they are, but uint8 is byte / 255 (of the second field not). Shares by number of samples.
+ * @since 0.1 */
+TN_API tn_data *tn_data_from_npz_(tn_app *app, const char *path, const tn_npz_options *options);
 
 typedef struct tn_idx_options {
     TN_DATA_HEAD;
@@ -342,6 +366,7 @@ TN_API tn_status tn_transform_apply(const tn_transform *transform, uint64_t seed
 #define TN_NN_CSV_(app, path, ...) TN_NN_NAMED_(tn_data_from_csv_, tn_csv_options, app, path, __VA_ARGS__)
 #define TN_NN_LIBSVM_(app, path, ...)                                                                        \
     TN_NN_NAMED_(tn_data_from_libsvm_, tn_libsvm_options, app, path, __VA_ARGS__)
+#define TN_NN_NPZ_(app, path, ...) TN_NN_NAMED_(tn_data_from_npz_, tn_npz_options, app, path, __VA_ARGS__)
 #define TN_NN_IDX_(app, path, ...) TN_NN_NAMED_(tn_data_from_idx_, tn_idx_options, app, path, __VA_ARGS__)
 #define TN_NN_CIFAR_(app, path, ...)                                                                         \
     TN_NN_NAMED_(tn_data_from_cifar_, tn_cifar_options, app, path, __VA_ARGS__)
@@ -358,6 +383,7 @@ TN_API tn_status tn_transform_apply(const tn_transform *transform, uint64_t seed
 #define tn_loader_new(...) TN_NN_CALL_(tn_loader_new_, tn_loader_options, __VA_ARGS__)
 #define tn_data_from_csv(...) TN_NN_CSV_(__VA_ARGS__, )
 #define tn_data_from_libsvm(...) TN_NN_LIBSVM_(__VA_ARGS__, )
+#define tn_data_from_npz(...) TN_NN_NPZ_(__VA_ARGS__, )
 #define tn_data_from_idx(...) TN_NN_IDX_(__VA_ARGS__, )
 #define tn_data_from_cifar(...) TN_NN_CIFAR_(__VA_ARGS__, )
 #define tn_data_from_records(...) TN_NN_RECORDS_(__VA_ARGS__, )

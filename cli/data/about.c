@@ -1,0 +1,62 @@
+/* Where a saved model's data is described; the figures of a regression. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "data/data.h"
+
+char *cli_about_beside(const char *symbol)
+{
+    static const char end[] = "-symbol.json";
+    const size_t n = strlen(symbol);
+    char *path = n >= sizeof end - 1 && cli_ends_with(symbol, end)
+                     ? cli_format("%.*s-data.json", (int)(n - (sizeof end - 1)), symbol)
+                     : NULL;
+
+    if (path && !access(path, F_OK))
+        return path;
+    free(path);
+    return NULL;
+}
+
+bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix)
+{
+    char *from = cli_about_beside(symbol), *to = cli_format("%s-data.json", prefix);
+    json_t *o = from ? json_load_file(from, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    const bool ok = !from || (o && to && !json_dump_file(o, to, JSON_INDENT(1) | JSON_REAL_PRECISION(17)));
+
+    if (!ok)
+        (void)tn_app_fail(app, TN_E_IO, to ? to : "out of memory");
+    json_decref(o);
+    free(from);
+    free(to);
+    return ok;
+}
+
+bool cli_about_look(const char *path, char takes[CLI_TAKES_TEXT])
+{
+    json_t *o = json_load_file(path, 0, NULL);
+    const json_t *input = json_array_get(json_object_get(o, "inputs"), 0),
+                 *shape = json_object_get(input, "shape");
+    const bool pixels = json_number_value(json_object_get(input, "divisor")) > 0;
+    size_t used = 0;
+
+    takes[0] = '\0';
+    for (size_t i = 0; i < json_array_size(shape) && used < CLI_TAKES_TEXT - 32; i++)
+        used += (size_t)snprintf(takes + used, CLI_TAKES_TEXT - used, "%s%lld", i ? "×" : "",
+                                 (long long)json_integer_value(json_array_get(shape, i)));
+    json_decref(o);
+    return pixels;
+}
+
+void cli_numbers_json(json_t *o, double r2, double rmse, double mae)
+{
+    (void)json_object_set_new(o, "r2", cli_json_number(r2));
+    (void)json_object_set_new(o, "rmse", cli_json_number(rmse));
+    (void)json_object_set_new(o, "mae", cli_json_number(mae));
+}
+
+void cli_numbers_print(double r2, double rmse, double mae)
+{
+    (void)printf("r2 %.4f\nrmse %.6g\nmae %.6g\n", r2, rmse, mae);
+}
