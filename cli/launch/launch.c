@@ -62,6 +62,16 @@ static void env_settings(const launch_job *job, launch_list *env)
     }
 }
 
+/* The transport that the command sets for its workers is that of the scheduler and the servers, too. */
+static void env_transport(const launch_job *job, launch_role role, launch_list *env)
+{
+    static const char key[] = "kvstore.transport=";
+
+    for (char *const *word = job->command; launch_serves_itself(job, role) && *word && word[1]; word++)
+        if (!strcmp(*word, "--set") && !strncmp(word[1], key, sizeof key - 1))
+            launch_list_set(env, "TENON_KVSTORE__TRANSPORT", "%s", word[1] + sizeof key - 1);
+}
+
 /* What a lost process means to the store follows from what it means here: only a restart brings it back. */
 static void env_on_fail(const launch_job *job, launch_list *env)
 {
@@ -109,6 +119,7 @@ void launch_env_of(const launch_job *job, launch_role role, uint32_t rank, const
     env_job(job, env);
     env_on_fail(job, env);
     env_settings(job, env);
+    env_transport(job, role, env);
     if (role != LAUNCH_OTHER) {
         launch_list_set(env, "DMLC_ROLE", "%s", launch_role_names[role]);
         launch_list_set(env, "DMLC_TASK_ID", "%u", rank);

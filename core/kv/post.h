@@ -9,6 +9,7 @@
 #define TN_KV_POST_H
 
 #include "kv/kv.h"
+#include "kv/near.h"
 #include "kv/protocol.h"
 #include "tenon/plugin/transport.h"
 
@@ -16,7 +17,8 @@
 typedef struct tni_kv_setup {
     tni_kv_settings settings;
     const tn_transport_ops *ops;
-    void *plugin;
+    void *plugin; /* `carriers` if ops is tni_kv_near_ops */
+    tni_kv_carriers carriers;
     char scheduler[TN_TRANSPORT_ADDRESS_MAX]; /* "HOST:PORT" */
     char listen[TN_TRANSPORT_ADDRESS_MAX];    /* of this process; a worker does not */
     uint8_t secret[TN_TRANSPORT_SECRET_BYTES];

@@ -345,15 +345,42 @@ static tn_status places_read(const tni_options *o, uint32_t role, tni_kv_setup *
               : tni_kv_place_text(host, role == TNI_KV_SCHEDULER ? port : 0, s->listen, sizeof s->listen);
 }
 
-static tn_status transport_find(tni_context *c, tni_kv_setup *s)
+/* The transport between processes of one host, if a plugin has it. */
+static tn_status near_find(tni_context *c, tni_kv_carriers *all)
+{
+    const tn_capability *table;
+    tni_plugin *plugin;
+    const tn_status st = tni_registry_load_providers(c->plugins, "transport", "shm");
+
+    for (size_t i = 0; !st && tni_registry_capability(c->plugins, TN_KIND_TRANSPORT, i, &table, &plugin); i++)
+        if (!strcmp(table->id, "shm")) {
+            all->ops[TNI_KV_NEAR] = (const tn_transport_ops *)(const void *)table;
+            all->plugin[TNI_KV_NEAR] = plugin->self;
+        }
+    return st;
+}
+
+/* auto: the near transport beside the far one, if both are there. The scheduler is known by an address of the
+ * far one alone, and curve asks for what encrypts. */
+static tn_status transport_find(tni_context *c, uint32_t role, tni_kv_setup *s)
 {
     const char *name = tni_option_text(c->options, "kvstore.transport");
+    const bool chosen = strcmp(name, "auto") != 0;
+    tni_kv_carriers *all = &s->carriers;
     tni_plugin *plugin;
-    const tn_status st =
-        tni_registry_transport(c->plugins, strcmp(name, "auto") != 0 ? name : "zmq", &s->ops, &plugin);
+    tn_status st = tni_registry_transport(c->plugins, chosen ? name : "zmq", &s->ops, &plugin);
 
-    if (!st)
-        s->plugin = plugin->self;
+    if (st)
+        return st;
+    s->plugin = plugin->self;
+    if (chosen || role == TNI_KV_SCHEDULER ||
+        !strcmp(tni_option_text(c->options, "kvstore.security"), "curve"))
+        return TN_OK;
+    all->ops[TNI_KV_FAR] = s->ops;
+    all->plugin[TNI_KV_FAR] = s->plugin;
+    st = near_find(c, all);
+    if (!st && all->ops[TNI_KV_NEAR] && tni_kv_near_fits(all))
+        s->ops = &tni_kv_near_ops;
     return st;
 }
 
@@ -398,10 +425,12 @@ tn_status tni_kv_setup_read(tni_context *c, uint32_t role, bool async, tni_kv_se
     tn_status st;
 
     if ((st = settings_read(c, role == TNI_KV_WORKER, async, &s.settings)) || (st = fault_read(o, &s.drop)) ||
-        (st = security_read(o, &s)) || (st = places_read(o, role, &s)) || (st = transport_find(c, &s)))
+        (st = security_read(o, &s)) || (st = places_read(o, role, &s)) || (st = transport_find(c, role, &s)))
         return st;
     s.settings.verbose = s.verbose;
     tni_kv_setup_job(&s, tni_option_text(o, "kvstore.job"));
     *out = s;
+    if (out->ops == &tni_kv_near_ops)
+        out->plugin = &out->carriers;
     return TN_OK;
 }

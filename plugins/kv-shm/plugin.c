@@ -130,6 +130,11 @@ static void transport_close(tn_transport *t, uint64_t timeout_ns)
     transport_free(t);
 }
 
+static int32_t transport_descriptor(tn_transport *t)
+{
+    return t->epoll;
+}
+
 static const char *transport_statistics(tn_transport *t)
 {
     const struct {
@@ -183,7 +188,7 @@ static void plugin_fini(void *plugin)
 }
 
 static const tn_transport_ops shm = {
-    .head = TN_CAPABILITY(tn_transport_ops, statistics, TN_KIND_TRANSPORT, "shm"),
+    .head = TN_CAPABILITY(tn_transport_ops, descriptor, TN_KIND_TRANSPORT, "shm"),
     .open = transport_open,
     .info = transport_info,
     .listen = tnshm_listen,
@@ -195,6 +200,7 @@ static const tn_transport_ops shm = {
     .disconnect = transport_disconnect,
     .close = transport_close,
     .statistics = transport_statistics,
+    .descriptor = transport_descriptor,
 };
 
 #define NUMBER(key_, default_, help_, min_, max_)                                                            \

@@ -24,12 +24,17 @@ uint64_t tnshm_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void tnshm_wake(tn_transport *t)
+static void bell_ring(tn_transport *t)
 {
     const uint64_t one = 1;
 
-    atomic_store(&t->woken, true);
     (void)!write(t->wake, &one, sizeof one);
+}
+
+void tnshm_wake(tn_transport *t)
+{
+    atomic_store(&t->woken, true);
+    bell_ring(t);
 }
 
 void tnshm_due(tn_transport *t, uint64_t at_ns)
@@ -175,9 +180,7 @@ tn_status tnshm_turn(tn_transport *t, uint64_t wait_ns, tn_err *err)
     tnshm_starved_serve(t);
     active_serve(t);
     late_check(t);
-    if (t->first || atomic_load_explicit(&t->woken, memory_order_relaxed))
-        wait_ns = 0;
-    if (wait_ns && !active_sleep(t))
+    if (t->first || atomic_load_explicit(&t->woken, memory_order_relaxed) || !active_sleep(t))
         wait_ns = 0;
     if (t->due_ns != UINT64_MAX && t->due_ns - t->polled_ns < wait_ns)
         wait_ns = t->due_ns - t->polled_ns;
@@ -245,5 +248,7 @@ tn_status tnshm_poll(tn_transport *t, tn_transport_event *events, uint32_t *coun
     }
     while (t->first && *count < room)
         event_take(t, tn_transport_event_at(events, (*count)++));
+    if (!*count && t->active)
+        bell_ring(t); /* there is more to do, which a host that waits for the descriptor is told */
     return *count ? TN_OK : st;
 }

@@ -254,6 +254,7 @@ void tnzmq_release(tn_transport *t, void *held);
 
 uint64_t tnzmq_now_ns(void);
 void tnzmq_ring(tn_transport *t); /* any thread */
+int32_t tnzmq_descriptor(tn_transport *t);
 void tnzmq_wake(tn_transport *t);
 tn_status tnzmq_poll(tn_transport *t, tn_transport_event *events, uint32_t *count, uint64_t timeout_ns,
                      tn_err *err);

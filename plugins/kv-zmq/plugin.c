@@ -203,7 +203,7 @@ static void plugin_fini(void *plugin)
 }
 
 static const tn_transport_ops zmq = {
-    .head = TN_CAPABILITY(tn_transport_ops, statistics, TN_KIND_TRANSPORT, "zmq"),
+    .head = TN_CAPABILITY(tn_transport_ops, descriptor, TN_KIND_TRANSPORT, "zmq"),
     .open = transport_open,
     .info = transport_info,
     .listen = tnzmq_listen,
@@ -215,6 +215,7 @@ static const tn_transport_ops zmq = {
     .disconnect = tnzmq_disconnect,
     .close = transport_close,
     .statistics = transport_statistics,
+    .descriptor = tnzmq_descriptor,
 };
 
 #define MILLISECONDS(key_, default_, help_)                                                                  \

@@ -120,7 +120,6 @@ static tn_status wait(tn_transport *t, uint64_t end_ns, tn_err *err)
     if (atomic_load(&t->done) || atomic_load(&t->woken) || t->ready.next != &t->ready)
         ms = 0;
     count = epoll_wait(t->epoll, ready, READY_MAX, ms > 1000000 ? 1000000 : (int)ms);
-    atomic_store(&t->sleeping, false);
     if (count < 0 && errno != EINTR)
         return tn_failf(err, TN_E_IO, "epoll_wait: %s", strerror(errno));
     for (int i = 0; i < count; i++) {
@@ -184,6 +183,11 @@ static uint32_t events_take(tn_transport *t, tn_transport_event *events, uint32_
     return count;
 }
 
+int32_t tnzmq_descriptor(tn_transport *t)
+{
+    return t->epoll;
+}
+
 tn_status tnzmq_poll(tn_transport *t, tn_transport_event *events, uint32_t *count, uint64_t timeout_ns,
                      tn_err *err)
 {
@@ -196,6 +200,7 @@ tn_status tnzmq_poll(tn_transport *t, tn_transport_event *events, uint32_t *coun
     while (t->graves.next != &t->graves)
         tnzmq_link_destroy((tn_link *)(void *)t->graves.next);
     while (!st) {
+        atomic_store(&t->sleeping, false); /* set behind a poll without an event: for the descriptor */
         tnzmq_links_reap(t);
         if (t->events_count < EVENTS_MAX)
             sources_serve(t);
@@ -204,8 +209,11 @@ tn_status tnzmq_poll(tn_transport *t, tn_transport_event *events, uint32_t *coun
             atomic_store(&t->woken, false);
             break;
         }
-        if (atomic_exchange(&t->woken, false))
+        if (atomic_exchange(&t->woken, false)) {
+            atomic_store(&t->sleeping, true);
+            tnzmq_ring(t); /* there may be more to do, which a host that waits for the descriptor is told */
             break;
+        }
         st = wait(t, end, err);
         /* With time 0 one look at the descriptors still belongs to "what is there". */
         if (!st && t->ready.next == &t->ready && !atomic_load(&t->done) && tnzmq_now_ns() >= end)

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -465,6 +466,77 @@ void chk_transport_timeout(chk_env *env)
         if (!count && took < waits[i])
             chk_fail(env, NULL, "poll for %llu ns returns after %llu, with no event",
                      (unsigned long long)waits[i], (unsigned long long)took);
+    }
+    chk_net_close(&net);
+}
+
+/* ---- the descriptor ----------------------------------------------------------------------------------- */
+
+/* A site that has nothing more to do. */
+static void site_quiet(chk_site *n)
+{
+    while (chk_site_poll(n, 0))
+        ;
+}
+
+static bool readable(int32_t fd)
+{
+    struct pollfd f = {.fd = fd, .events = POLLIN};
+
+    return poll(&f, 1, 1) > 0;
+}
+
+/* Waits by the descriptor of `to` until it has so many messages; `from` is served meanwhile. */
+static void descriptor_tells(chk_site *from, chk_end *to, uint32_t received, const char *what)
+{
+    const int32_t fd = to->site->net->ops->descriptor(to->site->t);
+    chk_env *env = to->site->net->env;
+    chk_stillness still = {0};
+
+    while (to->received_all < received || to->waits) {
+        site_quiet(from);
+        if (readable(fd))
+            site_quiet(to->site);
+        else if (chk_is_over(&still, CHK_QUIET * chk_patience()))
+            chk_fail(env, NULL, "%s, and the descriptor does not tell", what);
+    }
+    chk_count(env);
+}
+
+void chk_transport_descriptor(chk_env *env)
+{
+    chk_stillness still = {0};
+    chk_end *a, *b;
+    chk_net net;
+
+    chk_net_open(&net, env, CHK_HOST_EXACT);
+    chk_net_pair(&net, &a, &b);
+    if (!TN_OFFERS(net.ops, tn_transport_ops, descriptor) || net.ops->descriptor(a->site->t) < 0) {
+        chk_net_close(&net);
+        chk_skip(env, "it offers no descriptor");
+    }
+    for (uint32_t i = 0; i < 100; i++) {
+        const chk_letter l = {.bytes = i % 5 ? i : 900000, .flags = i % 3 ? 0 : TN_SEND_COPY};
+        chk_end *from = i % 2 ? a : b, *to = i % 2 ? b : a;
+
+        site_quiet(to->site);
+        if (chk_end_send(from, &l) == TN_OK)
+            descriptor_tells(from->site, to, to->received_all + 1, "a message was sent");
+    }
+    site_quiet(a->site);
+    net.ops->wake(a->site->t);
+    while (!readable(net.ops->descriptor(a->site->t)))
+        if (chk_is_over(&still, CHK_QUIET * chk_patience()))
+            chk_fail(env, NULL, "wake was called, and the descriptor does not tell");
+    site_quiet(a->site);
+    b->quits = true;
+    net.ops->disconnect(b->link);
+    while (!a->down) {
+        site_quiet(b->site);
+        if (readable(net.ops->descriptor(a->site->t)))
+            site_quiet(a->site);
+        else if (chk_is_over(&still, CHK_QUIET * chk_patience()))
+            chk_fail(env, NULL, "a peer disconnected, and the descriptor does not tell");
     }
     chk_net_close(&net);
 }

@@ -39,6 +39,7 @@ static const kit_defect planted[] = {
     {"transport_beyond_landing", "T-put", NULL, "--only transport/put"},
     {"transport_other_slot", "T-put", NULL, "--only transport/put"},
     {"transport_region_left", "M-leak", NULL, "--only transport/regions"},
+    {"transport_descriptor_deaf", "T-descriptor", NULL, "--only transport/descriptor"},
 };
 
 int main(void)

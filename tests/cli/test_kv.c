@@ -652,7 +652,7 @@ static void at_points(void **state)
     transport_of = *state;
     if (runs)
         at_all_points(runs);
-    for (size_t i = 0; !runs && i < sizeof tried / sizeof *tried; i++)
+    for (size_t i = 0; !runs && i < sizeof tried / sizeof *tried; i += is(*transport_of, "shm") ? 2 : 1)
         at_point(tried[i].name, tried[i].what);
 }
 #else
@@ -722,7 +722,7 @@ int main(int argc, char **argv)
         {"TENON_KVSTORE__DURABILITY", "snapshot:1"},
         {"TENON_KVSTORE__STATE_FOLDER", "state"},
     };
-    static const char *tcp = "acme_tcp", *zmq = "zmq";
+    static const char *tcp = "acme_tcp", *zmq = "zmq", *shm = "shm", *both = "auto";
     const struct CMUnitTest over_tcp[] = {
         cmocka_unit_test(nobody_comes), JOB(a_job, tcp),
         JOB(a_server_is_killed, tcp),   JOB(the_scheduler_is_killed, tcp),
@@ -736,6 +736,20 @@ int main(int argc, char **argv)
         JOB(the_scheduler_is_killed, zmq),
         JOB(a_worker_is_killed, zmq),
     };
+    const struct CMUnitTest over_shm[] = {
+        JOB(a_job, shm),
+        JOB(who_waits, shm),
+        JOB(a_server_is_killed, shm),
+        JOB(the_scheduler_is_killed, shm),
+        JOB(a_worker_is_killed, shm),
+        JOB(at_points, shm),
+    };
+    const struct CMUnitTest over_both[] = {
+        JOB(a_job, both),
+        JOB(a_server_is_killed, both),
+        JOB(the_scheduler_is_killed, both),
+        JOB(a_worker_is_killed, both),
+    };
     char plugin[4096];
     int failures;
 
@@ -745,11 +759,13 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         (void)setenv(settings[i][0], settings[i][1], 1);
     failures = cmocka_run_group_tests(over_tcp, NULL, NULL);
+    failures += cmocka_run_group_tests(over_shm, NULL, NULL);
     (void)snprintf(plugin, sizeof plugin, "%s/kv-zmq.so", getenv("TENON_TEST_PLUGINS"));
     if (access(plugin, R_OK))
         printf("skipped: the plugin kv-zmq is not built\n");
     else
-        failures += cmocka_run_group_tests(over_zmq, NULL, NULL);
+        failures +=
+            cmocka_run_group_tests(over_zmq, NULL, NULL) + cmocka_run_group_tests(over_both, NULL, NULL);
     tool_teardown();
     return failures;
 }

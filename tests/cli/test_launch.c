@@ -198,6 +198,9 @@ static void own_servers(void **state)
     s = tool(RUN "-n 1 -s 1 --set kvstore.security=none --set kvstore.timeout=never -- true");
     assert_int_equal(s->code, 2);
     assert_says(s->err, "tenon: scheduler failed: exit code 2");
+    s = tool(RUN "-n 1 -s 1 -- sh -c 'sleep 600' sh --set kvstore.transport=absent");
+    assert_says(s->err, "tenon: scheduler failed: exit code 3");
+    assert_says(s->err, "no plugin here has the transport absent");
     s = tool("TENON_KVSTORE__SECURITY=none " RUN
              "-n 1 -s 1 --all-roles -- sh -c 'echo \"<$TENON_KVSTORE__SECRET_FILE>\"'");
     assert_says(s->out, "[w0] <>\n");

@@ -10,8 +10,12 @@
 
 const tn_transport_ops *wire;
 static const char *given;
-static const tn_plugin *plugin;
 static void *state;
+static struct loaded {
+    const char *name;
+    const tn_plugin *plugin;
+    void *state;
+} loaded[2];
 
 /* ---- the host --------------------------------------------------------------------------------------- */
 
@@ -45,23 +49,39 @@ static const tn_host host = {.struct_size = (uint32_t)sizeof host,
 bool wire_load(const char *name, const char *text)
 {
     const char *folder = getenv("TENON_TEST_PLUGINS");
+    struct loaded *l = loaded;
     char path[4096];
     void *file;
     tn_err err = {0};
 
+    while (l->name && strcmp(l->name, name) != 0)
+        l++;
+    assert_true(l < loaded + sizeof loaded / sizeof *loaded);
     (void)snprintf(path, sizeof path, "%s/%s.so", folder ? folder : "", name);
-    if (!plugin && (file = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
-        plugin = dlsym(file, "tn_plugin_v1");
-    if (!plugin) {
+    if (!l->plugin && (file = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
+        l->plugin = dlsym(file, "tn_plugin_v1");
+    if (!l->plugin) {
         print_message("skipped: the plugin %s was not built\n", name);
         return false;
     }
-    if (state)
-        plugin->fini(state);
+    l->name = name;
+    if (l->state)
+        l->plugin->fini(l->state);
     given = text;
-    assert_int_equal(plugin->init(&host, &state, &err), TN_OK);
-    wire = (const tn_transport_ops *)(const void *)plugin->capabilities[0];
+    assert_int_equal(l->plugin->init(&host, &l->state, &err), TN_OK);
+    wire_use((const tn_transport_ops *)(const void *)l->plugin->capabilities[0], l->state);
     return true;
+}
+
+void wire_use(const tn_transport_ops *ops, void *plugin)
+{
+    wire = ops;
+    state = plugin;
+}
+
+void *wire_plugin(void)
+{
+    return state;
 }
 
 /* ---- transports ------------------------------------------------------------------------------------- */

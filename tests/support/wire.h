@@ -43,6 +43,8 @@ typedef struct wire_node {
 /* Loads the plugin `name`; false: it was not built, which is said. `options`: "handshake=500 dead=500". */
 bool wire_load(const char *name, const char *options);
 extern const tn_transport_ops *wire;
+void *wire_plugin(void);                                  /* its state */
+void wire_use(const tn_transport_ops *ops, void *plugin); /* instead of a plugin's */
 
 /* With a secret of 32 such bytes, or 0: none. */
 wire_node *wire_open(uint8_t secret);

@@ -39,6 +39,7 @@ enum {
     BEYOND_LANDING,   /* a put is written past the end of its landing */
     OTHER_SLOT,       /* RECV behind a put names another slot */
     REGION_LEFT,      /* region_remove frees nothing */
+    DESCRIPTOR_DEAF,  /* the descriptor tells of wake alone */
 };
 
 #pragma push_macro("TN_PLUGIN_DEFINE")
@@ -418,8 +419,13 @@ static void own_close(tn_transport *t, uint64_t timeout_ns)
     transport_close(t, PLANTED == CLOSE_CUTS ? 0 : timeout_ns);
 }
 
+static int32_t own_descriptor(tn_transport *t)
+{
+    return PLANTED == DESCRIPTOR_DEAF ? t->wake : t->epoll;
+}
+
 static const tn_transport_ops own_ops = {
-    .head = TN_CAPABILITY(tn_transport_ops, put, TN_KIND_TRANSPORT, "acme_put"),
+    .head = TN_CAPABILITY(tn_transport_ops, descriptor, TN_KIND_TRANSPORT, "acme_put"),
     .open = own_open,
     .info = own_info,
     .listen = own_listen,
@@ -436,6 +442,7 @@ static const tn_transport_ops own_ops = {
     .landing = own_landing,
     .landing_remove = own_landing_remove,
     .put = own_put,
+    .descriptor = own_descriptor,
 };
 static const tn_capability *const own_tables[] = {&own_ops.head, NULL};
 

@@ -183,6 +183,11 @@ typedef struct tn_transport_ops {
     /** As `send`, but the payload goes straight to the peer's landing, which TN_EVENT_RECV names. Bytes
      * outside the landing are never written. */
     tn_status (*put)(tn_link *link, const tn_send *message, tn_err *err);
+    /** For a host that waits for several transports: a descriptor that can be read from, as poll(2) says,
+     * once something comes behind a `poll` with time 0 that gave no event, if nothing was called since;
+     * `wake` is such a thing. It may be readable without a reason. A transport's own deadlines are kept if it
+     * is polled ten times a second. -1: there is none. */
+    int32_t (*descriptor)(tn_transport *t);
 } tn_transport_ops;
 
 #ifdef __cplusplus

@@ -1,0 +1,145 @@
+/* Two transports as one (core/kv/near.h), of the plugins kv-zmq and kv-shm: which links go where. */
+#include "support/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kv/near.h"
+
+#define SECOND 1000000000u
+
+static tni_kv_carriers carriers;
+
+/* Mappings of kv-shm in this process: two of a link between two transports of it. */
+static uint32_t areas(void)
+{
+    FILE *f = fopen("/proc/self/maps", "r");
+    char line[512];
+    uint32_t count = 0;
+
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        count += strstr(line, "tenon-kv-shm") != NULL;
+    (void)fclose(f);
+    return count;
+}
+
+/* Messages both ways, of which one side keeps some; `near`: by memory. */
+static void exchange(wire_node *a, wire_node *b, tn_link *of_a, bool near)
+{
+    static unsigned char memory[300000];
+    tn_link *of_b;
+
+    WIRE_UNTIL(a, b, wire_of(a, of_a)->seen[TN_EVENT_UP] && b->seen[TN_EVENT_UP]);
+    of_b = b->links[b->links_count - 1].link;
+    assert_int_equal(areas(), near ? 2 : 0);
+    a->next[0] = b->next[0] = a->next[1] = 0;
+    b->hold = true;
+    for (uint64_t i = 0; i < 10; i++) {
+        assert_int_equal(wire_send(of_a, i, i % 2 ? sizeof memory : 100, i == 9 ? memory : NULL, 0), TN_OK);
+        assert_int_equal(wire_send(of_b, i, 5000, NULL, TN_SEND_URGENT), TN_OK);
+    }
+    WIRE_UNTIL(a, b, b->next[0] == 10 && a->next[1] == 10 && a->seen[TN_EVENT_SENT]);
+    b->hold = false;
+    wire_release(b, b->held_count);
+}
+
+static void link_ends(wire_node *a, wire_node *b, tn_link *of_a)
+{
+    const uint64_t down = b->seen[TN_EVENT_DOWN];
+
+    wire->disconnect(of_a);
+    WIRE_UNTIL(a, b, wire_of(a, of_a)->seen[TN_EVENT_DOWN] && b->seen[TN_EVENT_DOWN] == down + 1);
+    assert_int_equal(areas(), 0);
+}
+
+/* Both have both: memory. An address without the near part, or with one of another host: the far way. */
+static void ways(void **state)
+{
+    char address[TN_TRANSPORT_ADDRESS_MAX + 1], other[TN_TRANSPORT_ADDRESS_MAX + 1];
+    wire_node *a = wire_open(0), *b = wire_open(0);
+    tn_link *link;
+    char *near;
+
+    (void)state;
+    wire_listen(b, "127.0.0.1:0", address);
+    near = strstr(address, ";shm:");
+    assert_non_null(near);
+    link = wire_connect(a, address);
+    exchange(a, b, link, true);
+    link_ends(a, b, link);
+    (void)snprintf(other, sizeof other, "%s", address);
+    other[near - address + 5] ^= 1; /* of the name of the host */
+    link = wire_connect(a, other);
+    exchange(a, b, link, false);
+    link_ends(a, b, link);
+    (void)snprintf(other, sizeof other, "%.*s;shm:", (int)(near - address), address);
+    link = wire_connect(a, other);
+    exchange(a, b, link, false);
+    link_ends(a, b, link);
+    *near = '\0';
+    link = wire_connect(a, address);
+    exchange(a, b, link, false);
+    wire_close(a, SECOND);
+    wire_close(b, SECOND);
+}
+
+/* The near part is of this host, and nobody is there: that link goes down, the next one goes the far way. */
+static void nobody_near(void **state)
+{
+    char address[TN_TRANSPORT_ADDRESS_MAX + 1], gone[TN_TRANSPORT_ADDRESS_MAX + 1],
+        mixed[2 * TN_TRANSPORT_ADDRESS_MAX + 2];
+    wire_node *a = wire_open(0), *b = wire_open(0), *c = wire_open(0);
+    tn_link *link;
+
+    (void)state;
+    wire_listen(b, "127.0.0.1:0", address);
+    wire_listen(c, "127.0.0.1:0", gone);
+    wire_close(c, 0);
+    *strstr(address, ";shm:") = '\0';
+    (void)snprintf(mixed, sizeof mixed, "%s%s", address, strstr(gone, ";shm:"));
+    link = wire_connect(a, mixed);
+    WIRE_UNTIL(a, b, wire_of(a, link)->seen[TN_EVENT_DOWN]);
+    assert_int_equal(wire_of(a, link)->seen[TN_EVENT_UP], 0);
+    assert_int_equal(wire_of(a, link)->down, TN_E_PEER);
+    assert_int_equal(b->seen[TN_EVENT_UP], 0);
+    a->links_count = 0;
+    exchange(a, b, wire_connect(a, mixed), false);
+    wire_close(a, SECOND);
+    wire_close(b, SECOND);
+}
+
+/* What is wrong with both parts is told. */
+static void refused(void **state)
+{
+    wire_node *a = wire_open(0);
+    static const char *const bad[] = {"", ";shm:", "x;shm:y", "127.0.0.1:99999;shm:"};
+    tn_link *link = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tn_err err = {0};
+
+        assert_int_equal(wire->connect(a->t, bad[i], (uint32_t)strlen(bad[i]), &link, &err), TN_E_ARG);
+        assert_true(err.message[0]);
+    }
+    wire->release(a->t, NULL);
+    wire_close(a, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ways), cmocka_unit_test(nobody_near),
+                                       cmocka_unit_test(refused)};
+    static const char *const names[] = {"kv-zmq", "kv-shm"};
+
+    for (size_t i = 0; i < TNI_KV_CARRIERS; i++) {
+        if (!wire_load(names[i], ""))
+            return 77;
+        carriers.ops[i] = wire;
+        carriers.plugin[i] = wire_plugin();
+    }
+    assert_true(tni_kv_near_fits(&carriers));
+    wire_use(&tni_kv_near_ops, &carriers);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
