@@ -262,7 +262,8 @@ void layout_expected(const layout_case *c, layout_job *j)
 /* The layout in which a convolution with these attributes makes its output of the shape of `x`. */
 const tn_layout *layout_offered(const layout_case *c, layout_job *j)
 {
-    const int64_t filters = c->from == NULL ? 0 : strstr(c->from, "24") ? 24 : 32;
+    const char *number = c->from ? strstr(c->from, "num_filter=") : NULL;
+    const int64_t filters = number ? strtol(number + strlen("num_filter="), NULL, 10) : 0;
     const int64_t kernel = c->from && strstr(c->from, "(3,3)") ? 3 : 1;
     char weight[64];
     layout_case of = {.op = "Convolution", .attrs = c->from};

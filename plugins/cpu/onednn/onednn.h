@@ -202,6 +202,32 @@ tn_status tndnn_keep_in(tndnn_maker *m, uint32_t in, const tndnn_md *dense, tndn
 tn_status tndnn_ask_in(tndnn_maker *m, uint32_t in, const tndnn_md *md);
 tn_status tndnn_ask_out(tndnn_maker *m, uint32_t out, const tndnn_md *md);
 
+/* ---- channels.c ---------------------------------------------------------------------------------------- */
+
+#define TNDNN_LANES 16
+
+/* Where the channels of a tensor lie: `lanes` of them side by side at each pixel. Steps in floats. */
+typedef struct tndnn_channels {
+    int64_t samples, channels, pixels, lanes, blocks;
+    int64_t sample, block, pixel;
+    bool padded; /* the memory has all lanes of each block */
+} tndnn_channels;
+
+/* Of one block of channels. */
+typedef struct tndnn_channel_map {
+    float scale[TNDNN_LANES], mean[TNDNN_LANES], factor[TNDNN_LANES], bias[TNDNN_LANES];
+} tndnn_channel_map;
+
+bool tndnn_channels_of(const tndnn_md *md, tndnn_channels *c); /* false: another order of memory */
+uint64_t tndnn_channels_bytes(const tndnn_channels *c);        /* of the room for sums */
+/* Sums of a - s and of (a - s)(b - t) for each channel; s, t NULL: 0. */
+void tndnn_channels_sum(const tndnn_channels *c, const float *a, const float *b, const float *s,
+                        const float *t, int threads, double *room);
+double tndnn_channel_sum(const tndnn_channels *c, const double *room, int64_t channel, int which);
+/* y = a·scale + (b - mean)·factor + bias; a map for each block. */
+void tndnn_channels_map(const tndnn_channels *c, const float *a, const float *b,
+                        const tndnn_channel_map *maps, int threads, float *y);
+
 /* ---- conv.c -------------------------------------------------------------------------------------------- */
 
 /* A weight that lies in a form of the library's own, or of ours, is brought there by slow code: true where

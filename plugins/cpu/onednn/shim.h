@@ -203,27 +203,18 @@ static inline dnnl_status_t tndnn_pd_pooling_back(dnnl_primitive_desc_t *pd, dnn
 }
 
 /* flags: dnnl_normalization_flags_t */
-static inline dnnl_status_t tndnn_pd_batch_norm(dnnl_primitive_desc_t *pd, dnnl_engine_t e, int training,
-                                                const tndnn_md *data, double eps, unsigned flags,
+/* With statistics that are given. */
+static inline dnnl_status_t tndnn_pd_batch_norm(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                                                const tndnn_md *data, double eps, bool scaled,
                                                 const_dnnl_primitive_attr_t attr)
 {
-    dnnl_batch_normalization_desc_t d;
-    const dnnl_status_t st = dnnl_batch_normalization_forward_desc_init(
-        &d, training ? dnnl_forward_training : dnnl_forward_inference, data, (float)eps, flags);
-
-    return st ? st : dnnl_primitive_desc_create(pd, &d, attr, e, NULL);
-}
-
-static inline dnnl_status_t tndnn_pd_batch_norm_back(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
-                                                     const tndnn_md *diff, const tndnn_md *data, double eps,
-                                                     unsigned flags, const_dnnl_primitive_attr_t attr,
-                                                     const_dnnl_primitive_desc_t forward)
-{
+    const unsigned flags =
+        (unsigned)dnnl_use_global_stats | (unsigned)dnnl_use_shift | (scaled ? (unsigned)dnnl_use_scale : 0u);
     dnnl_batch_normalization_desc_t d;
     const dnnl_status_t st =
-        dnnl_batch_normalization_backward_desc_init(&d, dnnl_backward, diff, data, (float)eps, flags);
+        dnnl_batch_normalization_forward_desc_init(&d, dnnl_forward_inference, data, (float)eps, flags);
 
-    return st ? st : dnnl_primitive_desc_create(pd, &d, attr, e, forward);
+    return st ? st : dnnl_primitive_desc_create(pd, &d, attr, e, NULL);
 }
 
 static inline dnnl_status_t tndnn_pd_reorder(dnnl_primitive_desc_t *pd, dnnl_engine_t e, const tndnn_md *from,
