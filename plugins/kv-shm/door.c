@@ -253,8 +253,10 @@ static bool packet_receive(tn_link *l, tnshm_packet *p, int *file, const char **
         char bytes[CMSG_SPACE(sizeof(int))];
     } control = {.bytes = {0}};
     struct iovec piece = {p, sizeof *p};
-    struct msghdr m = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr m = {.msg_iov = &piece,
+                       .msg_iovlen = 1,
+                       .msg_control = &control,
+                       .msg_controllen = CMSG_LEN(sizeof *file)}; /* CMSG_SPACE has room for a second one */
     const ssize_t n = recvmsg(l->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))

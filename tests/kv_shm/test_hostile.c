@@ -194,6 +194,44 @@ static void offers(void **state)
     scene_close(&s);
 }
 
+/* Several descriptors with one packet: none stays open. A pipe ends once nobody has its other end. */
+static void descriptors(void **state)
+{
+    enum { FILES = 8 };
+    scene s = scene_open();
+
+    (void)state;
+    for (size_t count = 1; count <= FILES; count++) {
+        tnshm_packet turn = {.magic = TNSHM_MAGIC, .kind = count % 2 ? TNSHM_HELLO : TNSHM_OFFER};
+        union {
+            struct cmsghdr head;
+            char bytes[CMSG_SPACE(FILES * sizeof(int))];
+        } control = {.bytes = {0}};
+        struct iovec piece = {&turn, sizeof turn};
+        struct msghdr m = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control};
+        int ends[2], files[FILES];
+        char byte;
+        peer p;
+
+        assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+        for (size_t i = 0; i < count; i++)
+            files[i] = ends[1];
+        control.head = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(count * sizeof *files), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.head), files, count * sizeof *files);
+        m.msg_controllen = CMSG_SPACE(count * sizeof *files);
+        peer_call(&p, s.port);
+        if (turn.kind == TNSHM_OFFER)
+            peer_hello(&p, s.server);
+        assert_int_equal(sendmsg(p.l.fd, &m, MSG_NOSIGNAL), sizeof turn);
+        refused(&s, &p);
+        (void)close(ends[1]);
+        assert_int_equal(read(ends[0], &byte, 1), 0);
+        (void)close(ends[0]);
+    }
+    scene_close(&s);
+}
+
 /* More callers than may wait: the oldest ones go, a good one gets in. */
 static void flood(void **state)
 {
@@ -363,8 +401,9 @@ static void random_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(silent), cmocka_unit_test(malformed), cmocka_unit_test(offers),
-        cmocka_unit_test(flood),  cmocka_unit_test(rings),     cmocka_unit_test(random_memory),
+        cmocka_unit_test(silent),      cmocka_unit_test(malformed), cmocka_unit_test(offers),
+        cmocka_unit_test(flood),       cmocka_unit_test(rings),     cmocka_unit_test(random_memory),
+        cmocka_unit_test(descriptors),
     };
 
     if (!wire_load("kv-shm", "handshake_ms=300 stall_ms=500"))
