@@ -26,9 +26,9 @@ static const uint8_t nothing[4096]; /* what abstains: enough for an array of 8 T
 
 typedef struct trip {
     tni_kv_dist *d;
-    tni_kv_key *key;     /* NULL: a command */
-    tni_array *in, *out; /* retained; NULL: none */
-    tni_array *order;    /* of the key: it is written, if `out` is not */
+    tni_kv_key *key;                 /* NULL: a command */
+    tni_array *in, *out;             /* retained; NULL: none */
+    tni_array *order;                /* of the key: it is written, if `out` is not */
     tni_kv_destination *destination; /* of `out`, if that is the key's value */
     tni_operation *op;
     tni_kv_request r;
@@ -443,9 +443,9 @@ static tn_status plan_of(const tni_kv_dist *d, const tni_kv_key *key, tni_kv_pla
 
 tn_status tni_kv_dist_whole(const tni_kv_dist *d, const tni_kv_optimizer *o, const tni_kv_key *key)
 {
+    tni_kv_plan plan, longest = {0};
+    const char *text = "", *name = "";
     size_t cursor = 0;
-    const char *text = "";
-    tni_kv_plan plan;
     void *found;
     tn_status st;
 
@@ -456,14 +456,18 @@ tn_status tni_kv_dist_whole(const tni_kv_dist *d, const tni_kv_optimizer *o, con
             continue;
         if ((st = plan_of(d, found, &plan)))
             return st;
-        if (plan.parts > 1)
-            return tni_error(TN_E_UNSUPPORTED,
-                             "optimizer %s takes whole arrays, but key %.100s is cut into %u parts: "
-                             "kvstore.part_bytes above %" PRIu64
-                             " and kvstore.bigarray_bound = 0 keep it whole",
-                             tni_kv_optimizer_name(o), text, plan.parts, plan.bytes);
+        if (plan.parts > 1 && plan.bytes > longest.bytes) {
+            longest = plan;
+            name = text;
+        }
     }
-    return TN_OK;
+    if (!longest.parts)
+        return TN_OK;
+    return tni_error(TN_E_UNSUPPORTED,
+                     "optimizer %s takes whole arrays, but key %.100s is cut into %u parts: "
+                     "kvstore.part_bytes of at least %" PRIu64
+                     " and kvstore.bigarray_bound = 0, in all processes, keep it whole",
+                     tni_kv_optimizer_name(o), name, longest.parts, longest.bytes);
 }
 
 /* NUMBER NAME TYPE of a key; "float32 (2,3) row_sparse". */

@@ -56,7 +56,8 @@ tn_status tni_kv_dist_program(tni_kv_dist *d, int32_t head, const char *body);
 tn_status tni_kv_dist_agree(tni_kv_dist *d, const char *which, const char *name, const char *const *params);
 /* A row of "set"; key NULL: of all. In rounds only worker 0's counts, without them each one's. */
 tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *param, double value);
-/* TN_E_UNSUPPORTED: `key` is cut, and this optimizer takes whole arrays; NULL: any of the store. */
+/* TN_E_UNSUPPORTED: `key` is cut, and this optimizer takes whole arrays; NULL: any of the store, the longest
+ * is named. */
 tn_status tni_kv_dist_whole(const tni_kv_dist *d, const tni_kv_optimizer *o, const tni_kv_key *key);
 /* The optimizer's states and steps of a key, from servers into its slot; and worker 0's back, by all workers.
  * Both wait. */

@@ -122,12 +122,17 @@ static void each_optimizer(worker *w)
         {"ftml", LIST("beta1", "0.7")},
         {"dcasgd", LIST("lamda", "0.1")},
     };
+    static const int64_t longer[] = {3, BIG};
     const tn_kv_item whole = key_of("sgd");
+    char needed[100];
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         as_local(w, rows[i].name, rows[i].params, 4);
+    worker_init(w, "longest", TN_F32, 2, longer, 0);
+    worker_init(w, "last", TN_F32, 1, big_shape, 0);
     WORKER_FAILS(w, tn_kv_set_optimizer(w->kv, "lamb", NULL), TN_E_UNSUPPORTED); /* it takes norms */
-    WORKER_TRUE(w, strstr(tn_error_text(), "kvstore.part_bytes") && strstr(tn_error_text(), "is cut into"));
+    (void)snprintf(needed, sizeof needed, "kvstore.part_bytes of at least %zu ", 3 * BIG * sizeof(float));
+    WORKER_TRUE(w, strstr(tn_error_text(), "key longest is cut into") && strstr(tn_error_text(), needed));
     WORKER_OK(w, tn_kv_set_param(w->kv, &whole, "lr_mult", 1)); /* the one before stays */
 }
 
@@ -155,12 +160,31 @@ static void uncut(worker *w)
     tn_array_release(half);
 }
 
+/* An array that is as long as a part is whole; a longer one is refused, and leaves nothing behind. */
+static void longest_part(worker *w)
+{
+    static const int64_t fits[] = {1024}, longer[] = {1025};
+    tn_array *a = worker_array(w, TN_F32, 1, longer, 1);
+    const tn_kv_item it = worker_item("longer", &a, NULL);
+
+    WORKER_OK(w, tn_kv_set_optimizer(w->kv, "lamb", NULL));
+    worker_init(w, "fits", TN_F32, 1, fits, 1);
+    WORKER_FAILS(w, tn_kv_init(w->kv, 1, &it), TN_E_UNSUPPORTED);
+    WORKER_TRUE(
+        w, strstr(tn_error_text(), "key longer is cut into 2 parts: kvstore.part_bytes of at least 4100 "));
+    WORKER_OK(w, tn_kv_set_optimizer(w->kv, "sgd", NULL));
+    WORKER_OK(w, tn_kv_init(w->kv, 1, &it));
+    tn_array_release(a);
+}
+
 static void whole_arrays_and_copies(void **state)
 {
-    const job_options o = {.workers = 2, .servers = 2};
+    const job_options o = {.workers = 2, .servers = 2},
+                      parts = {.workers = 2, .servers = 2, .part_bytes = 4096};
 
     (void)state;
     job_run(&o, "dist_sync", uncut, NULL);
+    job_run(&parts, "dist_sync", longest_part, NULL);
 }
 
 static void cut_arrays_move_like_whole_ones(void **state)
