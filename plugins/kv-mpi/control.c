@@ -208,7 +208,7 @@ static tn_status hello(tn_communicator *c, tnmpi_note *notes, MPI_Request *reque
     return hello_check(c, notes, err);
 }
 
-static tn_status duplicate(MPI_Comm *out, uint64_t end_ns, tn_err *err)
+static tn_status duplicate(tn_communicator *c, MPI_Comm *out, uint64_t end_ns, tn_err *err)
 {
     MPI_Request request;
     uint32_t naps = 0;
@@ -216,6 +216,7 @@ static tn_status duplicate(MPI_Comm *out, uint64_t end_ns, tn_err *err)
 
     while (!error && !(error = MPI_Test(&request, &flag, MPI_STATUS_IGNORE)) && !flag && tnmpi_now() < end_ns)
         tnmpi_nap(&naps, 1000000, -1);
+    c->duplicates = !flag;
     if (error)
         return tnmpi_fail(err, TN_E_PEER, "MPI_Comm_idup", error);
     if (!flag)
@@ -241,8 +242,8 @@ tn_status tnmpi_notes_open(tn_communicator *c, tn_err *err)
         return st;
     free(notes);
     free((void *)requests);
-    if ((st = duplicate(&c->control, end_ns, err)) || (st = duplicate(&c->first, end_ns, err)) ||
-        (st = duplicate(&c->second, end_ns, err)))
+    if ((st = duplicate(c, &c->control, end_ns, err)) || (st = duplicate(c, &c->first, end_ns, err)) ||
+        (st = duplicate(c, &c->second, end_ns, err)))
         return st;
     if (MPI_Irecv(&c->heard, (int)sizeof c->heard, MPI_BYTE, MPI_ANY_SOURCE, TAG, c->control, &c->listening))
         return tn_fail(err, TN_E_PEER, "MPI cannot receive");

@@ -75,7 +75,8 @@ struct tn_communicator {
     char fault[MPI_MAX_ERROR_STRING + 1];
     tn_status failed; /* TN_OK: it works */
     char why[TNMPI_TEXT_BYTES];
-    int bell; /* eventfd */
+    int bell;        /* eventfd */
+    bool duplicates; /* MPI may still write to one of its communicators: this block stays */
 };
 
 uint64_t tnmpi_now(void);

@@ -107,7 +107,7 @@ static void communicator_free(tn_communicator *c)
     if (c->bell >= 0)
         (void)close(c->bell);
     free(c->peers);
-    if (c->listening == MPI_REQUEST_NULL)
+    if (c->listening == MPI_REQUEST_NULL && !c->duplicates)
         free(c);
 }
 
