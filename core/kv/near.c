@@ -1,5 +1,5 @@
 /*
- * A transport made of two. A listener's address is "FAR;NEAR-ID:NEAR"; who connects takes NEAR if its own
+ * A transport made of two. A listener's address is "FAR;shm:NEAR"; who connects takes NEAR if its own
  * near transport does, which knows its host, and FAR otherwise, or once a near link to that address did not
  * come up. Links and held payloads are known by blocks of this file, which say whose they are.
  *
@@ -10,7 +10,6 @@
 
 #include <poll.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,6 +17,9 @@
 #define BARRED_MAX 64u         /* addresses to which no near link came up, the last ones */
 #define LOOK_NS 100000000u     /* transports are polled at least so often (tn_transport_ops.descriptor) */
 #define STRETCH 1000000000000u /* ns, over all sums of times */
+
+static const char mark[] = ";" TNI_KV_NEAR_ID ":";
+#define MARK_BYTES ((uint32_t)sizeof mark - 1)
 
 typedef struct near_link {
     struct near_link *next; /* of its bucket, or of those that are gone */
@@ -170,30 +172,24 @@ static tn_status near_listen(tn_transport *t, const char *where, void *address, 
 {
     near *n = near_of(t);
     uint8_t own[TN_TRANSPORT_ADDRESS_MAX];
-    char mark[32];
-    uint32_t own_bytes = sizeof own, length;
+    uint32_t own_bytes = sizeof own;
     tn_status st = n->of.ops[TNI_KV_FAR]->listen(n->t[TNI_KV_FAR], where, address, address_bytes, err);
 
     if (st || n->of.ops[TNI_KV_NEAR]->listen(n->t[TNI_KV_NEAR], "127.0.0.1:0", own, &own_bytes, NULL))
         return st;
-    length = (uint32_t)snprintf(mark, sizeof mark, ";%.20s:", n->of.ops[TNI_KV_NEAR]->head.id);
-    if (*address_bytes + length + own_bytes > TN_TRANSPORT_ADDRESS_MAX)
+    if (*address_bytes + MARK_BYTES + own_bytes > TN_TRANSPORT_ADDRESS_MAX)
         return TN_OK;
-    memcpy((uint8_t *)address + *address_bytes, mark, length);
-    memcpy((uint8_t *)address + *address_bytes + length, own, own_bytes);
-    *address_bytes += length + own_bytes;
+    memcpy((uint8_t *)address + *address_bytes, mark, MARK_BYTES);
+    memcpy((uint8_t *)address + *address_bytes + MARK_BYTES, own, own_bytes);
+    *address_bytes += MARK_BYTES + own_bytes;
     return TN_OK;
 }
 
-/* Where the near part of an address begins; `*far_bytes`: those before it. NULL: it has none. */
-static const uint8_t *near_part(const near *n, const void *address, uint32_t bytes, uint32_t *far_bytes)
+uint32_t tni_kv_far_bytes(const void *address, uint32_t bytes)
 {
-    char mark[32];
-    const int length = snprintf(mark, sizeof mark, ";%.20s:", n->of.ops[TNI_KV_NEAR]->head.id);
-    const uint8_t *at = memmem(address, bytes, mark, (size_t)length);
+    const uint8_t *at = memmem(address, bytes, mark, MARK_BYTES);
 
-    *far_bytes = at ? (uint32_t)(at - (const uint8_t *)address) : bytes;
-    return at ? at + length : NULL;
+    return at ? (uint32_t)(at - (const uint8_t *)address) : bytes;
 }
 
 static tn_status near_connect(tn_transport *t, const void *address, uint32_t bytes, tn_link **out,
@@ -201,17 +197,17 @@ static tn_status near_connect(tn_transport *t, const void *address, uint32_t byt
 {
     near *n = near_of(t);
     const uint64_t hash = tni_hash_bytes(7, address, bytes) | 1;
-    uint32_t far_bytes, carrier = TNI_KV_NEAR;
-    const uint8_t *own = near_part(n, address, bytes, &far_bytes);
+    const uint32_t far_bytes = tni_kv_far_bytes(address, bytes);
+    uint32_t carrier = TNI_KV_NEAR;
     near_link *l = tni_alloc(sizeof *l);
     tn_link *inner = NULL;
     tn_status st = TN_E_ARG;
 
     if (!l)
         return tn_fail(err, TN_E_NOMEM, "out of memory for a link");
-    if (own && !barred(n, hash))
-        st = n->of.ops[carrier]->connect(n->t[carrier], own,
-                                         bytes - (uint32_t)(own - (const uint8_t *)address), &inner, err);
+    if (far_bytes < bytes && !barred(n, hash))
+        st = n->of.ops[carrier]->connect(n->t[carrier], (const uint8_t *)address + far_bytes + MARK_BYTES,
+                                         bytes - far_bytes - MARK_BYTES, &inner, err);
     if (st) {
         carrier = TNI_KV_FAR;
         st = n->of.ops[carrier]->connect(n->t[carrier], address, far_bytes, &inner, err);

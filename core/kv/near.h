@@ -15,6 +15,10 @@ typedef struct tni_kv_carriers {
     void *plugin[TNI_KV_CARRIERS];
 } tni_kv_carriers;
 
+#define TNI_KV_NEAR_ID "shm" /* the near transport */
+
+/* How much of a listener's address its far transport has said: what a process without the near one dials. */
+uint32_t tni_kv_far_bytes(const void *address, uint32_t bytes);
 /* Whether both can be waited for at once. */
 bool tni_kv_near_fits(const tni_kv_carriers *c);
 /* Its `open` takes carriers for the plugin, which may go after the call. */

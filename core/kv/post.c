@@ -219,9 +219,11 @@ static void dial(tni_kv_post *p, tni_kv_dial *d, uint16_t node, const void *addr
     tni_kv_link *l = NULL;
     tn_link *link = NULL;
     tn_err err = {0};
-    tn_status st = p->ops->connect(p->transport, address, bytes, &link, &err);
+    tn_status st;
 
-    if (st)
+    if (p->ops != &tni_kv_near_ops)
+        bytes = tni_kv_far_bytes(address, bytes);
+    if ((st = p->ops->connect(p->transport, address, bytes, &link, &err)))
         why_set(p, node, err.message);
     else if (!(l = tni_kv_link_add(p, link)))
         p->ops->disconnect(link);

@@ -350,10 +350,10 @@ static tn_status near_find(tni_context *c, tni_kv_carriers *all)
 {
     const tn_capability *table;
     tni_plugin *plugin;
-    const tn_status st = tni_registry_load_providers(c->plugins, "transport", "shm");
+    const tn_status st = tni_registry_load_providers(c->plugins, "transport", TNI_KV_NEAR_ID);
 
     for (size_t i = 0; !st && tni_registry_capability(c->plugins, TN_KIND_TRANSPORT, i, &table, &plugin); i++)
-        if (!strcmp(table->id, "shm")) {
+        if (!strcmp(table->id, TNI_KV_NEAR_ID)) {
             all->ops[TNI_KV_NEAR] = (const tn_transport_ops *)(const void *)table;
             all->plugin[TNI_KV_NEAR] = plugin->self;
         }

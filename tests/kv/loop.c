@@ -43,6 +43,7 @@ static struct {
     pthread_cond_t changed;
     tn_transport *all[OPEN_MAX];
     uint32_t count, ports, lose;
+    bool near;
     uint64_t now, random;
     loop_count counts;
 } net = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -124,8 +125,8 @@ static tn_status loop_listen(tn_transport *t, const char *where, void *address, 
     } else {
         (void)snprintf(t->name, sizeof t->name, "%s", where);
     }
-    *address_bytes = (uint32_t)strlen(t->name);
-    memcpy(address, t->name, *address_bytes);
+    *address_bytes = (uint32_t)snprintf(address, TN_TRANSPORT_ADDRESS_MAX, "%s%s", t->name,
+                                        net.near ? ";shm:0/127.0.0.1:1" : "");
     unlock();
     return st;
 }
@@ -431,6 +432,7 @@ void loop_begin(void)
     net.count = net.ports = net.lose = 0;
     net.now = 1000000000;
     net.random = 5;
+    net.near = false;
     net.counts = (loop_count){0};
 }
 
@@ -529,6 +531,13 @@ void loop_links_down(uint32_t index)
     lock();
     for (tn_link *l = net.all[index]->links; l; l = l->next)
         link_end(l, TN_E_PEER);
+    unlock();
+}
+
+void loop_near(void)
+{
+    lock();
+    net.near = true;
     unlock();
 }
 

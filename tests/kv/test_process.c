@@ -106,6 +106,27 @@ static void rounds_of_all_sizes(void **state)
         assert_int_equal(j.nodes[i].status, TN_OK);
 }
 
+/* Servers can be reached through memory, too; these workers have the far transport alone. */
+static void near_addresses(void **state)
+{
+    float *values[3];
+    job j;
+
+    (void)state;
+    assert_int_equal(tni_kv_far_bytes("a:1;shm:b", 9), 3);
+    assert_int_equal(tni_kv_far_bytes("a:1;shm:", 8), 3);
+    assert_int_equal(tni_kv_far_bytes("a:1;shm:", 7), 7);
+    assert_int_equal(tni_kv_far_bytes("", 0), 0);
+    job_begin(&j, 2, 2);
+    loop_near();
+    job_start(&j);
+    keys_make(&j, 3, sizes);
+    keys_init(&j, 3, sizes, values);
+    round_run(&j, 3, sizes, values);
+    free_all(values);
+    job_end(&j);
+}
+
 static void lost_messages_and_links(void **state)
 {
     float *values[3];
@@ -610,6 +631,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_of_all_sizes),
+        cmocka_unit_test(near_addresses),
         cmocka_unit_test(lost_messages_and_links),
         cmocka_unit_test(a_server_comes_back),
         cmocka_unit_test(a_scheduler_comes_back),
