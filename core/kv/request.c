@@ -413,7 +413,7 @@ static void op_late(tni_kv_worker *w, tni_kv_op *op)
     const double seconds = (double)(w->node.now - (op->started ? op->begun_ns : op->deadline_ns)) / 1e9;
     const tni_kv_lot *l = op->lot;
     const tni_kv_piece *p;
-    char name[96], peer[24], who[24];
+    char name[96], peer[24], who[24], ago[40] = "never heard";
     uint32_t i = 0;
 
     while (op->started && i + 1 < l->plan.parts && l->pieces[i].state == TNI_KV_IDLE)
@@ -430,9 +430,10 @@ static void op_late(tni_kv_worker *w, tni_kv_op *op)
         const uint64_t heard = tni_kv_node_peer(&w->node, to)->heard_ns;
         const char *what = p->state == TNI_KV_QUEUED ? "no credit" : "no answer";
 
-        (void)tni_error(TN_E_TIMEOUT, "%s: %s from %s for %.1f s, last heard %.1f s ago, view %u", name, what,
-                        tni_kv_node_name(to, peer), seconds, (double)(w->node.now - heard) / 1e9,
-                        w->node.view.number);
+        if (heard)
+            (void)snprintf(ago, sizeof ago, "last heard %.1f s ago", (double)(w->node.now - heard) / 1e9);
+        (void)tni_error(TN_E_TIMEOUT, "%s: %s from %s for %.1f s, %s, view %u", name, what,
+                        tni_kv_node_name(to, peer), seconds, ago, w->node.view.number);
     }
     op_end(w, op, op->r.kind == TNI_KV_DO_BYE ? TN_OK : TN_E_TIMEOUT); /* who leaves needs no answer */
 }

@@ -43,7 +43,7 @@ static struct {
     pthread_cond_t changed;
     tn_transport *all[OPEN_MAX];
     uint32_t count, ports, lose;
-    bool near;
+    const char *end; /* of addresses */
     uint64_t now, random;
     loop_count counts;
 } net = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -125,8 +125,7 @@ static tn_status loop_listen(tn_transport *t, const char *where, void *address, 
     } else {
         (void)snprintf(t->name, sizeof t->name, "%s", where);
     }
-    *address_bytes = (uint32_t)snprintf(address, TN_TRANSPORT_ADDRESS_MAX, "%s%s", t->name,
-                                        net.near ? ";shm:0/127.0.0.1:1" : "");
+    *address_bytes = (uint32_t)snprintf(address, TN_TRANSPORT_ADDRESS_MAX, "%s%s", t->name, net.end);
     unlock();
     return st;
 }
@@ -432,7 +431,7 @@ void loop_begin(void)
     net.count = net.ports = net.lose = 0;
     net.now = 1000000000;
     net.random = 5;
-    net.near = false;
+    net.end = "";
     net.counts = (loop_count){0};
 }
 
@@ -534,10 +533,10 @@ void loop_links_down(uint32_t index)
     unlock();
 }
 
-void loop_near(void)
+void loop_address_end(const char *end)
 {
     lock();
-    net.near = true;
+    net.end = end;
     unlock();
 }
 

@@ -26,7 +26,7 @@ void loop_watch(tn_transport *t); /* the test's own, which nobody polls: time pa
 void loop_kill(uint32_t index);
 void loop_cut(uint32_t index, bool on); /* nothing reaches it and nothing leaves it, silently */
 void loop_links_down(uint32_t index);   /* its links are lost; it lives */
-void loop_near(void);                   /* listeners' addresses have a near part, too */
+void loop_address_end(const char *end); /* what listeners say behind their addresses; it lives on */
 void loop_lose(uint32_t per_mille);     /* messages, by a fixed series of numbers */
 typedef struct loop_count {
     uint64_t messages, refused, lost; /* refused: for want of room */

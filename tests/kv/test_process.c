@@ -118,12 +118,32 @@ static void near_addresses(void **state)
     assert_int_equal(tni_kv_far_bytes("a:1;shm:", 7), 7);
     assert_int_equal(tni_kv_far_bytes("", 0), 0);
     job_begin(&j, 2, 2);
-    loop_near();
+    loop_address_end(";shm:0/127.0.0.1:1");
     job_start(&j);
     keys_make(&j, 3, sizes);
     keys_init(&j, 3, sizes, values);
     round_run(&j, 3, sizes, values);
     free_all(values);
+    job_end(&j);
+}
+
+/* Servers cannot be reached at the addresses that they say. */
+static void servers_out_of_reach(void **state)
+{
+    const float x[3] = {1, 2, 3};
+    const tni_kv_request r = {.kind = TNI_KV_DO_INIT, .in = x};
+    answer a;
+    job j;
+
+    (void)state;
+    job_begin(&j, 1, 1);
+    loop_address_end("0");
+    job_start(&j);
+    keys_make(&j, 1, sizes);
+    job_ask(j.workers[0], &r, &a);
+    assert_int_equal(job_wait(&a), TN_E_TIMEOUT);
+    assert_non_null(strstr(a.error.message, "from server 0"));
+    assert_non_null(strstr(a.error.message, "never heard"));
     job_end(&j);
 }
 
@@ -632,6 +652,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_of_all_sizes),
         cmocka_unit_test(near_addresses),
+        cmocka_unit_test(servers_out_of_reach),
         cmocka_unit_test(lost_messages_and_links),
         cmocka_unit_test(a_server_comes_back),
         cmocka_unit_test(a_scheduler_comes_back),
