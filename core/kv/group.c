@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kv/wire.h"
 #include "tenon/plugin/collective.h"
 
 #define POLL_NS 1000000000u
@@ -411,7 +412,6 @@ static tn_status bucket_queue(tni_kv_group *g, uint32_t count, tni_kv_key *const
 tn_status tni_kv_group_queue(tni_kv_group *g, uint32_t count, tni_kv_key *const *keys, tni_array *const *from,
                              tni_array *const *into)
 {
-    const uint64_t before = g->queued;
     tn_status st = TN_OK;
 
     for (uint32_t end = count; end && !st;) {
@@ -425,7 +425,6 @@ tn_status tni_kv_group_queue(tni_kv_group *g, uint32_t count, tni_kv_key *const 
             st = bucket_queue(g, n, keys + at, from ? from + at : NULL, into + at);
         end = at;
     }
-    g->queued = st ? before : g->queued;
     return st;
 }
 
@@ -467,14 +466,7 @@ tn_status tni_kv_group_agree(tni_kv_group *g, const char *what, uint64_t number)
 
 static void add(int32_t dtype, uint64_t count, const void *from, void *into)
 {
-    static const int64_t stride[1] = {1};
-    const int64_t shape[1] = {(int64_t)count};
-    const tn_tensor src = {
-        .data = (void *)(uintptr_t)from, .dtype = dtype, .ndim = 1, .shape = shape, .stride = stride};
-    tn_tensor dst = src;
-
-    dst.data = into;
-    tni_add_strided(&src, &dst);
+    tni_kv_bytes_add((uint8_t)dtype, into, into, from, count * tn_dtype_bytes(dtype));
 }
 
 static tn_status thread_start(group_thread *t)

@@ -19,8 +19,9 @@ typedef struct tni_kv_group {
 tn_status tni_kv_group_open(tni_context *c, const char *id, tni_kv_group **out);
 void tni_kv_group_close(tni_kv_group *g); /* waits for what is queued; NULL is fine */
 /* Queues into[i] = the sum of all workers' from[i], or with `from` NULL: worker 0's into[i]. Dense, in rows,
- * on the host. They travel from the last on, small ones of one type together. If nothing of a gathering is
- * queued (tni_engine_gather_end), its owner sets `queued` back. */
+ * on the host. They travel from the last on, small ones of one type together. With a failure some may be
+ * queued: those of a gathering are not (tni_engine_gather_end), and its owner sets `queued` back; any other
+ * caller breaks the group. */
 tn_status tni_kv_group_queue(tni_kv_group *g, uint32_t count, tni_kv_key *const *keys, tni_array *const *from,
                              tni_array *const *into);
 /* All workers call it with the same number; else the group fails. Waits. */

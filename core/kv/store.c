@@ -298,6 +298,8 @@ static tn_status values_spread(tni_kv *kv, uint32_t count, tni_kv_key *const *ke
         values[i] = keys[i]->value;
     if (!st)
         st = tni_kv_group_queue(kv->group, count, keys, NULL, values);
+    if (st)
+        tni_kv_group_break(kv->group); /* the others come to all calls, and some are under way */
     tni_free((void *)values);
     return st;
 }

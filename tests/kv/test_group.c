@@ -391,6 +391,38 @@ static void no_memory(void **state)
     job(1, LIST("kvstore.timeout=5s"), no_memory_run);
 }
 
+/* First values of several calls, of which some are queued when memory fails: what comes next ends, too. */
+static void no_memory_between_run(worker *w)
+{
+    bool failed = true;
+
+    for (uint64_t nth = 1; failed; nth++) {
+        tn_array *values[] = {full(w, 2000, 1), full(w, 2000, 2), full(w, 2000, 3)};
+        const tn_kv_item all[] = {item("a", 1, &values[0], NULL), item("b", 1, &values[1], NULL),
+                                  item("c", 1, &values[2], NULL)};
+        tn_kv *kv = NULL;
+        tn_status st;
+
+        OK(w, tn_kv_create(w->ctx, "mpi", &kv));
+        tni_mem_fail_at(nth, false, true);
+        st = tn_kv_init(kv, 3, all);
+        failed = tni_mem_failed();
+        tni_mem_fail_at(0, false, false);
+        must(w, !st || failed, "a failure without a cause", __LINE__);
+        if (!st || !tn_kv_init(kv, 3, all))
+            OK(w, tn_kv_barrier(kv));
+        tn_kv_destroy(kv);
+        for (size_t i = 0; i < 3; i++)
+            tn_array_release(values[i]);
+    }
+}
+
+static void no_memory_between(void **state)
+{
+    (void)state;
+    job(1, LIST("kvstore.timeout=5s", "kvstore.part_bytes=4096"), no_memory_between_run);
+}
+
 /* What a store without servers does not do. */
 static void refused(void **state)
 {
@@ -430,9 +462,9 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums),           cmocka_unit_test(updates),     cmocka_unit_test(late_first),
-        cmocka_unit_test(gradient_fails), cmocka_unit_test(never_comes), cmocka_unit_test(other_keys),
-        cmocka_unit_test(no_memory),      cmocka_unit_test(refused),
+        cmocka_unit_test(sums),           cmocka_unit_test(updates),           cmocka_unit_test(late_first),
+        cmocka_unit_test(gradient_fails), cmocka_unit_test(never_comes),       cmocka_unit_test(other_keys),
+        cmocka_unit_test(no_memory),      cmocka_unit_test(no_memory_between), cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
