@@ -55,7 +55,7 @@ static void managed(void **state)
 /* How many commits there are, as the script of all tests says it: what is tested moves on with them. */
 static uint64_t rotation(void)
 {
-    const char *given = getenv("TENON_ROTATION");
+    const char *given = getenv("TENON_TEST_ROTATION");
 
     return given ? strtoull(given, NULL, 10) : 0;
 }
@@ -139,8 +139,8 @@ static const char *const ops[] = {"FullyConnected",
                                   "multi_all_finite",
                                   "_np_cumsum"};
 
-/* Kernels of each family against those of plugin cpu, a part of them with each commit; TENON_FULL: all tests of
- * all kernels. */
+/* Kernels of each family against those of plugin cpu, a part of them with each commit; TENON_FULL: all tests
+ * of all kernels. */
 static void kernels(void **state)
 {
     const size_t count = sizeof ops / sizeof *ops;
