@@ -18,7 +18,8 @@ static char *file_find(tn_app *app, const char *folder, const char *part, const 
     if (!plain || !access(plain, R_OK))
         return plain;
     if ((packed = tnn_format(app, "%s.gz", plain)) && access(packed, R_OK)) {
-        (void)tnn_fail(app, TN_E_KEY, "data: neither %s nor %s is there", plain, packed);
+        (void)tnn_fail(app, TN_E_KEY, "data: neither %s nor %s is there%s", plain, packed,
+                       !strncmp(what, "images", 6) ? ", nor folders of images, a .csv, .npz or .rec" : "");
         free(packed);
         packed = NULL;
     }

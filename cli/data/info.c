@@ -21,6 +21,7 @@ typedef struct part {
     const char *name;
     tn_data *data;
     char error[512];                /* why there is none; "" */
+    tn_status status;               /* of it */
     measures all, *columns;         /* of the first field; `columns`: of a table */
     int64_t column_count, *samples; /* of each class */
     measures labels;                /* of a regression */
@@ -105,6 +106,7 @@ static void part_open(tn_app *app, const char *name, part *p)
     if (p->data && part_measure(app, p))
         return;
     (void)snprintf(p->error, sizeof p->error, "%s", tn_app_error(app));
+    p->status = tn_app_status(app);
     p->data = NULL;
     tn_app_clear(app);
 }
@@ -255,7 +257,7 @@ int cmd_data_info(const cli_args *args)
         part_open(app, args->words[0], &parts[i]);
     any = parts[0].data ? parts[0].data : parts[1].data;
     if (tn_app_ok(app) && !any)
-        (void)tn_app_fail(app, TN_E_FORMAT, parts[0].error);
+        (void)tn_app_fail(app, parts[0].status, parts[0].error);
     if (tn_app_ok(app) && args->value[OPT_JSON]) {
         o = json_pack("{s:o, s:s}", "data", cli_json_text(args->words[0]), "task", task_of(any));
         for (size_t i = 0; i < PARTS; i++)

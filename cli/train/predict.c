@@ -111,6 +111,15 @@ static bool is_own(const prediction *p, const char *name)
     return own && p->about && isnan(p->scale) && !p->args->value[OPT_SAMPLE_SHAPE];
 }
 
+static bool folder_refuse(prediction *p, const char *name)
+{
+    char *text = cli_format("%s is a folder: name its files, as in %s/*", name, name);
+
+    (void)tn_app_fail(p->app, TN_E_IO, text ? text : name);
+    free(text);
+    return false;
+}
+
 static bool inputs_load(prediction *p)
 {
     const char *shape = p->args->value[OPT_SAMPLE_SHAPE];
@@ -123,6 +132,8 @@ static bool inputs_load(prediction *p)
         if (!strcmp(name, "-") && from_stdin)
             return failed(p, cli_format("standard input (-) is read once"));
         from_stdin = from_stdin || !strcmp(name, "-");
+        if (cli_is_folder(name))
+            return folder_refuse(p, name);
         s->takes = p->takes;
         if (is_own(p, name)) {
             if (!cli_samples_own(s, p->app, p->about, name))
@@ -292,6 +303,7 @@ static void predict(prediction *p)
     p->answers.app = p->app;
     p->answers.net = p->net;
     p->answers.top = p->top;
+    p->answers.several = p->input_count > 1;
     p->answers.kind =
         p->args->value[OPT_JSON] && !p->args->value[OPT_OUT_FILE] ? CLI_ANSWER_JSON : CLI_ANSWER_TABLE;
     batch_bound(p);
