@@ -139,8 +139,8 @@ static const char *const ops[] = {"FullyConnected",
                                   "multi_all_finite",
                                   "_np_cumsum"};
 
-/* Kernels of each family against those of plugin cpu, a part of them with each commit; TENON_FULL: all tests of
- * all kernels. */
+/* Kernels of each family against those of plugin cpu, a part of them with each commit; TENON_FULL: all tests
+ * of all kernels. */
 static void kernels(void **state)
 {
     const size_t count = sizeof ops / sizeof *ops;
