@@ -55,6 +55,8 @@ static tn_status place_find(tn_app *app, const char *name, place *out)
         out->path = tnn_strdup(app, set);
     } else if (!(st = tn_data_find(app->ctx, set, &folder))) {
         out->path = tnn_strdup(app, folder);
+    } else if (st == TN_E_KEY && (tnn_own_is(set) || tnn_ends_with(set, ".rec"))) {
+        (void)tnn_fail(app, st, "data \"%s\": there is no file %s, and no data set of this name", name, set);
     } else {
         (void)tnn_check(app, st, "data \"%s\"", name);
     }

@@ -86,6 +86,9 @@ static bool model_load(prediction *p)
     bool ok = cli_saved_find(&saved, p->args, p->app);
 
     p->first = saved.words;
+    if (ok && p->first == 2 && p->args->word_count == 2 && !cli_ends_with(saved.params, ".params"))
+        ok = failed(p, cli_format("predict: the parameters are missing: FILE.params goes between %s and %s",
+                                  saved.symbol, saved.params));
     if (ok && p->args->word_count <= p->first)
         ok =
             failed(p, cli_format("predict: which INPUT? An image, IDX, .npy, .npz or CSV file goes behind %s",
