@@ -96,12 +96,12 @@ static bool part_measure(tn_app *app, part *p)
     return ok && tn_app_ok(app);
 }
 
-/* A part that is not there is no error as long as the other one is. */
-static void part_open(tn_app *app, const char *name, part *p)
+/* A part that is not there is no error as long as the other one is. `like`: the part to train on; NULL. */
+static void part_open(tn_app *app, const char *name, tn_data *like, part *p)
 {
     char *whole = cli_format("%s:%s", name, p->name);
 
-    p->data = whole ? tn_data_open(app, whole, .batch = 256, .scale = "none") : NULL;
+    p->data = whole ? tn_data_open(app, whole, .batch = 256, .scale = "none", .like = like) : NULL;
     free(whole);
     if (p->data && part_measure(app, p))
         return;
@@ -254,7 +254,7 @@ int cmd_data_info(const cli_args *args)
     json_t *o;
 
     for (size_t i = 0; tn_app_ok(app) && i < PARTS; i++)
-        part_open(app, args->words[0], &parts[i]);
+        part_open(app, args->words[0], i ? parts[0].data : NULL, &parts[i]);
     any = parts[0].data ? parts[0].data : parts[1].data;
     if (tn_app_ok(app) && !any)
         (void)tn_app_fail(app, parts[0].status, parts[0].error);

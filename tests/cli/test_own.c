@@ -375,6 +375,9 @@ static void info(void **state)
     assert_int_equal(s->code, 0);
     assert_says(s->out, "broken: 1\n");
     assert_says(s->out, "0000.png: ");
+    s = tool("cp -r png few; rm -r few/test/d0; \"$T\" data info ./few"); /* classes as a training has them */
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "class 0 d0: 0 samples\n");
     s = tool("\"$T\" data info absent");
     assert_true(s->code != 0);
 }
