@@ -82,7 +82,7 @@ static tn_status input_add(tn_app *app, tn_net *net, const char *json, const cha
         at++;
     for (size_t i = 0; i < net->input_count; i++)
         if (at < m->in_count && m->data[i] == at)
-            return tnn_fail(app, TN_E_KEY, "%s: input \"%.80s\" is needed for twice", json, name);
+            return tnn_fail(app, TN_E_KEY, "%s: input \"%.80s\" is named twice", json, name);
     if (at == m->in_count)
         return tnn_fail(app, TN_E_KEY, "%s has no free input \"%.80s\"%s%s", json, name,
                         m->in_count ? "; it has " : "", m->in_count ? tn_program_input(m->program, 0) : "");

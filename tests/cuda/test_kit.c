@@ -55,7 +55,7 @@ static void managed(void **state)
 /* How many commits there are, as the script of all tests says it: what is tested moves on with them. */
 static uint64_t rotation(void)
 {
-    const char *given = getenv("TENON_ROTATION");
+    const char *given = getenv("TENON_TEST_ROTATION");
 
     return given ? strtoull(given, NULL, 10) : 0;
 }

@@ -646,7 +646,7 @@ static void pair_replay(const call *c, const char *name)
     assert_non_null(strstr(tn_app_error(app), "has no array for \"data1\""));
     tn_app_clear(app);
     assert_null(tn_net_load_files(app, json, params, "data0,data0"));
-    assert_non_null(strstr(tn_app_error(app), "asked for twice"));
+    assert_non_null(strstr(tn_app_error(app), "named twice"));
     tn_app_clear(app);
     assert_null(tn_net_load_files(app, json, params, "data0,,data1"));
     assert_non_null(strstr(tn_app_error(app), "no free input \"\""));
