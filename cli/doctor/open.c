@@ -105,7 +105,7 @@ static json_t *answer(const char *name, tn_status st, const json_t *before)
     return o;
 }
 
-/* Why the first device that is provided ("device:cuda kernels@cuda") does not start; "": it does, or none is. */
+/* Why the first device of `provides` ("device:cuda kernels@cuda") does not start; "": it does, or none is. */
 static const char *device_try(tn_ctx *ctx, const char *provides)
 {
     const char *at = strstr(provides, "device:");
