@@ -133,7 +133,9 @@ static const char *other_name(const char *name)
         {"save-dir", "out"},      {"ctx", "device"},          {"gpu", "device"},
         {"gpus", "device"},       {"np", "num-workers"},      {"nproc", "num-workers"},
         {"checkpoint", "resume"}, {"continue", "resume"},     {"seed-value", "seed"},
-        {"weight-decay", "wd"},   {"workers", "num-workers"},
+        {"weight-decay", "wd"},   {"workers", "num-workers"}, {"val", "valid"},
+        {"val-data", "valid"},    {"validation", "valid"},    {"net", "model"},
+        {"arch", "model"},        {"optim", "optimizer"},
     };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

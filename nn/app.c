@@ -454,9 +454,11 @@ void tn_app_pause(tn_app *app)
 
 void tn_app_backward(tn_app *app, tn_array *loss)
 {
+    const char *what = app && app->recording ? "backward" : "backward without tn_app_record()";
+
     if (!tnn_ok(app))
         return;
     recording_end(app);
     if (loss)
-        (void)tnn_check(app, tn_backward(app->ctx, 1, &loss, NULL, 0), "backward");
+        (void)tnn_check(app, tn_backward(app->ctx, 1, &loss, NULL, 0), "%s", what);
 }

@@ -18,7 +18,8 @@ static char *file_find(tn_app *app, const char *folder, const char *part, const 
     if (!plain || !access(plain, R_OK))
         return plain;
     if ((packed = tnn_format(app, "%s.gz", plain)) && access(packed, R_OK)) {
-        (void)tnn_fail(app, TN_E_KEY, "data: neither %s nor %s is there", plain, packed);
+        (void)tnn_fail(app, TN_E_KEY, "data: neither %s nor %s is there%s", plain, packed,
+                       !strncmp(what, "images", 6) ? ", nor folders of images, a .csv, .npz or .rec" : "");
         free(packed);
         packed = NULL;
     }
@@ -54,6 +55,8 @@ static tn_status place_find(tn_app *app, const char *name, place *out)
         out->path = tnn_strdup(app, set);
     } else if (!(st = tn_data_find(app->ctx, set, &folder))) {
         out->path = tnn_strdup(app, folder);
+    } else if (st == TN_E_KEY && (tnn_own_is(set) || tnn_ends_with(set, ".rec"))) {
+        (void)tnn_fail(app, st, "data \"%s\": there is no file %s, and no data set of this name", name, set);
     } else {
         (void)tnn_check(app, st, "data \"%s\"", name);
     }
@@ -227,6 +230,23 @@ tn_status tnn_data_idx(tn_app *app, tn_data *d)
     return st;
 }
 
+/* A file of no known ending that does not begin as IDX, plain or packed, does. */
+static tn_status kind_check(tn_app *app, const char *path)
+{
+    unsigned char head[2] = {0, 0};
+    FILE *file = fopen(path, "rbe");
+    const bool other =
+        file && fread(head, 1, 2, file) == 2 && (head[0] || head[1]) && (head[0] != 0x1f || head[1] != 0x8b);
+
+    if (file)
+        (void)fclose(file);
+    return other ? tnn_fail(app, TN_E_FORMAT,
+                            "%s is no IDX file, and its name does not end in .csv, .tsv, .libsvm, .npz, .npy "
+                            "or .rec",
+                            path)
+                 : TN_OK;
+}
+
 /* IMAGES-idx3-ubyte and the labels beside it. */
 static tn_data *idx_file(tn_app *app, const char *what, const char *name, const char *path,
                          const tnn_cut *cut)
@@ -241,7 +261,7 @@ static tn_data *idx_file(tn_app *app, const char *what, const char *name, const 
         labels = NULL;
     }
     free(labels);
-    if (!d || !(d->files[0] = tnn_strdup(app, path)) || tnn_data_idx(app, d))
+    if (!d || kind_check(app, path) || !(d->files[0] = tnn_strdup(app, path)) || tnn_data_idx(app, d))
         return NULL;
     return tnn_data_done(d);
 }

@@ -76,6 +76,8 @@ static tn_status names_read(tn_app *app, const char *folder, bool folders, texts
     const struct dirent *e;
     tn_status st = TN_OK;
 
+    if (!dir && errno == ENOENT)
+        return tnn_fail(app, TN_E_IO, "there is no folder %s", folder);
     if (!dir)
         return tnn_fail(app, TN_E_IO, "%s: %s", folder, strerror(errno));
     while (!st && (e = readdir(dir))) {
@@ -137,6 +139,16 @@ static tn_status class_read(tn_app *app, const char *folder, const char *name, c
     return st;
 }
 
+/* "FOLDER/train" has the classes, as where a training is given FOLDER. */
+static const char *parts_text(tn_app *app, const char *folder)
+{
+    char *train = tnn_format(app, "%s/train", folder);
+    const bool there = train && is_folder(train);
+
+    free(train);
+    return there ? "; its folders train and test are given one by one" : "";
+}
+
 static tn_status classes_read(tn_app *app, tnn_images *s, const texts *classes, const char *every)
 {
     texts paths = {NULL, 0, 0};
@@ -148,8 +160,9 @@ static tn_status classes_read(tn_app *app, tnn_images *s, const texts *classes, 
         ends[i] = paths.count;
     }
     if (!st && !paths.count)
-        st = tnn_fail(app, TN_E_FORMAT, "%s has no images (.jpg, .jpeg, .png) in folders of classes%s",
-                      s->root, every && !strcmp(every, "test") ? " of five or more" : "");
+        st = tnn_fail(app, TN_E_FORMAT, "%s has no images (.jpg, .jpeg, .png) in folders of classes%s%s",
+                      s->root, every && !strcmp(every, "test") ? " of five or more" : "",
+                      every ? "" : parts_text(app, s->root));
     if (!st && (s->labels = tnn_alloc(app, paths.count, sizeof *s->labels)))
         for (size_t i = 0; i < paths.count; i++) {
             while (ends[k] <= i)

@@ -244,6 +244,10 @@ tn_net *tn_net_load(tn_app *app, const char *prefix)
         (void)tnn_fail(app, TN_E_ARG, "tn_net_load: the files' prefix is missing");
         return NULL;
     }
+    if (tnn_ends_with(prefix, "-symbol.json")) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_net_load: %s: the files' prefix ends before -symbol.json", prefix);
+        return NULL;
+    }
     json = tnn_format(app, "%s-symbol.json", prefix);
     params = tnn_format(app, "%s-0000.params", prefix);
     if (json && params)

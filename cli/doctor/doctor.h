@@ -19,6 +19,7 @@ typedef struct doctor_finding {
 /* What became of one plugin that was loaded in a process of its own. */
 typedef struct doctor_probe {
     char *name, *message;
+    char *device;      /* why it loads and its device does not start, such as for want of a driver; "" */
     uint32_t number;   /* TN number of the error; 0: it loads */
     json_t *libraries; /* array: file names of the shared objects that came with it */
     json_t *problems;  /* of the start: what tn_config_check found */

@@ -105,11 +105,27 @@ static json_t *answer(const char *name, tn_status st, const json_t *before)
     return o;
 }
 
+/* Why the first device of `provides` ("device:cuda kernels@cuda") does not start; "": it does, or none is. */
+static const char *device_try(tn_ctx *ctx, const char *provides)
+{
+    const char *at = strstr(provides, "device:");
+    const tn_device *device;
+    char name[64];
+
+    if (!at || (at != provides && at[-1] != ' '))
+        return "";
+    at += strlen("device:");
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(at, " "), at);
+    return tn_device_get(ctx, name, &device) ? tn_error_text() : "";
+}
+
 /* Loads plugin number `index`; NULL: there are no more. A plugin that is not to be loaded has no name. */
 static json_t *plugin_try(const cli_args *args, size_t index, const json_t *before, int announce)
 {
     tn_plugin_info p = {.struct_size = TN_SIZE(tn_plugin_info)};
     tn_ctx *ctx = NULL;
+    tn_status st;
+    json_t *o;
 
     if (open_with(args, nothing_at_start, NULL, &ctx) || tn_plugin_at(ctx, index, &p))
         return NULL;
@@ -118,7 +134,11 @@ static json_t *plugin_try(const cli_args *args, size_t index, const json_t *befo
     /* Its name first: the rest may never come. */
     if (write(announce, p.name, strlen(p.name)) < 0 || write(announce, "\n", 1) < 0)
         return NULL;
-    return answer(p.name, tn_plugin_load(ctx, p.name), before);
+    st = tn_plugin_load(ctx, p.name);
+    o = answer(p.name, st, before);
+    if (!st)
+        (void)json_object_set_new(o, "device", cli_json_text(device_try(ctx, p.provides)));
+    return o;
 }
 
 static void problem_keep(void *arg, const tn_problem *p)
@@ -197,6 +217,7 @@ static char *death_text(bool in_time, int status)
 static bool probe(const cli_args *args, long index, doctor_probe *out)
 {
     char text[ANSWER_MAX], *body;
+    const char *device;
     bool in_time;
     int ends[2], status = 0;
     pid_t pid;
@@ -228,6 +249,8 @@ static bool probe(const cli_args *args, long index, doctor_probe *out)
     if (o) {
         out->number = (uint32_t)json_integer_value(json_object_get(o, "number"));
         out->message = cli_format("%s", json_string_value(json_object_get(o, "message")));
+        if ((device = json_string_value(json_object_get(o, "device"))))
+            out->device = cli_format("%s", device);
         out->libraries = json_incref(json_object_get(o, "libraries"));
         out->problems = json_incref(json_object_get(o, "problems"));
         json_decref(o);
@@ -242,6 +265,7 @@ static void probe_fini(doctor_probe *p)
 {
     free(p->name);
     free(p->message);
+    free(p->device);
     json_decref(p->libraries);
     json_decref(p->problems);
 }

@@ -88,6 +88,8 @@ void doctor_libraries(doctor *d)
                        "%s: %s", p->name, p->message ? p->message : "");
         else
             loaded++;
+        if (p->device && *p->device) /* as of a machine without a GPU, which is no fault */
+            doctor_say(d, DOCTOR_OK, "", "no device: %s", p->device);
     }
     if (loaded)
         doctor_say(d, DOCTOR_OK, "", "%zu plugin%s with all libraries", loaded,

@@ -4,6 +4,7 @@
  * devices itself. Only plugins with kernels for the device are loaded, and only if there is a model.
  */
 #include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -392,6 +393,42 @@ static size_t base_files(base_file out[3])
     return 3;
 }
 
+/* ---- libraries of the system ---- */
+
+typedef struct library_list {
+    needs *n;
+    json_t *paths;
+} library_list;
+
+/* Tenon's own files are told with their sizes. */
+static int library_add(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+    const library_list *l = arg;
+    bool own = info->dlpi_name[0] != '/' || strstr(info->dlpi_name, "/libtenon");
+    tn_plugin_info p;
+
+    (void)bytes;
+    for (size_t i = 0; !own && cli_plugin_at(l->n->app, i, &p); i++)
+        own = !strcmp(p.path, info->dlpi_name);
+    if (!own)
+        (void)json_array_append_new(l->paths, cli_json_text(info->dlpi_name));
+    return 0;
+}
+
+/* What this process has open, since a model's plugins are loaded: those of libraries, too, and the one that
+ * the C library opens by itself when a thread ends. Without a model nothing is loaded: an empty list. */
+static json_t *libraries_json(needs *n)
+{
+    library_list l = {n, json_array()};
+    void *unwinder = n->model ? dlopen("libgcc_s.so.1", RTLD_LAZY) : NULL;
+
+    if (n->model)
+        (void)dl_iterate_phdr(library_add, &l);
+    if (unwinder)
+        (void)dlclose(unwinder);
+    return l.paths;
+}
+
 /* ---- output ---- */
 
 static json_t *needs_json(needs *n, const char *what, const char *install)
@@ -422,9 +459,9 @@ static json_t *needs_json(needs *n, const char *what, const char *install)
         (void)json_array_append_new(
             failed, json_pack("{s:o,s:o,s:o}", "node", cli_json_text(n->failed[i].node), "op",
                               cli_json_text(n->failed[i].op), "why", cli_json_text(n->failed[i].why)));
-    return json_pack("{s:o,s:o,s:o,s:o,s:i,s:I,s:o}", "of", cli_json_text(what), "plugins", plugins, "base",
-                     base, "unserved", failed, "operators", (int)n->operators, "bytes", (json_int_t)total,
-                     "install", cli_json_text(install));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:i,s:I,s:o}", "of", cli_json_text(what), "plugins", plugins,
+                     "base", base, "libraries", libraries_json(n), "unserved", failed, "operators",
+                     (int)n->operators, "bytes", (json_int_t)total, "install", cli_json_text(install));
 }
 
 static bool size_row(cli_column_table *t, const char *name, const char *why, uint64_t bytes,
@@ -436,6 +473,18 @@ static bool size_row(cli_column_table *t, const char *name, const char *why, uin
     if (bytes)
         (void)snprintf(size, sizeof size, "%llu KiB", (unsigned long long)(bytes + 1023) / 1024);
     return cli_table_row(t, cells);
+}
+
+static void libraries_print(needs *n)
+{
+    json_t *list = libraries_json(n);
+    const json_t *path;
+    size_t i;
+
+    if (json_array_size(list))
+        (void)printf("libraries of the system, with those of optional plugins\n");
+    json_array_foreach(list, i, path) cli_say(stdout, "  %s\n", json_string_value(path));
+    json_decref(list);
 }
 
 static void needs_print(needs *n, const char *install)
@@ -467,6 +516,7 @@ static void needs_print(needs *n, const char *install)
         cli_table_print(&t);
     cli_table_free(&t);
     (void)printf("together %llu KiB\n", (unsigned long long)(total + 1023) / 1024);
+    libraries_print(n);
     for (size_t i = 0; i < n->failed_count; i++)
         cli_say(stdout, "not served: node %s: %s: %s\n", n->failed[i].node, n->failed[i].op,
                 n->failed[i].why);

@@ -96,6 +96,18 @@ static void metrics_read(cli_record *record)
         (void)fclose(file);
 }
 
+/* A regression has no accuracy in its curve; R² is told at its end. */
+static void numbers_read(cli_record *record)
+{
+    const json_t *result = json_object_get(record->json, "result");
+
+    if (!(record->numbers = isfinite(number_at(result, "r2"))))
+        return;
+    record->best = number_at(result, "best_r2");
+    record->accuracy = number_at(result, "r2");
+    record->loss = number_at(result, "loss");
+}
+
 json_t *cli_record_json(const char *folder, char why[CLI_WHY_BYTES])
 {
     FILE *file = cli_record_file(folder, "run.json", RECORD_BYTES_MAX);
@@ -212,6 +224,7 @@ bool cli_record_read(cli_record *record, char *folder)
     record->ours = record->json && cli_record_ours(record->json);
     written_find(record);
     metrics_read(record);
+    numbers_read(record);
     state_find(record);
     record->epochs_wanted = strtoll(cli_record_option(record, "train.epochs"), NULL, 10);
     return true;

@@ -14,15 +14,21 @@ static const char *runs_folder(const cli_args *args)
     return args->value[OPT_RUNS] ? args->value[OPT_RUNS] : CLI_RUNS;
 }
 
+static const char *measure_name(const cli_record *r)
+{
+    return r->numbers ? "r2" : "accuracy";
+}
+
 static json_t *record_json(const cli_record *r)
 {
     json_t *o = json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:s, s:b}", "id", cli_json_text(r->id), "folder",
         cli_json_text(r->folder), "started", cli_json_text(cli_record_text(r, "started")), "model",
         cli_json_text(cli_record_text(r, "model")), "data", cli_json_text(cli_record_text(r, "data_name")),
-        "epochs", (json_int_t)r->epochs, "epochs_wanted", (json_int_t)r->epochs_wanted, "best_accuracy",
-        cli_json_number(r->best), "accuracy", cli_json_number(r->accuracy), "loss", cli_json_number(r->loss),
-        "state", cli_record_state_name(r->state), "resumable", (int)r->resumable);
+        "epochs", (json_int_t)r->epochs, "epochs_wanted", (json_int_t)r->epochs_wanted,
+        r->numbers ? "best_r2" : "best_accuracy", cli_json_number(r->best), measure_name(r),
+        cli_json_number(r->accuracy), "loss", cli_json_number(r->loss), "state",
+        cli_record_state_name(r->state), "resumable", (int)r->resumable);
 
     if (*r->why)
         (void)json_object_set_new(o, "why", cli_json_text(r->why));
@@ -62,7 +68,7 @@ static void row_print(const char *id, const char *started, const char *model, co
                       const char *epochs, const char *best, const char *state, const char *why)
 {
     char *line =
-        cli_format("%-*s%-22s%-*s%-*s%9s%9s  %-9s%s%s", width_for(id, 10), id, started, width_for(model, 24),
+        cli_format("%-*s%-22s%-*s%-*s%9s%11s  %-9s%s%s", width_for(id, 10), id, started, width_for(model, 24),
                    model, width_for(data, 16), data, epochs, best, state, *why ? " " : "", why);
 
     if (!line)
@@ -79,7 +85,7 @@ static void record_print(const cli_record *r)
 
     (void)snprintf(epochs, sizeof epochs, "%lld/%lld", (long long)r->epochs, (long long)r->epochs_wanted);
     if (isfinite(r->best))
-        (void)snprintf(best, sizeof best, "%.4f", r->best);
+        (void)snprintf(best, sizeof best, "%s%.4f", r->numbers ? "r2 " : "", r->best);
     row_print(r->id, cli_record_text(r, "started"), cli_record_text(r, "model"),
               cli_record_text(r, "data_name"), epochs, best, cli_record_state_name(r->state), r->why);
 }
@@ -209,7 +215,7 @@ static void show_print(const cli_record *r)
     (void)printf("%-12s%lld of %lld\n", "epochs", (long long)r->epochs, (long long)r->epochs_wanted);
     (void)printf("%-12s", "best");
     share_print(r->best, 0);
-    (void)printf("\n%-12s", "accuracy");
+    (void)printf("\n%-12s", measure_name(r));
     share_print(r->accuracy, 0);
     (void)printf("\n%-12s", "loss");
     share_print(r->loss, 0);
@@ -331,8 +337,13 @@ static void compare_json(const comparison *c)
 
 static void results_print(const comparison *c)
 {
-    static const char *const rows[] = {"epochs", "best", "accuracy", "loss"};
+    static const char *const kinds[] = {"accuracy", "r2", "accuracy or r2"};
+    const char *rows[] = {"epochs", "best", NULL, "loss"};
+    size_t numbers = 0;
 
+    for (size_t i = 0; i < c->count; i++)
+        numbers += c->runs[i].numbers;
+    rows[2] = kinds[!numbers ? 0 : numbers == c->count ? 1 : 2];
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         (void)printf("%-26s", rows[row]);
         for (size_t i = 0; i < c->count; i++) {

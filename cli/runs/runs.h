@@ -32,6 +32,7 @@ typedef struct cli_record {
     bool resumable;
     int64_t epochs, epochs_wanted;
     double best, accuracy, loss; /* best: of all validations; NaN: not known */
+    bool numbers;                /* a regression: these two are R² */
     struct timespec written;     /* run.json: which of two is the older that began within one second */
 } cli_record;
 

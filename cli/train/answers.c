@@ -95,10 +95,13 @@ static void columns_write(const cli_answers *a, const cli_answer *o)
 
 static void head_write(const cli_answers *a)
 {
+    const char *input = a->several ? "  input" : "";
+
     if (a->kind == CLI_ANSWER_TABLE && a->output_count > 1)
-        (void)fprintf(a->out, "sample    output                    class and probability, or numbers\n");
+        (void)fprintf(a->out, "sample    output                    class and probability, or numbers%s\n",
+                      input);
     else if (a->kind == CLI_ANSWER_TABLE && a->outputs->classes)
-        (void)fprintf(a->out, "sample        class  probability\n");
+        (void)fprintf(a->out, "sample        class  probability%s\n", input);
     if (a->kind != CLI_ANSWER_CSV)
         return;
     (void)fprintf(a->out, "input,sample");
@@ -216,7 +219,8 @@ static void order_make(cli_answer *o)
     }
 }
 
-static void table_add(const cli_answers *a, const cli_answer *o, int64_t index, const float *x)
+static void table_add(const cli_answers *a, const cli_answer *o, const char *input, int64_t index,
+                      const float *x)
 {
     if (a->output_count > 1)
         cli_say(a->out, "%-8lld  %-24s", (long long)index, o->name);
@@ -230,6 +234,8 @@ static void table_add(const cli_answers *a, const cli_answer *o, int64_t index, 
     }
     for (int64_t k = 0; !o->classes && k < o->each; k++)
         (void)fprintf(a->out, " %.6g", (double)x[k]);
+    if (a->several)
+        cli_say(a->out, "  %s", input);
     (void)fprintf(a->out, "\n");
 }
 
@@ -366,7 +372,7 @@ bool cli_answers_add(cli_answers *a, const char *input, int64_t index, int64_t a
         if (a->kind == CLI_ANSWER_CSV)
             csv_add(a, o, x);
         else if (a->kind == CLI_ANSWER_TABLE)
-            table_add(a, o, index, x);
+            table_add(a, o, input, index, x);
     }
     if (a->kind == CLI_ANSWER_CSV)
         (void)fprintf(a->out, "\n");

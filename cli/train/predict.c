@@ -86,6 +86,9 @@ static bool model_load(prediction *p)
     bool ok = cli_saved_find(&saved, p->args, p->app);
 
     p->first = saved.words;
+    if (ok && p->first == 2 && p->args->word_count == 2 && !cli_ends_with(saved.params, ".params"))
+        ok = failed(p, cli_format("predict: the parameters are missing: FILE.params goes between %s and %s",
+                                  saved.symbol, saved.params));
     if (ok && p->args->word_count <= p->first)
         ok =
             failed(p, cli_format("predict: which INPUT? An image, IDX, .npy, .npz or CSV file goes behind %s",
@@ -111,6 +114,15 @@ static bool is_own(const prediction *p, const char *name)
     return own && p->about && isnan(p->scale) && !p->args->value[OPT_SAMPLE_SHAPE];
 }
 
+static bool folder_refuse(prediction *p, const char *name)
+{
+    char *text = cli_format("%s is a folder: name its files, as in %s/*", name, name);
+
+    (void)tn_app_fail(p->app, TN_E_IO, text ? text : name);
+    free(text);
+    return false;
+}
+
 static bool inputs_load(prediction *p)
 {
     const char *shape = p->args->value[OPT_SAMPLE_SHAPE];
@@ -123,6 +135,8 @@ static bool inputs_load(prediction *p)
         if (!strcmp(name, "-") && from_stdin)
             return failed(p, cli_format("standard input (-) is read once"));
         from_stdin = from_stdin || !strcmp(name, "-");
+        if (cli_is_folder(name))
+            return folder_refuse(p, name);
         s->takes = p->takes;
         if (is_own(p, name)) {
             if (!cli_samples_own(s, p->app, p->about, name))
@@ -292,6 +306,7 @@ static void predict(prediction *p)
     p->answers.app = p->app;
     p->answers.net = p->net;
     p->answers.top = p->top;
+    p->answers.several = p->input_count > 1;
     p->answers.kind =
         p->args->value[OPT_JSON] && !p->args->value[OPT_OUT_FILE] ? CLI_ANSWER_JSON : CLI_ANSWER_TABLE;
     batch_bound(p);

@@ -69,6 +69,7 @@ typedef struct cli_answers {
     int64_t top;   /* as asked */
     int64_t batch; /* samples of one */
     int64_t done;  /* samples */
+    bool several;  /* inputs: a row of the table ends with its input's name */
 } cli_answers;
 
 /* `path` NULL: stdout, `kind` as given; else by the end of its name: .csv, .json, .jsonl, .npy. Of several

@@ -248,11 +248,14 @@ tn_status tn_plugin_open(tn_ctx *ctx, const char *path, size_t *index)
 {
     tni_plugin *p = NULL;
     tn_status st;
+    tn_err why;
 
     if (!ctx || !path)
         return api_null(__func__, "ctx or path");
-    if ((st = tni_registry_open(ctx->plugins, path, &p)))
-        return st;
+    if ((st = tni_registry_open(ctx->plugins, path, &p))) {
+        tni_error_get(&why);
+        return strstr(why.message, path) ? st : tni_error_take(st, &why, path);
+    }
     for (size_t i = 0; index && i < tni_registry_count(ctx->plugins); i++)
         if (tni_registry_at(ctx->plugins, i) == p)
             *index = i;

@@ -27,7 +27,7 @@ const char *tni_library_path(char *out, size_t size)
     char resolved[PATH_MAX];
 
     if (!dladdr((const void *)(uintptr_t)&tni_library_path, &info) || !info.dli_fname ||
-        info.dli_fname[0] != '/' || !realpath(info.dli_fname, resolved)) {
+        !strchr(info.dli_fname, '/') || !realpath(info.dli_fname, resolved)) {
         ssize_t n = readlink("/proc/self/exe", resolved, sizeof resolved - 1); /* linked into the program */
 
         if (n <= 0)

@@ -585,6 +585,25 @@ static void output(void **state)
     assert_int_equal(tool("\"$T\" doctor --reprot")->code, 2);
 }
 
+/* A plugin that loads, and whose device wants a driver: told, and no fault of the machine. */
+static void no_driver(void **state)
+{
+    const tool_said *s;
+    json_t *o, *f;
+
+    (void)state;
+    if (tool("\"$T\" plugins list --exists cuda && ! ldconfig -p | grep -q libcuda.so.1")->code) {
+        print_message("skipped: no plugin cuda, or a driver is there\n");
+        return;
+    }
+    s = tool("\"$T\" doctor --json");
+    o = tool_json(s, 0);
+    f = finding(o, "libraries", "no device: cuda: there is no NVIDIA driver");
+    assert_non_null(f);
+    assert_string_equal(json_string_value(json_object_get(f, "level")), "ok");
+    json_decref(o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -606,6 +625,7 @@ int main(void)
         cmocka_unit_test(governor),
         cmocka_unit_test(report),
         cmocka_unit_test(output),
+        cmocka_unit_test(no_driver),
     };
     int failed;
 

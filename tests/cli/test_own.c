@@ -317,6 +317,10 @@ static void regression(void **state)
     if (!(rmse <= least))
         fail_msg("rmse %.4f, within 5 %% of ridge regression is %.4f", rmse, least);
     assert_says(s->err, " r2=");
+    assert_says(tool("\"$T\" runs list --runs .")->out, "  r2 0.");
+    assert_says(tool("\"$T\" runs show people")->out, "\nr2          0.");
+    assert_says(tool("\"$T\" runs compare people people")->out, "\nr2   ");
+    assert_says(tool("\"$T\" runs list --runs . --json")->out, "\"best_r2\":0.");
     (void)snprintf(line, sizeof line,
                    "\"$T\" eval people/model-symbol.json people/model-0000.params --data "
                    "\"%s/tests/oracle/recorded/own/diabetes\"",
@@ -371,6 +375,9 @@ static void info(void **state)
     assert_int_equal(s->code, 0);
     assert_says(s->out, "broken: 1\n");
     assert_says(s->out, "0000.png: ");
+    s = tool("cp -r png few; rm -r few/test/d0; \"$T\" data info ./few"); /* classes as a training has them */
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "class 0 d0: 0 samples\n");
     s = tool("\"$T\" data info absent");
     assert_true(s->code != 0);
 }

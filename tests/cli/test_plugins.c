@@ -47,6 +47,10 @@ static void list(void **state)
     assert_int_equal(s->code, 0);
     assert_says(s->out, "/cpu.so");
     assert_says(s->out, "KiB");
+    s = tool(
+        "d=$(dirname \"$(dirname \"$T\")\"); cd \"$d\" && l=$(find lib* -name libtenon.so.0 | head -n 1) && "
+        "LD_LIBRARY_PATH=$(dirname \"$l\") \"$T\" plugins list --exists cpu"); /* found by a path of here */
+    assert_int_equal(s->code, 0);
     s = tool("\"$T\" plugins list --set plugins.load=cpu");
     assert_int_equal(s->code, 0);
     assert_says(s->out, "left out: ");
@@ -105,7 +109,8 @@ static void inspect(void **state)
     s = tool("\"$T\" plugins inspect ./good/broken.so");
     assert_int_equal(s->code, 3);
     assert_says(s->err, "error[TN-3003]");
-    for (uint32_t i = 0; i < 3; i++) { /* a file, with and without a folder, is told from a name */
+    assert_says(s->err, "/good/broken.so: "); /* the file is named */
+    for (uint32_t i = 0; i < 3; i++) {        /* a file, with and without a folder, is told from a name */
         static const char *const absent[] = {"./absent.so", "absent.so", "no/folder"};
         char command[64];
 
@@ -361,6 +366,7 @@ static void needs(void **state)
     assert_says(s->out, "\"unserved\":[]");
     assert_says(s->out, "\"operators\":4");
     assert_says(s->out, "\"name\":\"libtenon\"");
+    assert_says(s->out, "libjansson.so."); /* that of a library */
     s = tool(
         "printf '[plugins]\\nrequire = cpu,\\n  nobody\\n[memory.cpu]\\npool = round\\n[device]\\ndefault = "
         "fake:0\\n[kernel]\\nPooling@cpu = cpu/plain\\n[train]\\nmodel = zoo:lenet\\n' >c.ini && "

@@ -174,6 +174,10 @@ static void forms(void **state)
     assert_int_equal(json_integer_value(json_object_get(json_array_get(top, 0), "class")),
                      json_integer_value(json_object_get(o, "class")));
     json_decref(o);
+    s = tool(PREDICT IMAGES " " IMAGES); /* which of several inputs a row is of */
+    assert_int_equal(s->code, 0);
+    assert_non_null(strstr(s->out, "probability  input\n"));
+    assert_non_null(strstr(s->out, "  " IMAGES "\n39 "));
     s = tool(PREDICT IMAGES " --out a.csv");
     assert_int_equal(s->code, 0);
     assert_string_equal(s->out, "samples 40\nout a.csv\n");
@@ -228,7 +232,7 @@ static void refused(void **state)
         {"rows.csv --out nowhere/a.npy", 1, "nowhere/a.npy"},
         {"absent.csv", 1, "absent.csv"},
         {"absent.npy", 1, "absent.npy"},
-        {"small", 1, "small"},
+        {"small", 1, "small is a folder: name its files"},
         {"/dev/zero", 1, "/dev/zero"},
         {"- - <rows.csv", 2, "once"},
         {"- </dev/null", 4, "standard input holds no numbers"},

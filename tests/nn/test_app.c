@@ -161,6 +161,15 @@ static void test_exit_codes(void **state)
     }
 }
 
+static void test_backward_unrecorded(void **state)
+{
+    tn_app *app = tn_app_open(.no_environment = 1);
+
+    (void)state;
+    tn_app_backward(app, nn_array(app, 1, (const int64_t[]){3}, 1));
+    nn_close_failed(app, "backward without tn_app_record(): ", 1);
+}
+
 static void test_device_missing(void **state)
 {
     tn_app *app = tn_app_open(.device = "abacus:0", .no_environment = 1);
@@ -231,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_sticks),
         cmocka_unit_test(test_objects_of_a_failed_app),
         cmocka_unit_test(test_exit_codes),
+        cmocka_unit_test(test_backward_unrecorded),
         cmocka_unit_test(test_device_missing),
         cmocka_unit_test(test_scopes),
         cmocka_unit_test(test_many_apps),

@@ -283,6 +283,7 @@ static void files(void **state)
     WRONG(tn_net_export(o.net, NULL));
     WRONG(tn_app_symbol(o.app, NULL));
     WRONG(tn_net_load(o.app, NULL));
+    WRONG(tn_net_load(o.app, "x-symbol.json")); /* the prefix is "x" */
     WRONG(tn_net_load_files(o.app, NULL, "y", NULL));
     WRONG(tn_net_load_files(o.app, "x", NULL, NULL));
     WRONG(tn_net_from_symbol(o.app, NULL));
