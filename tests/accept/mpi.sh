@@ -45,8 +45,8 @@ drill() {
         [ "$OMPI_COMM_WORLD_RANK" = 0 ] || { echo $! >pid.new; mv pid.new pid; }
         wait $!; code=$?
         [ "$OMPI_COMM_WORLD_RANK" = 0 ] && echo "code $code" >>drill.0 && [ -f pid ] && kill -9 "$(cat pid)" 2>/dev/null
-        exit 0' drill "$tool" "${training[@]}" --epochs 1000 --set kvstore.type=mpi --set kvstore.timeout=1s \
-        --set kvstore.control_timeout=2s >drill.log 2>&1 &
+        exit 0' drill "$tool" "${training[@]}" --epochs 1000 --set kvstore.type=mpi --set kvstore.timeout=8s \
+        --set kvstore.control_timeout=30s >drill.log 2>&1 &
     local job=$!
     until [ -s pid ] && grep -q '"event":"epoch"' drill.0 2>/dev/null; do
         kill -0 $job 2>/dev/null || fail "the drill's job ended early: $(cat drill.log drill.0)"
