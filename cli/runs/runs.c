@@ -68,7 +68,7 @@ static void row_print(const char *id, const char *started, const char *model, co
                       const char *epochs, const char *best, const char *state, const char *why)
 {
     char *line =
-        cli_format("%-*s%-22s%-*s%-*s%9s%11s  %-9s%s%s", width_for(id, 10), id, started, width_for(model, 24),
+        cli_format("%-*s%-22s%-*s%-*s%9s%10s  %-9s%s%s", width_for(id, 10), id, started, width_for(model, 24),
                    model, width_for(data, 16), data, epochs, best, state, *why ? " " : "", why);
 
     if (!line)

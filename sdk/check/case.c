@@ -172,17 +172,23 @@ void chk_subject_file(chk_env *env, chk_names *names)
 static bool bytes_only(chk_env *env, const chk_options *options)
 {
     const chk_test *test = chk_case_of(env)->test;
+    const size_t name = strlen(env->file);
+    const char *why = "";
     uint32_t number = 0;
     size_t index;
     tn_ctx *ctx;
 
     context_open(env, options);
     ctx = env->ctx;
-    if (tn_plugin_open(ctx, env->file, &index))
+    if (tn_plugin_open(ctx, env->file, &index)) {
         number = tn_error_number();
+        why = tn_error_text();
+        if (!strncmp(why, env->file, name) && !strncmp(why + name, ": ", 2)) /* the report names it itself */
+            why += name + 2;
+    }
     if (number > 3000 && number < 3100 && number != REFUSED_BY_ITS_CONSTRUCTORS)
         chk_fail(env, "L-accepted", "the core refuses the file, so nothing of it was run: L%02u: %s",
-                 number - 3000, tn_error_text());
+                 number - 3000, why);
     env->ctx = NULL;
     (void)tn_close(ctx);
     chk_case_of(env)->test = test;
