@@ -1,6 +1,6 @@
 /*
  * A newcomer's own data: the same digits as IDX, CSV, .npz, .npy, RecordIO, PNG and JPEG train with one
- * command to what scikit-learn reaches (tests/oracle/sklearn.py has recorded it), are evaluated and predicted
+ * command to what scikit-learn reaches (tests/oracle/own.py has recorded it), are evaluated and predicted
  * from; tables with texts for labels; a regression in the units of the file; what `tenon data info` says;
  * files with mistakes, by place.
  */

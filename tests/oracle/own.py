@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What scikit-learn reaches on the data that the test cli.own trains on: writes tests/oracle/recorded/own.
 
-usage: $(tests/oracle/setup sklearn)/bin/python tests/oracle/sklearn.py
+usage: $(tests/oracle/setup sklearn)/bin/python tests/oracle/own.py
 
 figures.txt has a line for each data set and estimator: NAME ESTIMATOR FIGURE. For classes the figure is the accuracy on
 the test part, for numbers the root of the mean squared error. Features are scaled to mean 0 and deviation 1 by the
@@ -10,9 +10,6 @@ training part; pixels are byte / 255. iris/ and diabetes/ are scikit-learn's dat
 import gzip
 import os
 import struct
-import sys
-
-sys.path = [p for p in sys.path if os.path.realpath(p or ".") != os.path.dirname(os.path.realpath(__file__))]  # not this file
 
 import numpy as np
 from sklearn.datasets import load_diabetes, load_iris
@@ -71,7 +68,7 @@ def main():
     error = Ridge(1.0).fit(scale.transform(x), y).predict(scale.transform(xt)) - yt
     figures.append("diabetes ridge %.6f" % np.sqrt(np.mean(error ** 2)))
     with open(os.path.join(OUT, "figures.txt"), "w", encoding="ascii") as file:
-        file.write("# scikit-learn, by tests/oracle/sklearn.py\n" + "\n".join(figures) + "\n")
+        file.write("# scikit-learn, by tests/oracle/own.py\n" + "\n".join(figures) + "\n")
 
 
 if __name__ == "__main__":
