@@ -384,7 +384,7 @@ static size_t suggestion_rank(const char *wrong, const char *name, size_t limit)
 {
     size_t distance = suggestion_distance(wrong, name, limit), same = 0;
 
-    while (same < EDIT_LENGTH_MAX && wrong[same] &&
+    while (same < EDIT_LENGTH_MAX && wrong[same] && name[same] &&
            (wrong[same] | 32) == (name[same] | 32)) /* letters whatever their case */
         same++;
     return distance > limit ? SIZE_MAX : distance * (EDIT_LENGTH_MAX + 1) + EDIT_LENGTH_MAX - same;

@@ -40,14 +40,20 @@ static void tile_add(uint8_t dtype, char *sum, const char *payload, uint64_t byt
 
 void tni_kv_bytes_add(uint8_t dtype, const void *base, void *sum, const void *payload, uint64_t bytes)
 {
-    if (dtype == TN_F32 && !((uintptr_t)payload % sizeof(float))) {
+    const bool aligned = !((uintptr_t)payload % tn_dtype_bytes(dtype));
+    _Alignas(16) char tile[TILE_BYTES];
+
+    if (dtype == TN_F32 && aligned) {
         f32_add(base, sum, payload, bytes / sizeof(float));
         return;
     }
     for (uint64_t at = 0; at < bytes; at += TILE_BYTES) {
         const uint64_t size = bytes - at < TILE_BYTES ? bytes - at : TILE_BYTES;
+        const char *from = (const char *)payload + at;
 
+        if (!aligned)
+            from = memcpy(tile, from, size);
         tni_kv_bytes_copy((char *)sum + at, (const char *)base + at, size);
-        tile_add(dtype, (char *)sum + at, (const char *)payload + at, size);
+        tile_add(dtype, (char *)sum + at, from, size);
     }
 }

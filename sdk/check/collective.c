@@ -91,14 +91,15 @@ static void value_put(int32_t dtype, uint64_t seed, uint64_t i, void *to)
     }
 }
 
-/* The host's addition. */
+/* The host's addition; integers wrap. */
+#define PLUS(T, a, b) ((T)0.5 > 0 ? (T)((a) + (b)) : (T)((uint64_t)(a) + (uint64_t)(b)))
 static void add(int32_t dtype, uint64_t count, const void *from, void *into)
 {
     switch (dtype) {
 #define ADD(dtype_, T)                                                                                       \
     case dtype_:                                                                                             \
         for (uint64_t i = 0; i < count; i++)                                                                 \
-            ((T *)into)[i] = (T)(((T *)into)[i] + ((const T *)from)[i]);                                     \
+            ((T *)into)[i] = PLUS(T, ((T *)into)[i], ((const T *)from)[i]);                                  \
         break;
         TYPES(ADD)
 #undef ADD

@@ -315,6 +315,7 @@ static void suggestions(void **state)
     assert_true(tni_suggest("momentun", names, best) >= 1);
     assert_string_equal(best[0], "train.momentum");
     assert_int_equal(tni_suggest("something else", names, best), 0);
+    assert_int_equal(tni_suggest("run.seed ", names, best), 1); /* a whole name, and a blank behind it */
     assert_int_equal(tni_edit_distance("abc", "abc", 5), 0);
     assert_int_equal(tni_edit_distance("abc", "acb", 5), 1);
     assert_int_equal(tni_edit_distance("", "abc", 5), 3);
