@@ -197,7 +197,9 @@ int main(int argc, char **argv)
         die("usage", "mpirun -n 2 mpi FOLDER/kv-mpi.so [ROUNDS]");
     (void)MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &rank);
     (void)MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (!(handle = dlopen(argv[1], RTLD_NOW)) || !(plugin = dlsym(handle, "tn_plugin_v1")))
+    handle = dlopen(argv[1], RTLD_NOW);
+    plugin = handle ? dlsym(handle, "tn_plugin_v1") : NULL;
+    if (!plugin)
         die(argv[1], dlerror());
     ops = (const tn_collective_ops *)(const void *)plugin->capabilities[0];
     if (plugin->init(NULL, &self, &err) || ops->open(self, &config, &job, &err))
