@@ -317,7 +317,7 @@ static void regression(void **state)
     if (!(rmse <= least))
         fail_msg("rmse %.4f, within 5 %% of ridge regression is %.4f", rmse, least);
     assert_says(s->err, " r2=");
-    assert_says(tool("\"$T\" runs list --runs .")->out, "  r2 0.");
+    assert_says(tool("\"$T\" runs list --runs .")->out, " r2 0.");
     assert_says(tool("\"$T\" runs show people")->out, "\nr2          0.");
     assert_says(tool("\"$T\" runs compare people people")->out, "\nr2   ");
     assert_says(tool("\"$T\" runs list --runs . --json")->out, "\"best_r2\":0.");
