@@ -128,6 +128,15 @@ tn_status tnn_train_checkpoint(tn_train *t)
 
 /* ---- going back ---- */
 
+static void epochs_say(tn_app *app, const tn_train *t, const json_t *root, int64_t before)
+{
+    if ((int64_t)json_integer_value(json_object_get(root, "step")) < t->steps)
+        tnn_warn(app,
+                 "the run was begun for %lld epochs and is for %lld now: the cosine schedule is another one from "
+                 "here on, and the numbers are not those of an unbroken run",
+                 (long long)before, (long long)t->o.epochs);
+}
+
 static tn_status config_compare(tn_app *app, tn_train *t, const json_t *root, const char *path)
 {
     json_t *wanted = config_json(app, t), *have = json_object_get(root, "config"), *value;
@@ -142,6 +151,10 @@ static tn_status config_compare(tn_app *app, tn_train *t, const json_t *root, co
 
         if (json_equal(value, (json_t *)(uintptr_t)other) || (t->rank && !strcmp(key, "data_sha256")))
             continue; /* it is worker 0's, whose part of the data is another one */
+        if (!strcmp(key, "epochs") && json_is_integer(other)) { /* more, or fewer: asked for */
+            epochs_say(app, t, root, (int64_t)json_integer_value(other));
+            continue;
+        }
         now = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         then = other ? json_dumps(other, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
         (void)tnn_fail(app, TN_E_ARG,
@@ -179,6 +192,9 @@ static tn_status state_take(tn_app *app, tn_train *t, const json_t *root, const 
         epoch * t->batches + index != step)
         return tnn_fail(app, TN_E_FORMAT, "%s: step %lld is not batch %lld of epoch %lld", path,
                         (long long)step, (long long)index, (long long)epoch);
+    if (step > t->steps)
+        return tnn_fail(app, TN_E_ARG, "%s has step %lld, and %lld epochs are %lld steps: ask for more epochs", path,
+                        (long long)step, (long long)t->o.epochs, (long long)t->steps);
     if (tnn_net_take(t->net, params, path) || tnn_trainer_import(t->trainer, params, step))
         return app->status;
     tnn_job_seek(t, epoch, index);

@@ -243,6 +243,30 @@ static const struct {
     {"rm model-symbol.json curves.svg && cp ../fin/model-symbol.json .", "is finished", 0},
 };
 
+/* A finished run trains on with more epochs: with the bits of an unbroken run where the schedule does not look at
+ * the end, else with a warning. */
+static void more_epochs(void **state)
+{
+    const tool_said *s;
+    char unbroken[65];
+    json_t *o;
+
+    (void)state;
+    o = last(tool(TRAIN "--epochs 3 --set train.schedule=constant --json -q --out three"));
+    (void)snprintf(unbroken, sizeof unbroken, "%s", json_string_value(json_object_get(o, "params_sha256")));
+    json_decref(o);
+    json_decref(last(tool(TRAIN "--epochs 1 --set train.schedule=constant --json -q --out one")));
+    o = last(tool("exec \"$T\" train --resume one --epochs 3 --json -q"));
+    assert_string_equal(json_string_value(json_object_get(o, "params_sha256")), unbroken);
+    json_decref(o);
+
+    json_decref(last(tool(TRAIN "--epochs 1 --json -q --out bent")));
+    s = tool("exec \"$T\" train --resume bent --epochs 2 --json");
+    assert_int_equal(s->code, 0);
+    assert_says(s->err, "begun for 1 epochs and is for 2 now: the cosine schedule is another one");
+    assert_says(tool("exec \"$T\" runs show bent")->out, "2 of 2");
+}
+
 /* A finished run is told to be that, and nothing in its folder changes, whatever is asked on top. */
 static void finished_run(void **state)
 {
@@ -270,7 +294,7 @@ static void finished_run(void **state)
         if (!strstr(lines[i], "-q"))
             assert_says(s->err, "fin is finished: there is nothing to go on with, nothing was changed");
         if (strstr(lines[i], "--set") && !strstr(lines[i], "-q"))
-            assert_says(s->err, "the options given have no effect");
+            assert_says(s->err, "the options given have no effect; --epochs with a larger number trains on");
         if (strstr(lines[i], "--json"))
             assert_true(strncmp(s->out, "{\"event\":\"done\",", 16) == 0);
         if (tool("diff -r before fin")->code)
@@ -290,8 +314,10 @@ static void finished_run(void **state)
         if (tool("diff -r then odd")->code)
             fail_msg("%s: %s", line, tool("diff -r then odd")->out);
     }
-    /* More epochs are another training under the cosine; refused, nothing changes either. */
-    assert_int_equal(tool("exec \"$T\" train --resume fin --epochs 4 -q")->code, 2);
+    /* Fewer epochs than it has behind it: refused, nothing changes either. */
+    s = tool("exec \"$T\" train --resume fin --epochs 1 -q");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "ask for more epochs");
     assert_int_equal(tool("diff -r before fin")->code, 0);
     /* A file of the model that is gone is written again, the rest stays. */
     s = tool("rm fin/model-0000.params; exec \"$T\" train --resume fin");
@@ -367,7 +393,7 @@ static void locked(void **state)
     assert_int_equal(tool("printf 'pid 1\\nstart 1\\nhost %s\\n' \"$(hostname)\" >held/checkpoints/run.lock; "
                           "exec \"$T\" train --resume held --epochs 1 -q --json")
                          ->code,
-                     2); /* cosine: other epochs are another training; the lock was no obstacle */
+                     2); /* fewer epochs than it has behind it; the lock was no obstacle */
     s = tool("printf 'pid 1\\nstart 1\\nhost elsewhere.invalid\\n' >held/checkpoints/run.lock; "
              "exec \"$T\" train --resume held -q");
     assert_int_equal(s->code, 1);
@@ -578,6 +604,7 @@ int main(void)
         cmocka_unit_test(same_samples),
         cmocka_unit_test(from_symbol),
         cmocka_unit_test(early_stop),
+        cmocka_unit_test(more_epochs),
         cmocka_unit_test(finished_run),
         cmocka_unit_test(diverges),
         cmocka_unit_test(locked),
