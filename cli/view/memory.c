@@ -161,49 +161,102 @@ static void json_print(const plan *p, const char *file)
 
 /* ---- SVG ---- */
 
+typedef struct picture {
+    const plan *plan;
+    double total;  /* bytes from bottom to top */
+    size_t prefix; /* letters that all names begin with */
+} picture;
+
+/* Bytes of the unit in which the picture counts, and its name. */
+static double unit_of(const plan *p, const char **name)
+{
+    const bool large = (double)p->info.planned >= MIB;
+
+    *name = large ? "MiB" : "KiB";
+    return large ? MIB : 1024;
+}
+
+/* The smallest of 1, 2, 5, 10, 20 ... that divides `range` into at most 8. */
+static double tick_of(double range)
+{
+    const double ten = pow(10, floor(log10(range / 8)));
+    static const double steps[] = {1, 2, 5, 10};
+    size_t i = 0;
+
+    while (i < 3 && range / (ten * steps[i]) > 8)
+        i++;
+    return ten * steps[i];
+}
+
 static void axes_write(FILE *out, const plan *p, double total)
 {
-    for (int i = 0; i <= 4; i++) {
-        const double y = TOP + HEIGHT * (4 - i) / 4;
+    const double steps = p->info.step_count ? (double)p->info.step_count : 1, across = fmax(tick_of(steps), 1);
+    const char *name;
+    const double unit = unit_of(p, &name), up = tick_of(total / unit);
+    const double least = TOP + HEIGHT * (1 - (double)p->info.bound / total);
+
+    for (int i = 0; i * up <= total / unit; i++) {
+        const double y = TOP + HEIGHT * (1 - i * up * unit / total);
 
         (void)fprintf(
-            out, "<path d=\"M%g %.1fH%g\" class=\"g\"/><text x=\"%g\" y=\"%.1f\" class=\"y\">%.3g</text>\n",
-            LEFT, y, LEFT + WIDTH, LEFT - 6, y + 4, total * i / 4 / MIB);
+            out, "<path d=\"M%g %.1fH%g\" class=\"g\"/><text x=\"%g\" y=\"%.1f\" class=\"y\">%g</text>\n",
+            LEFT, y, LEFT + WIDTH, LEFT - 6, y + 4, i * up);
     }
     (void)fprintf(
-        out,
-        "<path d=\"M%g %.1fH%g\" class=\"b\"/><text x=\"%g\" y=\"%.1f\">least possible %.3f MiB</text>\n",
-        LEFT, TOP + HEIGHT * (1 - (double)p->info.bound / total), LEFT + WIDTH, LEFT + WIDTH + 6,
-        TOP + HEIGHT * (1 - (double)p->info.bound / total) + 4, (double)p->info.bound / MIB);
-    (void)fprintf(out, "<text x=\"%g\" y=\"%g\">instructions 0 to %u</text>\n", LEFT, TOP + HEIGHT + 18,
-                  p->info.step_count ? p->info.step_count - 1 : 0);
+        out, "<path d=\"M%g %.1fH%g\" class=\"b\"/><text x=\"%g\" y=\"%.1f\">least possible %.1f %s</text>\n",
+        LEFT, least, LEFT + WIDTH, LEFT + WIDTH + 6, least + 4, (double)p->info.bound / unit, name);
+    for (int i = 0; i * across < steps; i++)
+        (void)fprintf(out, "<text x=\"%.1f\" y=\"%g\" class=\"x\">%g</text>\n", LEFT + WIDTH * i * across / steps,
+                      TOP + HEIGHT + 18, i * across);
+    (void)fprintf(out, "<text x=\"%g\" y=\"%g\">instructions</text>\n", LEFT + WIDTH + 6, TOP + HEIGHT + 18);
+}
+
+/* Letters that all blocks' nodes begin with, up to a '_': labels have more room without them. */
+static size_t prefix_of(const plan *p)
+{
+    const char *first = p->count ? p->blocks[0].node : "";
+    size_t length = strlen(first);
+
+    for (uint32_t i = 1; i < p->count; i++) {
+        size_t same = 0;
+
+        while (same < length && p->blocks[i].node[same] == first[same])
+            same++;
+        length = same;
+    }
+    while (length && first[length - 1] != '_')
+        length--;
+    return length;
 }
 
 /* Node and size, in a block that has room for them; `middle`: of its height. */
-static void label_write(FILE *out, const tn_view_entry *e, double x, double width, double middle,
-                        double height)
+static void label_write(FILE *out, const picture *c, const tn_view_entry *e, double x, double width, double middle)
 {
     char text[CLI_SHORT_TEXT], short_text[CLI_SHORT_TEXT];
     const double columns = (width - 6) / LETTER;
+    const char *name;
+    const double size = (double)e->bytes / unit_of(c->plan, &name);
 
-    (void)snprintf(text, sizeof text, "%.180s %.4g KiB", e->node, (double)e->bytes / 1024);
-    if (height < LINE || columns < LABEL_LEAST)
+    (void)snprintf(text, sizeof text, "%.180s %.*f %s", e->node + c->prefix, size < 10, size, name);
+    if (HEIGHT * (double)e->bytes / c->total < LINE || columns < LABEL_LEAST)
         return;
     (void)fprintf(out, "<text x=\"%.2f\" y=\"%.2f\">", x + 3, middle + LINE / 3);
     cli_xml_text(out, cli_shorten(text, (size_t)columns, short_text));
     (void)fputs("</text>\n", out);
 }
 
-static void block_write(FILE *out, const plan *p, const tn_view_entry *e, double total)
+static void block_write(FILE *out, const picture *c, const tn_view_entry *e)
 {
+    const plan *p = c->plan;
+    const double total = c->total;
     const double steps = p->info.step_count ? (double)p->info.step_count : 1;
     const double last = e->last >= p->info.step_count ? steps : (double)e->last + 1;
     const double height = HEIGHT * (double)e->bytes / total;
     uint32_t hue = 2166136261u;
     char until[16];
 
-    for (const char *c = e->node; *c; c++) /* FNV-1a: a node has the same colour in every picture */
-        hue = (hue ^ (unsigned char)*c) * 16777619u;
+    for (const char *n = e->node; *n; n++) /* FNV-1a: a node has the same colour in every picture */
+        hue = (hue ^ (unsigned char)*n) * 16777619u;
     last_text(p, e, until);
     (void)fprintf(
         out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"hsl(%u,55%%,%d%%)\"><title>",
@@ -212,26 +265,29 @@ static void block_write(FILE *out, const plan *p, const tn_view_entry *e, double
     cli_xml_text(out, e->node);
     (void)fprintf(out, ": %s, %llu bytes at %llu, instructions %u to %s</title></rect>\n", kinds[e->kind],
                   (unsigned long long)e->bytes, (unsigned long long)e->offset, e->first, until);
-    label_write(out, e, LEFT + WIDTH * e->first / steps, WIDTH * (last - e->first) / steps,
-                TOP + HEIGHT * (1 - ((double)e->offset + (double)e->bytes / 2) / total), height);
+    label_write(out, c, e, LEFT + WIDTH * e->first / steps, WIDTH * (last - e->first) / steps,
+                TOP + HEIGHT * (1 - ((double)e->offset + (double)e->bytes / 2) / total));
 }
 
 static void svg_write(FILE *out, const plan *p, const char *name)
 {
-    const double total = p->info.planned ? (double)p->info.planned : 1;
+    const picture c = {p, p->info.planned ? (double)p->info.planned : 1, prefix_of(p)};
+    const char *unit;
+    const double bytes = unit_of(p, &unit);
 
     (void)fprintf(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\">\n<style>text{font:12px "
-        "sans-serif;fill:#333}.y{text-anchor:end}.g{stroke:#e3e3e3}.b{stroke:#d62728;stroke-dasharray:6 "
+        "sans-serif;fill:#333}.y{text-anchor:end}.x{text-anchor:middle}.g{stroke:#e3e3e3}.b{stroke:#d62728;stroke-dasharray:6 "
         "4}rect{stroke:#555;stroke-width:.5}</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\" "
         "stroke=\"none\"/>\n<text x=\"%g\" y=\"22\">",
         LEFT + WIDTH + 200, TOP + HEIGHT + 40, LEFT);
     cli_xml_text(out, name);
-    (void)fprintf(out, ": arena %.3f MiB, offsets in MiB upwards</text>\n", (double)p->info.planned / MIB);
-    axes_write(out, p, total);
+    (void)fprintf(out, ": arena of %.1f %s, by offset in %s and instruction</text>\n", (double)p->info.planned / bytes,
+                  unit, unit);
+    axes_write(out, p, c.total);
     for (uint32_t i = 0; i < p->count; i++)
-        block_write(out, p, &p->blocks[i], total);
+        block_write(out, &c, &p->blocks[i]);
     (void)fputs("</svg>\n", out);
 }
 
