@@ -131,10 +131,11 @@ tn_status tnn_train_checkpoint(tn_train *t)
 static void epochs_say(tn_app *app, const tn_train *t, const json_t *root, int64_t before)
 {
     if ((int64_t)json_integer_value(json_object_get(root, "step")) < t->steps)
-        tnn_warn(app,
-                 "the run was begun for %lld epochs and is for %lld now: the cosine schedule is another one from "
-                 "here on, and the numbers are not those of an unbroken run",
-                 (long long)before, (long long)t->o.epochs);
+        tnn_warn(
+            app,
+            "the run was begun for %lld epochs and is for %lld now: the cosine schedule is another one from "
+            "here on, and the numbers are not those of an unbroken run",
+            (long long)before, (long long)t->o.epochs);
 }
 
 static tn_status config_compare(tn_app *app, tn_train *t, const json_t *root, const char *path)
@@ -193,7 +194,8 @@ static tn_status state_take(tn_app *app, tn_train *t, const json_t *root, const 
         return tnn_fail(app, TN_E_FORMAT, "%s: step %lld is not batch %lld of epoch %lld", path,
                         (long long)step, (long long)index, (long long)epoch);
     if (step > t->steps)
-        return tnn_fail(app, TN_E_ARG, "%s has step %lld, and %lld epochs are %lld steps: ask for more epochs", path,
+        return tnn_fail(app, TN_E_ARG,
+                        "%s has step %lld, and %lld epochs are %lld steps: ask for more epochs", path,
                         (long long)step, (long long)t->o.epochs, (long long)t->steps);
     if (tnn_net_take(t->net, params, path) || tnn_trainer_import(t->trainer, params, step))
         return app->status;

@@ -357,10 +357,11 @@ static int finished(training *t)
     if (!model_again(t, wanted ? wanted : "", sha256))
         return CLI_EXIT_FAILED;
     cli_view_clear(&t->view);
-    cli_view_note(&t->view,
-                  "%s is finished: there is nothing to go on with, nothing was changed%s; --epochs with a larger "
-                  "number trains on",
-                  t->run.folder, t->args->setting_count ? ", the options given have no effect" : "");
+    cli_view_note(
+        &t->view,
+        "%s is finished: there is nothing to go on with, nothing was changed%s; --epochs with a larger "
+        "number trains on",
+        t->run.folder, t->args->setting_count ? ", the options given have no effect" : "");
     if (t->json && (o = json_pack("{s:s}", "event", "done"))) {
         (void)json_object_update_missing(o, (json_t *)(uintptr_t)result);
         (void)json_object_del(o, "status");

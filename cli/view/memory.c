@@ -190,7 +190,8 @@ static double tick_of(double range)
 
 static void axes_write(FILE *out, const plan *p, double total)
 {
-    const double steps = p->info.step_count ? (double)p->info.step_count : 1, across = fmax(tick_of(steps), 1);
+    const double steps = p->info.step_count ? (double)p->info.step_count : 1,
+                 across = fmax(tick_of(steps), 1);
     const char *name;
     const double unit = unit_of(p, &name), up = tick_of(total / unit);
     const double least = TOP + HEIGHT * (1 - (double)p->info.bound / total);
@@ -206,8 +207,8 @@ static void axes_write(FILE *out, const plan *p, double total)
         out, "<path d=\"M%g %.1fH%g\" class=\"b\"/><text x=\"%g\" y=\"%.1f\">least possible %.1f %s</text>\n",
         LEFT, least, LEFT + WIDTH, LEFT + WIDTH + 6, least + 4, (double)p->info.bound / unit, name);
     for (int i = 0; i * across < steps; i++)
-        (void)fprintf(out, "<text x=\"%.1f\" y=\"%g\" class=\"x\">%g</text>\n", LEFT + WIDTH * i * across / steps,
-                      TOP + HEIGHT + 18, i * across);
+        (void)fprintf(out, "<text x=\"%.1f\" y=\"%g\" class=\"x\">%g</text>\n",
+                      LEFT + WIDTH * i * across / steps, TOP + HEIGHT + 18, i * across);
     (void)fprintf(out, "<text x=\"%g\" y=\"%g\">instructions</text>\n", LEFT + WIDTH + 6, TOP + HEIGHT + 18);
 }
 
@@ -230,7 +231,8 @@ static size_t prefix_of(const plan *p)
 }
 
 /* Node and size, in a block that has room for them; `middle`: of its height. */
-static void label_write(FILE *out, const picture *c, const tn_view_entry *e, double x, double width, double middle)
+static void label_write(FILE *out, const picture *c, const tn_view_entry *e, double x, double width,
+                        double middle)
 {
     char text[CLI_SHORT_TEXT], short_text[CLI_SHORT_TEXT];
     const double columns = (width - 6) / LETTER;
@@ -278,13 +280,14 @@ static void svg_write(FILE *out, const plan *p, const char *name)
     (void)fprintf(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\">\n<style>text{font:12px "
-        "sans-serif;fill:#333}.y{text-anchor:end}.x{text-anchor:middle}.g{stroke:#e3e3e3}.b{stroke:#d62728;stroke-dasharray:6 "
+        "sans-serif;fill:#333}.y{text-anchor:end}.x{text-anchor:middle}.g{stroke:#e3e3e3}.b{stroke:#d62728;"
+        "stroke-dasharray:6 "
         "4}rect{stroke:#555;stroke-width:.5}</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\" "
         "stroke=\"none\"/>\n<text x=\"%g\" y=\"22\">",
         LEFT + WIDTH + 200, TOP + HEIGHT + 40, LEFT);
     cli_xml_text(out, name);
-    (void)fprintf(out, ": arena of %.1f %s, by offset in %s and instruction</text>\n", (double)p->info.planned / bytes,
-                  unit, unit);
+    (void)fprintf(out, ": arena of %.1f %s, by offset in %s and instruction</text>\n",
+                  (double)p->info.planned / bytes, unit, unit);
     axes_write(out, p, c.total);
     for (uint32_t i = 0; i < p->count; i++)
         block_write(out, &c, &p->blocks[i]);
