@@ -243,8 +243,8 @@ static const struct {
     {"rm model-symbol.json curves.svg && cp ../fin/model-symbol.json .", "is finished", 0},
 };
 
-/* A finished run trains on with more epochs: with the bits of an unbroken run where the schedule does not look
- * at the end, else with a warning. */
+/* A finished run trains on with more epochs: with the bits of an unbroken run where the schedule does not
+ * look at the end, else with a warning. */
 static void more_epochs(void **state)
 {
     const tool_said *s;
