@@ -1,8 +1,8 @@
 /*
  * A call with float16, bfloat16 or int8 run by a kernel for float32, or float64 for int8. Its node, plan and
- * call are copies in which every argument of a short type is one of those; the copies of their elements lie in
- * the workspace, behind that of the kernel. An output in the memory of an input (changed, or taken over) has
- * that input's copy.
+ * call are copies in which every argument of a short type is one of those; the copies of their elements lie
+ * in the workspace, behind that of the kernel. An output in the memory of an input (changed, or taken over)
+ * has that input's copy.
  */
 #include "short.h"
 
