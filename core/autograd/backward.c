@@ -194,8 +194,7 @@ static tn_status modes_gather(run *s)
     if (!(s->modes = tni_keep_zeroed(s->keep, leaves + 1, 1)))
         return TN_E_NOMEM;
     for (uint32_t i = 0; i < leaves; i++)
-        s->modes[i] =
-            s->r->wanted || is_rows(s, i) ? TN_MODE_WRITE : (uint8_t)leaf_at(s, i)->grad_req;
+        s->modes[i] = s->r->wanted || is_rows(s, i) ? TN_MODE_WRITE : (uint8_t)leaf_at(s, i)->grad_req;
     return TN_OK;
 }
 
@@ -553,19 +552,31 @@ static tn_status run_queue(run *s)
     return TN_OK;
 }
 
+/* One use of a leaf; a dense gradient has what other stages give, or zeros. */
+static tn_status rows_give(run *s, const tni_stage *stage)
+{
+    const tni_pass *p = s->p;
+    const uint32_t leaf = stage->rows - 1;
+    tni_array *made = NULL;
+    tn_status st = tni_rows_give(s->w.ctx, tni_tape_at(&s->w, stage->first), leaf_at(s, leaf),
+                                 s->grads[p->leaf_count + p->first_slot[stage->first]], &made);
+
+    if (!st)
+        st =
+            is_rows(s, leaf) ? tni_rows_add(s->w.ctx, made, &s->rows[leaf]) : sum_queue(made, s->grads[leaf]);
+    tni_array_release(made);
+    return st;
+}
+
 /* Behind the group: row_sparse gradients, of what arrives at rows and of what was made dense. */
 static tn_status rows_make(run *s)
 {
     const tni_pass *p = s->p;
     tn_status st = TN_OK;
 
-    for (uint32_t i = 0; i < p->stage_count && !st; i++) {
-        const uint32_t leaf = p->stages[i].rows - 1, first = p->stages[i].first;
-
+    for (uint32_t i = 0; i < p->stage_count && !st; i++)
         if (p->stages[i].rows)
-            st = tni_rows_give(s->w.ctx, tni_tape_at(&s->w, first), leaf_at(s, leaf),
-                               s->grads[p->leaf_count + p->first_slot[first]], &s->rows[leaf]);
-    }
+            st = rows_give(s, &p->stages[i]);
     for (uint32_t i = 0; i < p->leaf_count && !st; i++) {
         tni_array *a = leaf_at(s, i);
 

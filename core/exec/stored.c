@@ -219,6 +219,44 @@ cleanup:
     return st;
 }
 
+/* ---- products ------------------------------------------------------------------------------------------ */
+
+static bool is_set(const stored_call *k, const tni_attrs *attrs, const char *attr)
+{
+    return attrs->values[tni_attr_index(k->def, attr)] != 0;
+}
+
+/* data · weight' + bias, where data or weight is csr. */
+static tn_status as_product(const stored_call *k, const tni_attrs *attrs)
+{
+    static const char *const names[] = {"transpose_b", "forward_stype"}, *const texts[] = {"True", "default"};
+    const bool bias = !is_set(k, attrs, "no_bias");
+    tni_array *in[] = {k->in[0], k->in[1]}, *flat = NULL, *y = bias ? NULL : k->out[0];
+    uint32_t made = 0;
+    tn_status st = TN_OK;
+
+    if (is_set(k, attrs, "flatten") && in[0]->ndim != 2) {
+        st = tni_invoke_text(k->ctx, "Flatten", 1, in, 0, NULL, NULL, 1, &flat, &made);
+        in[0] = flat;
+    }
+    if (!st && (int64_t)attrs->values[tni_attr_index(k->def, "num_hidden")] != in[1]->shape[0])
+        st = tni_error(TN_E_SHAPE,
+                       "operator FullyConnected: the weight has %lld rows, num_hidden is another number",
+                       (long long)in[1]->shape[0]);
+    if (!st && !(st = tni_invoke_text(k->ctx, "dot", 2, in, 2, names, texts, 1, &y, &made))) {
+        in[0] = y;
+        in[1] = k->in[2];
+        if (!bias)
+            k->out[0] = y;
+        else
+            st = tni_invoke_text(k->ctx, "broadcast_add", 2, in, 0, NULL, NULL, 1, k->out, &made);
+    }
+    if (bias)
+        tni_array_release(y);
+    tni_array_release(flat);
+    return st;
+}
+
 /* ---- the call ------------------------------------------------------------------------------------------ */
 
 static tn_status (*const ways[])(const stored_call *k) = {
@@ -295,8 +333,11 @@ static tn_status call_run(const stored_call *k, const tni_attrs *attrs, const tn
     if (!strcmp(k->def->op->name, "cast_storage"))
         return tni_error(first->code, "%s", first->message);
     storages_fill(k, storages, out);
-    if (!tni_scope_get()->recording || !tni_tape_tracks(k->in_count, k->in))
-        way = tni_op_stored(k->def, attrs, k->in_count, storages, &to);
+    way = tni_op_stored(k->def, attrs, k->in_count, storages, &to);
+    if (way == TNI_STORED_PRODUCT)
+        return as_product(k, attrs);
+    if (tni_scope_get()->recording && tni_tape_tracks(k->in_count, k->in))
+        way = TNI_STORED_NONE;
     if (way == TNI_STORED_NONE)
         st = copies_told(k, first);
     return st ? st : ways[way](k);

@@ -6,8 +6,8 @@
  */
 #include <string.h>
 
-#include "tenon/plugin/op/conv.h"
 #include "op/layers.h"
+#include "tenon/plugin/op/conv.h"
 
 static const tn_attr_def convolution_attrs[] = TN_ATTR_TABLE(Convolution);
 
@@ -22,7 +22,7 @@ static const tn_op convolution =
     TNI_OP("Convolution", .doc = "Slides `num_filter` windows over 1 to 3 dimensions of space.",
            .aliases = TNI_NAMES("_npx_convolution"), .attrs = convolution_attrs,
            .shapes = TNI_CONVOLUTION_INPUTS " -> output:" TNI_CONVOLUTION_OUTPUT TNI_CONVOLUTION_CHECK,
-           .gradients = "bilinear: dy data weight -> data weight bias", .types = "T:float",
+           .gradients = "bilinear: dy data weight -> data weight bias", .types = "T:small",
            .cost = tni_cost_filters);
 
 static void deconvolution_cost(const tn_infer *i, tn_cost *c)

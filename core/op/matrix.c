@@ -66,22 +66,32 @@ static void batch_dot_cost(const tn_infer *i, tn_cost *c)
     products_cost(i, c, 2);
 }
 
-/* Of a csr matrix and a dense one: dense; of its transpose: row_sparse, unless a dense one is asked for. */
+/* Of a csr matrix and a dense one: dense; of its transpose: row_sparse, unless a dense one is asked for, or
+ * the other is transposed. Of a dense matrix and a csr one: csr, unless a dense one is asked for, or the first
+ * is transposed. */
 static tn_status dot_storage(tn_infer *i)
 {
-    const bool back = tni_attr_bool(i->attrs, TN_dot_transpose_a);
-    const bool dense = tn_value_int(i->attrs[TN_dot_forward_stype]) == TN_dot_forward_stype_default;
+    const bool ta = tni_attr_bool(i->attrs, TN_dot_transpose_a),
+               tb = tni_attr_bool(i->attrs, TN_dot_transpose_b);
+    const int64_t asked = tn_value_int(i->attrs[TN_dot_forward_stype]);
+    int32_t *in = i->in_storage, *out = i->out_storage;
 
-    if (i->in_storage[0] > TN_STORAGE_DENSE || i->in_storage[1] > TN_STORAGE_DENSE) {
-        if (i->in_storage[0] != TN_STORAGE_CSR || i->in_storage[1] == TN_STORAGE_CSR ||
-            tni_attr_bool(i->attrs, TN_dot_transpose_b))
-            return tni_infer_fail(i, TN_E_UNSUPPORTED,
-                                  "only products of a csr matrix with a dense array behind it are sparse");
-        i->in_storage[1] = TN_STORAGE_DENSE;
-        i->out_storage[0] = back && !dense ? TN_STORAGE_ROW_SPARSE : TN_STORAGE_DENSE;
-        return TN_OK;
+    *out = TN_STORAGE_DENSE;
+    if (in[0] == TN_STORAGE_CSR && in[1] != TN_STORAGE_CSR) {
+        in[1] = TN_STORAGE_DENSE;
+        if (ta && !tb && asked != TN_dot_forward_stype_default)
+            *out = TN_STORAGE_ROW_SPARSE;
+    } else if (in[0] <= TN_STORAGE_DENSE && in[1] <= TN_STORAGE_DENSE) {
+        in[0] = in[1] = TN_STORAGE_DENSE;
+    } else if (in[0] > TN_STORAGE_DENSE || in[1] != TN_STORAGE_CSR ||
+               asked == TN_dot_forward_stype_row_sparse) {
+        return tni_infer_fail(i, TN_E_UNSUPPORTED,
+                              "only products of one csr matrix and a dense array are sparse");
+    } else {
+        in[0] = TN_STORAGE_DENSE;
+        if (!ta && asked != TN_dot_forward_stype_default)
+            *out = TN_STORAGE_CSR;
     }
-    i->in_storage[0] = i->in_storage[1] = i->out_storage[0] = TN_STORAGE_DENSE;
     return TN_OK;
 }
 

@@ -158,7 +158,8 @@ typedef enum tni_stored_way {
     TNI_STORED_NUMBER,  /* on the values: the rest adds nothing to what comes out, which is dense */
     TNI_STORED_ALIGNED, /* on the values at the places of all inputs */
     TNI_STORED_MASKED,  /* on the values at the places of the first sparse input */
-    TNI_STORED_ROWS     /* an update of the rows that the gradient, input 1, stores */
+    TNI_STORED_ROWS,    /* an update of the rows that the gradient, input 1, stores */
+    TNI_STORED_PRODUCT  /* FullyConnected, as dot and a sum; recorded as these */
 } tni_stored_way;
 
 /* all_finite with init_output=False: an array that is given keeps its value where 1 comes out, or gets 0. */

@@ -63,6 +63,26 @@ static tn_status csr_storage(tn_infer *i)
     return TN_OK;
 }
 
+/* Along one axis of a row_sparse matrix: rows where they are kept with size 1, else dense. */
+static tn_status rows_storage(tn_infer *i)
+{
+    uint32_t mask = 0;
+
+    i->out_storage[0] = TN_STORAGE_DENSE;
+    if (i->in_storage[0] <= TN_STORAGE_DENSE) {
+        i->in_storage[0] = TN_STORAGE_DENSE;
+        return TN_OK;
+    }
+    if (i->in_storage[0] != TN_STORAGE_ROW_SPARSE ||
+        tni_axes_mask(i, tni_attr_tuple(i->attrs, TN_reduce_axis), tni_attr_bool(i->attrs, TN_reduce_exclude),
+                      2, &mask) ||
+        (mask != 1 && mask != 2))
+        return tni_infer_fail(i, TN_E_UNSUPPORTED, "only row_sparse is summed, along one axis");
+    if (mask == 2 && tni_attr_bool(i->attrs, TN_reduce_keepdims))
+        i->out_storage[0] = TN_STORAGE_ROW_SPARSE;
+    return TN_OK;
+}
+
 /* X(name, storage, gradient, doc, aliases) */
 #define REDUCTIONS(X)                                                                                        \
     X(sum, csr_storage, "linear: dy ~data -> data", "sum", "_sparse_sum", "sum_axis")                        \
@@ -72,7 +92,7 @@ static tn_status csr_storage(tn_infer *i)
     X(nanprod, NULL, "once: dy data output -> data", "product of what is not NaN", NULL)                     \
     X(max, NULL, PICKED(max), "largest element; NaN if there is one", "max_axis")                            \
     X(min, NULL, PICKED(min), "smallest element; NaN if there is one", "min_axis")                           \
-    X(_square_sum, NULL, "composed: data = " STRETCHED("dy") "*data*2", "sum of squares", NULL)
+    X(_square_sum, rows_storage, "composed: data = " STRETCHED("dy") "*data*2", "sum of squares", NULL)
 
 #define REDUCE(name_, storage_, gradient, doc_, ...)                                                         \
     static const tn_op op_##name_ =                                                                          \

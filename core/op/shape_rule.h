@@ -41,7 +41,7 @@
  *              | "floatof(" type ")" | "sumof(" type ")"
  *              | "promote(" type "," type ")" | "scalar(" type ")" | "or(" type ")"
  *              | "attr(" attr [ "," type ] ")"
- *     class  := "float" | "integer" | "number" | "index"
+ *     class  := "float" | "integer" | "number" | "small" | "index"
  *
  *     "T:float; gamma,beta,mean,var:stat(T)"    "T:promote(lhs,rhs); output:bool"    "output:attr(dtype,T)"
  *

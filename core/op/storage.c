@@ -159,8 +159,8 @@ static const stored_row rows[] = {
     {"norm", TNI_STORED_NUMBER, TNI_STORED_NONE, 0},
     {"sum", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
     {"mean", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
-    {"_square_sum", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
     {"Embedding", TNI_STORED_NONE, TNI_STORED_DENSE, 0},
+    {"FullyConnected", TNI_STORED_NONE, TNI_STORED_PRODUCT, 0},
 #define UPDATE(name)                                                                                         \
     {                                                                                                        \
         name, TNI_STORED_NONE, TNI_STORED_ROWS, 0                                                            \
@@ -237,6 +237,8 @@ tni_stored_way tni_op_stored(const tni_opdef *def, const tni_attrs *attrs, uint3
         return update_way(def, attrs, in_count, storage);
     if (way == TNI_STORED_NUMBER)
         return number_way(attrs);
+    if (way == TNI_STORED_PRODUCT)
+        return sparse == TN_STORAGE_CSR && storage[0] != storage[1] ? way : TNI_STORED_NONE;
     if (way == TNI_STORED_VALUES && !keeps_zero(def, attrs, row))
         return TNI_STORED_NONE;
     if (way >= TNI_STORED_VALUES)

@@ -18,6 +18,7 @@ static const struct {
     {"float", " is no floating point type, cast it first", FLOATS},
     {"integer", " is no integer type, cast it first", ~FLOATS},
     {"number", " is no number here, cast it first", ~BIT(TN_BOOL)},
+    {"small", " is neither floating point nor int8, cast it first", FLOATS | BIT(TN_I8)},
     {"index", ", but indices are float16, float32, float64, uint8, int32 or int64", INDICES},
 };
 
@@ -36,7 +37,7 @@ static uint8_t class_read(parser *p, bool alone)
             return k;
         }
     if (!alone)
-        fail(p, "float, integer, number or index is missing");
+        fail(p, "float, integer, number, small or index is missing");
     return RULE_NONE;
 }
 

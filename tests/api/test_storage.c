@@ -525,14 +525,97 @@ static void columns_twice(void **state)
     test_close(ctx);
 }
 
+/* A csr matrix that would be 4 MB dense, with memory for a fourth of that: products, and their gradients. */
+static void products_without_copies(void **state)
+{
+    enum { WIDE = 1000 };
+    static const char *const ops[] = {"dot", "dot", "FullyConnected"},
+                             *const names[] = {NULL, "forward_stype", NULL},
+                             *const texts[] = {NULL, "default", NULL};
+    const int64_t wide[] = {WIDE, WIDE}, row[] = {1, WIDE};
+    static int64_t starts[WIDE + 1];
+    float values[] = {2, 3}, ones[WIDE], have[WIDE];
+    tn_ctx *ctx = open_with("memory.cpu.limit=1MiB");
+    const tn_array_sparse from = {.struct_size = TN_SIZE(tn_array_sparse),
+                                  .storage = TN_STORAGE_CSR,
+                                  .dtype = TN_F32,
+                                  .ndim = 2,
+                                  .shape = wide,
+                                  .stored = 2,
+                                  .values = values,
+                                  .indices = (int64_t[]){5, 999},
+                                  .indptr = starts};
+    tn_array *x, *in[2] = {NULL};
+
+    (void)state;
+    for (int i = 0; i <= WIDE; i++)
+        starts[i] = (i > 7) + (i > 900); /* (7, 5): 2; (900, 999): 3 */
+    for (int i = 0; i < WIDE; i++)
+        ones[i] = 1;
+    assert_ok(tn_array_sparse_from(ctx, &from, &in[1]));
+    in[0] = x = test_array(ctx, 2, row, ones);
+    assert_ok(tn_attach_grad(ctx, x, TN_MODE_WRITE, NULL));
+    for (int i = 0; i < 3; i++) {
+        const char *const attrs[] = {i < 2 ? names[i] : "num_hidden", i < 2 ? texts[i] : "1000", "no_bias",
+                                     "1", NULL};
+        const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call),
+                                 .op = ops[i],
+                                 .attrs = i == 0   ? NULL
+                                          : i == 1 ? (const char *const[]){names[1], texts[1], NULL}
+                                                   : attrs,
+                                 .in_count = 2,
+                                 .in = in};
+        tn_array *y = NULL, *dense = NULL;
+
+        (void)tn_record_set(1);
+        assert_ok(tn_invoke_text(ctx, &call, 1, &y, NULL));
+        (void)tn_record_set(0);
+        assert_int_equal(tn_array_storage(y), i ? TN_STORAGE_DENSE : TN_STORAGE_CSR);
+        assert_ok(tn_backward(ctx, 1, &y, NULL, 0));
+        assert_ok(tn_array_to_storage(ctx, y, TN_STORAGE_DENSE, &dense));
+        assert_ok(tn_array_read(dense, have, sizeof have));
+        assert_true(have[i < 2 ? 5 : 7] == 2 && have[i < 2 ? 999 : 900] == 3 && have[6] == 0);
+        assert_ok(tn_array_read(tn_array_grad(x), have, sizeof have));
+        assert_true(have[i < 2 ? 7 : 5] == 2 && have[i < 2 ? 900 : 999] == 3 && have[6] == 0);
+        tn_array_release(dense);
+        tn_array_release(y);
+    }
+    assert_int_equal(told_count, 0);
+    tn_array_release(x);
+    tn_array_release(in[1]);
+    assert_ok(tn_close(ctx));
+}
+
+/* What does not fit is refused, whichever operand is csr. */
+static void products_refused(void **state)
+{
+    tn_ctx *ctx = open_with(NULL);
+    tn_array *csr = sparse_of(ctx, TN_STORAGE_CSR), *other = test_array(ctx, 2, (int64_t[]){2, 5}, matrix),
+             *y = NULL;
+    tn_array *pairs[][2] = {{csr, other}, {other, csr}};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(invoke(ctx, "dot", NULL, NULL, 2, pairs[i], &y), TN_E_SHAPE);
+        assert_null(y);
+        assert_int_not_equal(invoke(ctx, "FullyConnected", "num_hidden", "4", 2, pairs[i], &y), TN_OK);
+        assert_null(y);
+    }
+    tn_array_release(csr);
+    tn_array_release(other);
+    assert_ok(tn_close(ctx));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_read), cmocka_unit_test(casts_refused),   cmocka_unit_test(empty_ones),
-        cmocka_unit_test(rows_kept),      cmocka_unit_test(copies_are_told), cmocka_unit_test(other_ways),
-        cmocka_unit_test(lazy_rows),      cmocka_unit_test(nets_with_csr),
-        cmocka_unit_test(rows_are_summed), cmocka_unit_test(sparse_on_the_tape),
-        cmocka_unit_test(columns_twice),
+        cmocka_unit_test(parts_are_read),   cmocka_unit_test(casts_refused),
+        cmocka_unit_test(empty_ones),       cmocka_unit_test(rows_kept),
+        cmocka_unit_test(copies_are_told),  cmocka_unit_test(other_ways),
+        cmocka_unit_test(lazy_rows),        cmocka_unit_test(nets_with_csr),
+        cmocka_unit_test(rows_are_summed),  cmocka_unit_test(sparse_on_the_tape),
+        cmocka_unit_test(columns_twice),    cmocka_unit_test(products_without_copies),
+        cmocka_unit_test(products_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,8 @@ TN_OP_TESTS(rmspropalex, "rmspropalex_update", alex)
 ONE(mixed[]) = {
     {"halves", "lr=0.5", .in = {"f16[2] 1 2", "f16[2] 1 -1", "f32[2] 1.0001 2"},
      .out = {"f16[2] 0.5 2.5", "f32[2] 0.5001 2.5"}, .flags = TN_CASE_NO_GRAD},
+    {"doubles, rounded", "lr=0.5", .in = {"f64[2] 1 2", "f64[2] 1 1.0000000001", "f32[2] 0.75 2"},
+     .out = {"f64[2] 0.25 1.5", "f32[2] 0.25 1.5"}, .flags = TN_CASE_NO_GRAD},
     {"states", "lr=0.5", .in = {"f16[2] 1 2", "f16[2] 1 -1", "f16[2] 1 2"}, .status = TN_E_DTYPE},
 };
 TN_OP_TESTS(mp_sgd, "mp_sgd_update", mixed)
@@ -76,6 +78,9 @@ TN_OP_TESTS(mp_sgd, "mp_sgd_update", mixed)
 ONE(mixed_mom[]) = {
     {"halves", "lr=0.5 momentum=0.5", .in = {"bf16[2] 1 2", "bf16[2] 1 -1", "f32[2] 1 1", "f32[2] 1 2"},
      .out = {"bf16[2] 1 3", "f32[2] 0 1", "f32[2] 1 3"}, .flags = TN_CASE_NO_GRAD},
+    {"many doubles", "lr=0.5 momentum=0.5 wd=0.25",
+     .in = {"f64[3000] fill:7", "f64[3000] fill:2", "f32[3000] fill:1", "f32[3000] fill:4"},
+     .out = {"f64[3000] fill:3", "f32[3000] fill:-1", "f32[3000] fill:3"}, .flags = TN_CASE_NO_GRAD},
 };
 TN_OP_TESTS(mp_sgd_mom, "mp_sgd_mom_update", mixed_mom)
 
@@ -313,6 +318,10 @@ ONE(multi_mp_lamb[]) = {
      "learning_rates=(0.5,) wds=(0,) step_count=(1,) bias_correction=0 beta1=0.5 beta2=0.5 epsilon=0",
      .in = {"f16[1] 2", "f16[1] 0.5", "f32[1] 0.5", "f32[1] 0.25", "f32[1] 3"},
      .out = {"f16[1] 2", "f32[1] 0.5", "f32[1] 0.25", "f32[1] 2"}, .flags = TN_CASE_NO_GRAD},
+    {"doubles",
+     "learning_rates=(0.5,) wds=(0,) step_count=(1,) bias_correction=0 beta1=0.5 beta2=0.5 epsilon=0",
+     .in = {"f64[1] 2", "f64[1] 0.5", "f32[1] 0.5", "f32[1] 0.25", "f32[1] 3"},
+     .out = {"f64[1] 2", "f32[1] 0.5", "f32[1] 0.25", "f32[1] 2"}, .flags = TN_CASE_NO_GRAD},
 };
 
 ONE(finite_[]) = {

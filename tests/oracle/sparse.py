@@ -4,8 +4,8 @@
 Calls of operators with sparse arrays in MXNet 1.9.1, into recorded/sparse/calls.txt.gz: the form of recorded/ops, all arrays
 as dense numbers, with two pseudo attributes: `_in=csr,default` has the storage types of the inputs, `_out` that of output 0.
 An output that MXNet makes by its dense fallback has `_out=fallback`. recorded/sparse/arrays.params has arrays as MXNet saves them.
-recorded/sparse/gradients.txt.gz: the gradient of input 1, in the storage type `_grad`, where input 2 arrives at the output;
-`now 1` is it, `now 0` its row ids. The test mxnet.sparse replays and loads all of them.
+recorded/sparse/gradients.txt.gz: the gradient of input `_of`, in the storage type `_grad`, where the last input arrives at the
+output; `now 1` is it, `now 0` its row ids. The test mxnet.sparse replays and loads all of them.
 
 --check: FOLDER/arrays.params, which that test writes with TENON_SPARSE_SAVED=FOLDER, holds the same arrays.
 """
@@ -73,6 +73,18 @@ def cases():
     yield "dot", "f32", [C, R], [(4, 3), (3, 5)], {}
     yield "dot", "f32", [C, D], [(4, 3), (4, 5)], {"transpose_a": True, "forward_stype": "default"}
     yield "dot", "f32", [R, D], [(4, 3), (3, 5)], {}
+    yield "dot", "f32", [C, D], [(4, 3), (5, 3)], {"transpose_b": True}
+    for dtype in ("f32", "f64"):
+        yield "dot", dtype, [D, C], [(4, 3), (3, 5)], {}
+        yield "dot", dtype, [D, C], [(4, 3), (3, 5)], {"forward_stype": D}
+        yield "dot", dtype, [D, C], [(4, 3), (5, 3)], {"transpose_b": True, "forward_stype": D}
+    yield "dot", "f32", [D, C], [(3, 4), (3, 5)], {"transpose_a": True}
+    yield "dot", "f32", [D, C], [(3, 4), (5, 3)], {"transpose_a": True, "transpose_b": True}
+    for kinds in ([C, D], [D, C]):
+        yield "FullyConnected", "f32", kinds, [(4, 3), (5, 3)], {"num_hidden": 5, "no_bias": True}
+        yield "FullyConnected", "f32", kinds + [D], [(4, 3), (5, 3), (5,)], {"num_hidden": 5}
+    yield "FullyConnected", "f64", [D, C, D], [(2, 2, 3), (5, 6), (5,)], {"num_hidden": 5}
+    yield "FullyConnected", "f32", [D, C], [(2, 2, 3), (5, 3)], {"num_hidden": 5, "flatten": False, "no_bias": True}
     for op in ("sum", "mean"):
         for axis in (0, 1):
             yield op, "f32", [C], [(5, 3)], {"axis": axis}
@@ -86,7 +98,9 @@ def cases():
     for st in (R, C):
         yield "norm", "f32", [st], [(5, 3)], {}
     for axis in (0, 1):
-        yield "_square_sum", "f32", [R], [(5, 3)], {"axis": axis}
+        for dtype in ("f32", "f64"):
+            yield "_square_sum", dtype, [R], [(5, 3)], {"axis": axis}
+            yield "_square_sum", dtype, [R], [(5, 3)], {"axis": axis, "keepdims": True}
     yield "exp", "f32", [C], [(5, 3)], {}
     yield "softmax", "f32", [R], [(5, 3)], {}
 
@@ -112,8 +126,8 @@ def updates():
 
 
 def gradients():
-    """Operator, storage types of inputs and gradient, ids or None, shapes of weight and head, attributes. MXNet's attach_grad
-    makes float32 alone."""
+    """Operator, storage types of inputs and gradient, ids or None: a matrix (4, 3), shapes of weight and head, attributes, which
+    input the weight is; further shapes. MXNet's attach_grad makes float32 alone."""
     rows = {"input_dim": 5, "output_dim": 2, "sparse_grad": True}
     yield "Embedding", [D, D], R, [1, 3, 3, 0, 3], (5, 2), (5, 2), rows
     yield "Embedding", [D, D], R, [4], (5, 2), (1, 2), rows
@@ -122,19 +136,30 @@ def gradients():
         yield "dot", [C, weight], grad, None, (3, 2), (4, 2), {}
     for grad in (R, D):
         yield "dot", [C, D], grad, None, (4, 2), (3, 2), {"transpose_a": True, "forward_stype": D}
+        yield "dot", [C, D], grad, None, (2, 3), (4, 2), {"transpose_b": True}
+        yield "dot", [D, C], grad, None, (2, 4), (2, 3), {"forward_stype": D}, 0
+        yield "dot", [D, C], grad, None, (2, 4), (2, 3), {}, 0
+        yield "dot", [D, C], grad, None, (2, 3), (2, 4), {"transpose_b": True, "forward_stype": D}, 0
+        yield "dot", [D, C], grad, None, (4, 2), (2, 3), {"transpose_a": True}, 0
+    yield "FullyConnected", [C, D], D, None, (2, 3), (4, 2), {"num_hidden": 2, "no_bias": True}
+    yield "FullyConnected", [C, D, D], D, None, (2, 3), (4, 2), {"num_hidden": 2}, 1, (2,)
+    yield "FullyConnected", [D, C], D, None, (2, 3), (2, 4), {"num_hidden": 4, "no_bias": True}, 0
+    for axis, head in ((0, (3,)), (1, (5,)), (0, (1, 3)), (1, (5, 1))):
+        yield "_square_sum", [R], R, (), (5, 3), head, {"axis": axis, "keepdims": len(head) == 2}, 0
 
 
-def gradient(op, kinds, grad, ids, weight, head, attrs):
-    first = make("f32", (4, 3), op) if ids is None else indices(ids)
-    ins = [first, make("f32", weight, op + "w", False), make("f32", head, op + "h")]
+def gradient(op, kinds, grad, ids, weight, head, attrs, of=1, *more):
+    ins = [make("f32", (4, 3), op) if ids is None else indices(ids)] if ids != () else []
+    ins[of:of] = [make("f32", weight, op + "w", ids == ())]
+    ins += [make("f32", s, op + "b", False) for s in more] + [make("f32", head, op + "h")]
     arrays = [a if k == D else a.tostype(k) for a, k in zip(ins, kinds)]
-    arrays[1].attach_grad(stype=grad)
+    arrays[of].attach_grad(stype=grad)
     with mx.autograd.record():
-        y = runner.invoke(op, arrays[:2], ["%s=%s" % i for i in attrs.items()])[0]
-    y.backward(ins[2])
-    g = arrays[1].grad
+        y = runner.invoke(op, arrays, ["%s=%s" % i for i in attrs.items()])[0]
+    y.backward(ins[-1])
+    g = arrays[of].grad
     lines = [" ".join(["call", op, "f32"] + ["%s=%s" % i for i in attrs.items()] +
-                      ["_in=" + ",".join(kinds), "_grad=" + g.stype])]
+                      ["_in=" + ",".join(kinds), "_grad=" + g.stype, "_of=%d" % of])]
     lines += ["in " + runner.text(a) for a in ins] + ["out " + runner.text(y.tostype(D)), "now 1 " + runner.text(g.tostype(D))]
     return lines + (["now 0 " + runner.text(indices(g.indices.asnumpy()))] if g.stype == R else [])
 

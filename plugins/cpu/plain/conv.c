@@ -1,6 +1,6 @@
 /*
  * Convolution and Deconvolution on the plugin's own matrix product: see ../common/conv.inc. Short floats: as
- * float32. Their unfolding alone: im2col, col2im.
+ * float32, int8 as float64. Their unfolding alone: im2col, col2im.
  */
 #define KERNEL_NAME "plain"
 #define KERNEL_RANK 64
@@ -61,12 +61,13 @@ static tn_status unfold_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
+static const char *const small_types[] = {"data:f16,bf16,i8", "*:=data", NULL};
 static const char *const short_types[] = {"data:f16,bf16", "*:=data", NULL};
 static const char *const any_short[] = {"*:f16,bf16", NULL};
 static const char *const unfold_types[] = {"*:" TNCPU_FLOATS, NULL};
 
 /* clang-format off */
-TNCPU_SHORT_BESIDE(short_forward, "Convolution", short_types, 0, convolution_prepare, convolution_run)
+TNCPU_SHORT_BESIDE(short_forward, "Convolution", small_types, 0, convolution_prepare, convolution_run)
 TNCPU_SHORT_BESIDE(short_backward, "_backward_Convolution", short_types, TN_KERNEL_EMPTY_OK,
                    backward_convolution_prepare, backward_convolution_run)
 TNCPU_SHORT_BESIDE(short_deconvolution, "Deconvolution", short_types, TN_KERNEL_EMPTY_OK,

@@ -186,15 +186,39 @@ static void *element(const tn_tensor *t, int64_t at)
     return (char *)t->data + at * (int64_t)tn_dtype_bytes(t->dtype);
 }
 
-/* Elements in their own memory, or loaded into `room`. */
-static void *operand(const tn_tensor *t, int64_t begin, int64_t n, void *room)
+/* float64 beside a float32 copy of the weight, which is computed in. */
+static bool is_rounded(const tn_tensor *t, bool wide)
 {
-    const tncpu_convert *c = &tncpu_converts[t->dtype];
+    return t->dtype == TN_F64 && !wide;
+}
 
-    if (c->native)
+static bool is_own(const tn_tensor *t, bool wide)
+{
+    return tncpu_converts[t->dtype].native && !is_rounded(t, wide);
+}
+
+/* Elements in their own memory, or loaded into `room`. */
+static void *operand(const tn_tensor *t, int64_t begin, int64_t n, bool wide, float *room)
+{
+    const double *from = element(t, begin);
+
+    if (is_own(t, wide))
         return element(t, begin);
-    c->load(element(t, begin), 1, room, n);
+    if (is_rounded(t, wide))
+        for (int64_t i = 0; i < n; i++)
+            room[i] = (float)from[i];
+    else
+        tncpu_converts[t->dtype].load(from, 1, room, n);
     return room;
+}
+
+/* The way back; `from` is float32. */
+static void operand_store(const tn_tensor *t, int64_t begin, int64_t n, const float *from)
+{
+    if (t->dtype == TN_F64)
+        tncpu_widen[TNCPU_K_F32][TNCPU_K_F64](from, element(t, begin), n);
+    else
+        tncpu_converts[t->dtype].store(from, element(t, begin), 1, n);
 }
 
 /* One weight of a sweep, and a step for it. */
@@ -217,22 +241,24 @@ static void part_step(const task *p, int64_t begin, int64_t n, double *kept)
     const bool mixed = f->flags & MIXED, wanted = !kept && p->x->modes[p->weight] != TN_MODE_NONE;
     const uint32_t own = f->states - mixed;
     const tn_tensor *weight = mixed ? states[own] : f->flags & MASTER ? in[s->each] : in[0];
+    const bool wide = weight->dtype == TN_F64;
     float w[PART], g[PART], room[STATES_MAX][PART];
     double made[PART];
-    step t = {operand(weight, begin, n, w), operand(in[1], begin, n, g), {NULL}, kept ? kept : made};
+    step t = {
+        operand(weight, begin, n, wide, w), operand(in[1], begin, n, wide, g), {NULL}, kept ? kept : made};
 
     for (uint32_t k = 0; k < own; k++)
-        t.state[k] = operand(states[k], begin, n, room[k]);
+        t.state[k] = operand(states[k], begin, n, wide, room[k]);
     if (mixed && !kept)
         t.out = element(states[own], begin);
-    else if (wanted && tncpu_converts[out->dtype].native)
+    else if (wanted && is_own(out, wide))
         t.out = element(out, begin);
-    (in[0]->dtype == TN_F64 ? updates_f64 : updates_f32)[p->which](&t, p->v, n);
+    (wide ? updates_f64 : updates_f32)[p->which](&t, p->v, n);
     for (uint32_t k = 0; k < own; k++)
         if (t.state[k] == room[k])
-            tncpu_converts[states[k]->dtype].store(room[k], element(states[k], begin), 1, n);
+            operand_store(states[k], begin, n, room[k]);
     if (wanted && t.out != element(out, begin))
-        tncpu_converts[out->dtype].store(t.out, element(out, begin), 1, n);
+        operand_store(out, begin, n, t.out);
 }
 
 /* ---- sweeps -------------------------------------------------------------------------------------- */
@@ -255,7 +281,8 @@ static void run_step(const void *arg, int64_t run, double *room)
     task p = {s, c->x, s->runs[run].weight, s->form->which, {0}};
     const tn_tensor *w = c->x->in[p.weight * s->each];
     const int64_t end = run_end(s, w, run);
-    const int64_t part = tncpu_converts[w->dtype].native && c->x->modes[p.weight] ? RUN : PART;
+    const bool own = is_own(w, !(s->form->flags & MIXED)) && c->x->modes[p.weight];
+    const int64_t part = own ? RUN : PART;
 
     (void)room;
     numbers_of(s, c->x, p.weight, p.v);
@@ -330,7 +357,7 @@ static void run_along(const void *arg, int64_t run, double *room)
         tncpu_numbers(w, i, 1, n, own);
         sums[0] += part_squares(own, true, n);
         part_step(&p, i, n, made);
-        sums[1] += part_squares(made, w->dtype == TN_F64, n);
+        sums[1] += part_squares(made, w->dtype == TN_F64 && !(s->form->flags & MIXED), n);
     }
 }
 
@@ -532,14 +559,14 @@ static tn_status lars_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const float_types[] = {"weight:" TNCPU_FLOATS, "*:=weight", NULL};
 static const char *const scaled_types[] = {"weight:" TNCPU_FLOATS, "rescale_grad:f32", "*:=weight", NULL};
-static const char *const mixed_types[] = {"weight:f16,bf16,f32", "grad:=weight", "output:=weight", "*:f32",
+static const char *const mixed_types[] = {"weight:" TNCPU_FLOATS, "grad:=weight", "output:=weight", "*:f32",
                                           NULL};
 static const char *const along_types[] = {"weight:f16,bf16,f32", "grad:=weight", "*:f32", NULL};
-static const char *const move_types[] = {"weight:f16,bf16,f32", "output:=weight", "*:f32", NULL};
+static const char *const move_types[] = {"weight:" TNCPU_FLOATS, "output:=weight", "*:f32", NULL};
 static const char *const multi_types[] = {"weight_*:" TNCPU_FLOATS, "*:=weight_*", NULL};
 static const char *const preloaded_types[] = {"weight_*:" TNCPU_FLOATS, "lrs:f32", "wds:f32", "*:=weight_*",
                                               NULL};
-static const char *const multi_mixed_types[] = {"weight_*:f16,bf16,f32", "grad_*:=weight_*",
+static const char *const multi_mixed_types[] = {"weight_*:" TNCPU_FLOATS, "grad_*:=weight_*",
                                                 "output*:=weight_*", "*:f32", NULL};
 static const char *const sum_sq_types[] = {"array_*:" TNCPU_FLOATS, "output:f32", NULL};
 static const char *const finite_types[] = {"data:" TNCPU_FLOATS, "output:f32", NULL};

@@ -1,7 +1,8 @@
 /*
- * A call with float16 or bfloat16 run by a kernel for float32. Its node, plan and call are copies in which
- * every argument of a short type is a float32 one; the copies of their elements lie in the workspace, behind
- * that of the kernel. An output in the memory of an input (changed, or taken over) has that input's copy.
+ * A call with float16, bfloat16 or int8 run by a kernel for float32, or float64 for int8. Its node, plan and
+ * call are copies in which every argument of a short type is one of those; the copies of their elements lie
+ * in the workspace, behind that of the kernel. An output in the memory of an input (changed, or taken over)
+ * has that input's copy.
  */
 #include "short.h"
 
@@ -19,7 +20,13 @@ typedef struct short_state {
 
 static bool is_short(const tn_tensor *t)
 {
-    return t->dtype == TN_F16 || t->dtype == TN_BF16;
+    return t->dtype == TN_F16 || t->dtype == TN_BF16 || t->dtype == TN_I8;
+}
+
+/* Bytes of its copy. float64 holds sums of 2^39 products of int8 exactly. */
+static uint64_t wide_bytes(const tn_tensor *t)
+{
+    return (uint64_t)tn_tensor_count(t) * (t->dtype == TN_I8 ? sizeof(double) : sizeof(float));
 }
 
 static uint64_t aligned(uint64_t bytes)
@@ -27,13 +34,13 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + TNCPU_ALIGN - 1) & ~(uint64_t)(TNCPU_ALIGN - 1);
 }
 
-/* The same as float32. */
+/* The same as float32 or float64. */
 static void widen(const tn_tensor *t, tn_tensor *wide, const tn_tensor **pointer)
 {
     *wide = *t;
     if (is_short(t)) {
-        wide->dtype = TN_F32;
-        wide->bytes = (uint64_t)tn_tensor_count(t) * sizeof(float);
+        wide->dtype = t->dtype == TN_I8 ? TN_F64 : TN_F32;
+        wide->bytes = wide_bytes(t);
     }
     *pointer = wide;
 }
@@ -73,7 +80,7 @@ static void room_plan(const tn_node *node, short_state *s, tn_plan *plan)
 
         s->at[i < node->in_count ? i : ARGS_MAX + i - node->in_count] = bytes;
         if (is_short(t)) {
-            bytes += aligned((uint64_t)tn_tensor_count(t) * sizeof(float));
+            bytes += aligned(wide_bytes(t));
             elements += (double)tn_tensor_count(t);
         }
     }
@@ -120,6 +127,23 @@ tn_status tncpu_short_prepare(const tncpu_short *wide, void *plugin, const tn_no
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
+static void load(const tn_tensor *t, void *wide)
+{
+    if (t->dtype == TN_I8)
+        tncpu_numbers(t, 0, 1, tn_tensor_count(t), wide);
+    else
+        tncpu_converts[t->dtype].load(t->data, 1, wide, tn_tensor_count(t));
+}
+
+/* int8 saturates. */
+static void store(const tn_tensor *t, const void *wide)
+{
+    if (t->dtype == TN_I8)
+        tncpu_numbers_store(t, 0, 1, tn_tensor_count(t), wide);
+    else
+        tncpu_converts[t->dtype].store(wide, t->data, 1, tn_tensor_count(t));
+}
+
 /* Where the output's elements are made: in the copy of the input whose memory it has, else in its own. */
 static void *result_room(const short_state *s, const tn_exec *x, const tn_tensor *in, uint32_t o)
 {
@@ -144,7 +168,7 @@ tn_status tncpu_short_run(const tncpu_short *kernel, const tn_plan *plan, const 
         if (!is_short(x->in[i]) || kernel->unread >> i & 1u)
             continue;
         in[i].data = (char *)x->workspace + s->at[i];
-        tncpu_converts[x->in[i]->dtype].load(x->in[i]->data, 1, in[i].data, tn_tensor_count(&in[i]));
+        load(x->in[i], in[i].data);
     }
     for (uint32_t o = 0; o < s->out_count; o++) {
         widen(x->out[o], &out[o], &out_pointers[o]);
@@ -157,6 +181,6 @@ tn_status tncpu_short_run(const tncpu_short *kernel, const tn_plan *plan, const 
         return st;
     for (uint32_t o = 0; o < s->out_count; o++)
         if (is_short(x->out[o]) && x->modes[o])
-            tncpu_converts[x->out[o]->dtype].store(out[o].data, x->out[o]->data, 1, tn_tensor_count(&out[o]));
+            store(x->out[o], out[o].data);
     return TN_OK;
 }

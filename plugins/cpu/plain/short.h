@@ -1,7 +1,7 @@
 /*
- * Kernels for float16 and bfloat16 made of kernels for float32: arguments of the short types are converted,
- * results are rounded once. For operators that few nets call with short types: conversion costs a pass over
- * each argument, and room for it.
+ * Kernels for float16 and bfloat16 made of kernels for float32, and for int8 of kernels for float64:
+ * arguments of the short types are converted, results are rounded once, those of int8 saturate. For operators
+ * that few nets call with short types: conversion costs a pass over each argument, and room for it.
  */
 #ifndef TNCPU_SHORT_H
 #define TNCPU_SHORT_H

@@ -12,7 +12,7 @@
 
 #include "convert.h"
 #include "index.h"
-#include "plain.h"
+#include "rows.h"
 #include "tenon/plugin/util.h"
 
 static int64_t place(const tn_tensor *t, int64_t at)
@@ -257,72 +257,164 @@ static tn_status retain_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- dot ----------------------------------------------------------------------------------------------- */
 
+/* Of a csr matrix and a dense array: see storage.inc. */
+typedef struct product {
+    const tn_tensor *csr;
+    const void *dense;
+    int64_t down, right, n; /* of the dense one; elements of a row of y */
+    const int64_t *at;      /* where a row, or column, of y lies */
+    void *y;
+    bool back; /* the csr one is transposed */
+} product;
+
 #define BODY "../plain/storage.inc"
 #include "../common/floats.inc"
 
+/* The dense operand, as it lies a matrix of `rows`. */
+static void dense_set(const tn_tensor *t, int64_t rows, bool transposed, product *p)
+{
+    const int64_t across = rows ? tn_tensor_count(t) / rows : 0;
+
+    p->dense = t->data;
+    p->down = transposed ? 1 : across;
+    p->right = transposed ? across : 1;
+}
+
+/* Marks the rows, or columns, that something is stored in; their number. */
+static int64_t places_mark(const tn_tensor *csr, bool rows, int64_t *at)
+{
+    int64_t stored = 0;
+
+    for (int64_t r = 0; r < csr->shape[0]; r++)
+        for (int64_t k = place(csr->aux[0], r); k < place(csr->aux[0], r + 1); k++)
+            at[rows ? r : place(csr->aux[1], k)] = 1;
+    for (int64_t i = 0; i < csr->shape[!rows]; i++)
+        stored += at[i];
+    return stored;
+}
+
+/* Each mark becomes the number of its place among the marked ones, which `ids` lists; NULL: of all. */
+static void places_number(int64_t *at, int64_t n, int64_t *ids)
+{
+    for (int64_t i = 0, k = 0; i < n; i++) {
+        const int64_t stored = at[i];
+
+        if (ids && stored)
+            ids[k] = i;
+        at[i] = ids ? k : i;
+        k += stored;
+    }
+}
+
 static tn_status dot_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    if (node->in[0]->ndim != 2 || node->in[1]->ndim < 1 || node->attrs[TN_dot_transpose_b])
-        return tn_fail(err, TN_E_UNSUPPORTED, "of a csr matrix, and of an array that is not transposed");
-    return storage_prepare(plugin, node, plan, err);
+    const bool ta = node->attrs[TN_dot_transpose_a] != 0, tb = node->attrs[TN_dot_transpose_b] != 0;
+    const tn_status st = storage_prepare(plugin, node, plan, err);
+
+    if (node->in[0]->ndim != 2 || node->in[1]->ndim < 1 || (tb && node->in[1]->ndim != 2))
+        return tn_fail(err, TN_E_UNSUPPORTED, "of a csr matrix, and of a matrix where it is transposed");
+    if (!st && !ta)
+        tncpu_plan_tasks(node, plan, 50 + (double)tn_tensor_count(node->out[0]), node->in[0]->shape[0]);
+    return st;
 }
 
-static int64_t across(const tn_tensor *rhs)
+static void dot_run(const tn_plan *plan, const tn_exec *x, const product *p)
 {
-    int64_t n = 1;
-
-    for (int32_t d = 1; d < rhs->ndim; d++)
-        n *= rhs->shape[d];
-    return n;
-}
-
-static tn_status dot_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const tn_tensor *lhs = x->in[0], *rhs = x->in[1], *out = x->out[0];
-    const int64_t n = across(rhs);
-
-    (void)plan, (void)err;
-    zero(out, dense_bytes(out));
-    if (lhs->dtype == TN_F32)
-        csr_dot_f32(lhs, rhs->data, n, out->data);
-    else
-        csr_dot_f64(lhs, rhs->data, n, out->data);
-    return TN_OK;
+    zero(x->out[0], dense_bytes(x->out[0]));
+    tncpu_rows_run(plan, x, p->csr->shape[0], 0, p->csr->dtype == TN_F32 ? csr_row_f32 : csr_row_f64, p);
 }
 
 /* Rows of the product of the transpose: those of columns that something is stored in. */
-static tn_status dot_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+static tn_status dot_back_run(const tn_exec *x, product *p, tn_err *err)
 {
-    const tn_tensor *lhs = x->in[0], *rhs = x->in[1], *y = x->out[0];
-    const int64_t n = across(rhs), columns = lhs->shape[1], count = lhs->aux[1]->shape[0];
+    const tn_tensor *y = x->out[0];
     const bool sparse = y->storage != TN_STORAGE_DENSE;
     int64_t *at = NULL, stored = 0;
-    tn_status st = scratch(x, columns, sizeof *at, &at, err);
+    tn_status st = scratch(x, p->csr->shape[1], sizeof *at, &at, err);
 
-    (void)plan;
-    for (int64_t k = 0; !st && k < count; k++)
-        at[place(lhs->aux[1], k)] = 1;
-    for (int64_t c = 0; !st && c < columns; c++)
-        stored += at[c];
-    if (st || (sparse && (st = x->ops->resize_sparse(x->call, 0, stored, &y, err))))
+    if (st)
         return st;
-    for (int64_t c = 0, k = 0; c < columns; c++) {
-        if (sparse && at[c])
-            ((int64_t *)y->aux[0]->data)[k] = c;
-        k += at[c];
-        at[c] = sparse ? k - 1 : c;
-    }
-    zero(y, sparse ? (uint64_t)(stored * n) * tn_dtype_bytes(y->dtype) : dense_bytes(y));
-    if (lhs->dtype == TN_F32)
-        csr_back_f32(lhs, rhs->data, n, at, y->data);
-    else
-        csr_back_f64(lhs, rhs->data, n, at, y->data);
+    stored = places_mark(p->csr, false, at);
+    if (sparse && (st = x->ops->resize_sparse(x->call, 0, stored, &y, err)))
+        return st;
+    places_number(at, p->csr->shape[1], sparse ? y->aux[0]->data : NULL);
+    zero(y, sparse ? (uint64_t)(stored * p->n) * tn_dtype_bytes(y->dtype) : dense_bytes(y));
+    p->at = at;
+    p->y = y->data;
+    (p->csr->dtype == TN_F32 ? csr_back_f32 : csr_back_f64)(p);
     return TN_OK;
 }
 
 static tn_status dot_any_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    return x->attrs[TN_dot_transpose_a] ? dot_back_run(plan, x, err) : dot_run(plan, x, err);
+    const bool ta = x->attrs[TN_dot_transpose_a] != 0, tb = x->attrs[TN_dot_transpose_b] != 0;
+    const tn_tensor *csr = x->in[0], *dense = x->in[1];
+    const int64_t summed = csr->shape[!ta], out = csr->shape[ta];
+    product p = {.csr = csr, .y = x->out[0]->data};
+
+    p.n = tb ? dense->shape[0] : out ? tn_tensor_count(x->out[0]) / out : 0;
+    dense_set(dense, tb ? p.n : summed, tb, &p);
+    if (ta)
+        return dot_back_run(x, &p, err);
+    dot_run(plan, x, &p);
+    return TN_OK;
+}
+
+/* ---- dot, the csr matrix behind ------------------------------------------------------------------------ */
+
+static tn_status left_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const bool ta = node->attrs[TN_dot_transpose_a] != 0, tb = node->attrs[TN_dot_transpose_b] != 0;
+    const tn_tensor *lhs = node->in[0], *rhs = node->in[1], *y = node->out[0];
+    const tn_status st = storage_prepare(plugin, node, plan, err);
+    const int64_t summed = rhs->shape[tb];
+
+    if (lhs->ndim < 1 || (ta && lhs->ndim != 2) || (y->storage != TN_STORAGE_DENSE && y->ndim != 2))
+        return tn_fail(err, TN_E_UNSUPPORTED, "of a matrix, where it is transposed or the product is csr");
+    if (!st)
+        tncpu_plan_tasks(node, plan, 50 + (double)tn_tensor_count(lhs),
+                         summed ? tn_tensor_count(lhs) / summed : 1);
+    return st;
+}
+
+/* Each row of a csr product stores the columns that may be other than 0. */
+static tn_status left_resize(const tn_exec *x, int64_t rows, int64_t stored, const tn_tensor **y, tn_err *err)
+{
+    const tn_status st = x->ops->resize_sparse(x->call, 0, rows * stored, y, err);
+
+    for (int64_t r = 0; !st && r <= rows; r++)
+        ((int64_t *)(*y)->aux[0]->data)[r] = r * stored;
+    return st;
+}
+
+static tn_status left_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const bool ta = x->attrs[TN_dot_transpose_a] != 0, tb = x->attrs[TN_dot_transpose_b] != 0;
+    const tn_tensor *lhs = x->in[0], *csr = x->in[1], *y = x->out[0];
+    const bool sparse = y->storage != TN_STORAGE_DENSE;
+    const int64_t summed = csr->shape[tb], columns = csr->shape[!tb];
+    const int64_t rows = ta ? lhs->shape[1] : tncpu_dims(lhs, 0, lhs->ndim - 1);
+    int64_t *at = NULL, *ids = NULL, stored = columns;
+    product p = {.csr = csr, .back = tb};
+    tn_status st = scratch(x, columns, sizeof *at, &at, err);
+
+    if (!st && sparse) {
+        stored = places_mark(csr, tb, at);
+        st = left_resize(x, rows, stored, &y, err);
+    }
+    if (st || !rows)
+        return st;
+    ids = sparse ? y->aux[1]->data : NULL;
+    places_number(at, columns, stored ? ids : NULL);
+    for (int64_t r = 1; ids && stored && r < rows; r++)
+        memcpy(ids + r * stored, ids, (size_t)stored * sizeof *ids);
+    zero(y, (uint64_t)(rows * stored) * tn_dtype_bytes(y->dtype));
+    dense_set(lhs, ta ? summed : rows, ta, &p);
+    p.n = stored;
+    p.at = at;
+    p.y = y->data;
+    tncpu_rows_run(plan, x, rows, 0, y->dtype == TN_F32 ? dense_row_f32 : dense_row_f64, &p);
+    return TN_OK;
 }
 
 /* ---- sum, mean ----------------------------------------------------------------------------------------- */
@@ -378,6 +470,53 @@ static tn_status mean_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     (void)plan, (void)err;
     sum_by(x, true);
+    return TN_OK;
+}
+
+/* ---- sums of squares of rows --------------------------------------------------------------------------- */
+
+static tn_status squares_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const uint64_t columns = node->in[0]->ndim == 2 ? (uint64_t)node->in[0]->shape[1] : 0;
+
+    if (node->in[0]->ndim != 2)
+        return tn_fail(err, TN_E_UNSUPPORTED, "of a matrix");
+    if (__builtin_mul_overflow(2 * columns + 1, sizeof(double), &plan->workspace_bytes))
+        return tn_fail(err, TN_E_NOMEM, "a sum of too many");
+    return storage_prepare(plugin, node, plan, err);
+}
+
+static tn_status squares_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const tn_tensor *in = x->in[0], *y = x->out[0];
+    const bool columns = columns_left(x), sparse = y->storage != TN_STORAGE_DENSE;
+    const int64_t stored = in->aux[0]->shape[0], across = in->shape[1];
+    double *row = x->workspace, *sums = row + across;
+    tn_status st;
+
+    (void)plan;
+    if (sparse && (st = x->ops->resize_sparse(x->call, 0, stored, &y, err)))
+        return st;
+    if (!sparse)
+        zero(y, dense_bytes(y));
+    for (int64_t i = 0; i <= across; i++)
+        sums[i] = 0;
+    for (int64_t k = 0; k < stored; k++) {
+        const int64_t at = place(in->aux[0], k);
+        double sum = 0;
+
+        tncpu_numbers(in, k * across, 1, across, row);
+        for (int64_t i = 0; i < across; i++) {
+            sums[i] += row[i] * row[i];
+            sum += row[i] * row[i];
+        }
+        if (!columns)
+            tncpu_numbers_store(y, sparse ? k : at, 1, 1, &sum);
+        if (sparse)
+            ((int64_t *)y->aux[0]->data)[k] = at;
+    }
+    if (columns)
+        tncpu_numbers_store(y, 0, 1, across, sums);
     return TN_OK;
 }
 
@@ -454,8 +593,9 @@ static const char *const cast_types[] = {"data:dense,row_sparse,csr," TNCPU_ALL,
 static const char *const retain_types[] = {"data:row_sparse," TNCPU_ALL, "indices:" TNCPU_ALL,
                                            "output:row_sparse,=data", NULL};
 static const char *const dot_types[] = {"lhs:csr,f32,f64", "rhs:=lhs", "output:dense,row_sparse,=lhs", NULL};
-
+static const char *const left_types[] = {"lhs:f32,f64", "rhs:csr,=lhs", "output:dense,csr,=lhs", NULL};
 static const char *const sum_types[] = {"data:csr,f32,f64,f16,bf16,u8,i8,i32", "output:=data", NULL};
+static const char *const squares_types[] = {"data:row_sparse,f32,f64", "output:dense,row_sparse,=data", NULL};
 static const char *const slice_types[] = {"data:csr," TNCPU_ALL, "output:csr,=data", NULL};
 
 const tn_kernel *const tncpu_family_storage[] = {
@@ -463,8 +603,12 @@ const tn_kernel *const tncpu_family_storage[] = {
     TNCPU_ROW("_sparse_retain", retain_types, TN_KERNEL_EMPTY_OK, storage_prepare, retain_run),
     &(const tn_kernel)TNCPU_KERNEL_NAMED("dot", "csr", dot_types, TN_KERNEL_EMPTY_OK, dot_prepare,
                                          dot_any_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("dot", "left", left_types, TN_KERNEL_EMPTY_OK, left_prepare,
+                                         left_run),
     &(const tn_kernel)TNCPU_KERNEL_NAMED("sum", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, sum_run),
     &(const tn_kernel)TNCPU_KERNEL_NAMED("mean", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, mean_run),
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("_square_sum", "rows", squares_types, TN_KERNEL_EMPTY_OK,
+                                         squares_prepare, squares_run),
     &(const tn_kernel)TNCPU_KERNEL_NAMED("slice", "csr", slice_types, TN_KERNEL_EMPTY_OK, slice_prepare,
                                          slice_run),
     NULL,
