@@ -400,7 +400,8 @@ tn_status tni_kv_dist_flush(tni_kv_dist *d)
     return st;
 }
 
-/* A step begins with a key that was pushed as often as any: those before it are whole then. */
+/* A step begins with a key that was pushed as often as any: those before it are whole then. Worker 0 has it
+ * written; others mark where it is. */
 tn_status tni_kv_dist_step(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)
 {
     const uint64_t every = d->settings.snapshot_steps;
@@ -410,7 +411,7 @@ tn_status tni_kv_dist_step(tni_kv_dist *d, uint32_t count, tni_kv_key *const *ke
 
     for (uint32_t i = 0; i < count; i++)
         begins = begins || keys[i]->pushes == d->steps;
-    if (begins && every && !d->rank && d->steps > d->kept && d->steps % every == 0) {
+    if (begins && every && !(d->rank && d->settings.async) && d->steps > d->kept && d->steps % every == 0) {
         if (!(t = trip_make(d, TNI_KV_DO_SNAPSHOT, 0)))
             return TN_E_NOMEM;
         t->r.step = d->first_step + d->steps;

@@ -309,12 +309,17 @@ static bool due(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t rou
     return slowest(s, p, who) >= round - staleness;
 }
 
-/* Which needed workers have not pushed: how many, and the first. */
+/* Which needed workers have not pushed: how many, and the first. Where all are, ranks below `folded` have. */
 static uint32_t missing(const tni_kv_server *s, const tni_kv_store_part *p, uint16_t *who)
 {
+    const uint32_t workers = s->node.settings->workers;
     uint32_t count = 0;
 
-    for (uint32_t w = s->node.settings->workers; w-- > 0;)
+    if (s->all_needed && p->here <= workers) {
+        *who = TNI_KV_NODE(TNI_KV_WORKER, p->folded);
+        return workers - p->here;
+    }
+    for (uint32_t w = workers; w-- > 0;)
         if (!p->slots[w].here && needed(s, p, w)) {
             *who = TNI_KV_NODE(TNI_KV_WORKER, w);
             count++;

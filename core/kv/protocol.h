@@ -38,8 +38,9 @@
  *      servers.
  *   9. A server that comes back holds the steps that it wrote. The scheduler takes the last one that all
  *      servers hold (0: none, empty stores) and begins a new epoch: all servers load it, messages of older
- *      views have no effect, and workers get TN_E_STATE with the step from which to go on. `async`: the
- *      others stay.
+ *      views have no effect, and each worker sends again, in order, what it pushed and commanded since then
+ *      (replay.c): the servers come to the same bits, and the program does not notice. A worker that does not
+ *      have all of it gets TN_E_STATE with the step from which to go on. `async`: the others stay.
  *  10. Each request has a deadline. Its error names key, part, round, and who is silent or missing.
  */
 #ifndef TN_KV_PROTOCOL_H
@@ -82,6 +83,7 @@ typedef struct tni_kv_settings {
     uint32_t workers_min;    /* shrink: fewer fail the job */
     uint32_t verbose;        /* 1: servers tell of workers that come last */
     uint64_t snapshot_steps; /* between two snapshots; 0: none are written */
+    uint64_t replay_bytes;   /* of what a worker keeps to send again after the loss of a server; 0: nothing */
     uint64_t late_ns;        /* how long HELD of a short part waits for what else its worker gets; 0: not */
 } tni_kv_settings;
 

@@ -13,14 +13,7 @@
 #define RETRY_MAX_NS 2000000000u
 #define ASK_NS 1000000000u /* how often one asks for what is held */
 
-typedef struct kind_row {
-    uint8_t type, flags;
-    bool fence, pushes, scheduler, value; /* value: an answer brings one */
-    const char *name;
-    uint8_t time; /* TNI_KV_T_… + 1; 0: none */
-} kind_row;
-
-static const kind_row kinds[] = {
+const tni_kv_kind_row tni_kv_kinds[] = {
     [TNI_KV_DO_INIT] = {TNI_KV_INIT, 0, false, false, false, false, "init of", 0},
     [TNI_KV_DO_PUSH] = {TNI_KV_PUSH, 0, false, true, false, false, "push of", TNI_KV_T_PUSH + 1},
     [TNI_KV_DO_PULL] = {TNI_KV_PULL, 0, false, false, false, true, "pull of", TNI_KV_T_PULL + 1},
@@ -34,17 +27,7 @@ static const kind_row kinds[] = {
     [TNI_KV_DO_BREAK] = {TNI_KV_PUSH, TNI_KV_BROKEN, false, true, false, false, "break of", 0},
 };
 
-static const kind_row *kind_of(const tni_kv_op *op)
-{
-    return &kinds[op->r.kind];
-}
-
-static bool has_payload(const tni_kv_op *op)
-{
-    return op->r.kind == TNI_KV_DO_INIT || op->r.kind == TNI_KV_DO_PUSH || op->r.kind == TNI_KV_DO_PUSHPULL;
-}
-
-static uint16_t target(const tni_kv_worker *w, const tni_kv_lot *l, uint32_t piece)
+uint16_t tni_kv_op_target(const tni_kv_worker *w, const tni_kv_lot *l, uint32_t piece)
 {
     return l == &w->scheduler
                ? TNI_KV_SCHEDULER_NODE
@@ -53,7 +36,7 @@ static uint16_t target(const tni_kv_worker *w, const tni_kv_lot *l, uint32_t pie
 
 static tni_kv_lane *lane_of(tni_kv_worker *w, const tni_kv_lot *l, uint32_t piece)
 {
-    return l == &w->scheduler ? NULL : &w->lanes[TNI_KV_RANK(target(w, l, piece))];
+    return l == &w->scheduler ? NULL : &w->lanes[TNI_KV_RANK(tni_kv_op_target(w, l, piece))];
 }
 
 /* ---- pieces ---- */
@@ -111,9 +94,10 @@ static void piece_sent(const tni_kv_lot *l)
 
     TNI_KV_POINT_IF(kind == TNI_KV_DO_INIT, init_pushed);
     TNI_KV_POINT_IF(kind == TNI_KV_DO_BARRIER, in_barrier);
-    TNI_KV_POINT_IF(has_payload(l->first) && kind_of(l->first)->pushes && l->plan.parts > 1 && !all_sent(l),
+    TNI_KV_POINT_IF(tni_kv_op_sends(l->first) && tni_kv_op_kind(l->first)->pushes && l->plan.parts > 1 &&
+                        !all_sent(l),
                     push_part);
-    TNI_KV_POINT_IF(kind_of(l->first)->pushes && all_sent(l), all_sent);
+    TNI_KV_POINT_IF(tni_kv_op_kind(l->first)->pushes && all_sent(l), all_sent);
     TNI_KV_POINT_IF(kind == TNI_KV_DO_PULL, pull_asked);
     TNI_KV_POINT_IF(kind == TNI_KV_DO_SNAPSHOT, save_asked);
     TNI_KV_POINT_IF(kind == TNI_KV_DO_BYE, leave_sent);
@@ -125,7 +109,7 @@ static void piece_sent(const tni_kv_lot *l)
 static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
 {
     const tni_kv_op *op = l->first;
-    const kind_row *k = kind_of(op);
+    const tni_kv_kind_row *k = tni_kv_op_kind(op);
     tni_kv_piece *p = &l->pieces[index];
     const tni_kv_part part = tni_kv_plan_part(&l->plan, index);
     const bool ask = p->state == TNI_KV_WAITS && k->type == TNI_KV_PUSH;
@@ -144,16 +128,16 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
 
     h.flags |= (p->tries ? TNI_KV_RETRY : 0) | (ask ? TNI_KV_PROBE : 0);
     h.flags |= op->r.kind == TNI_KV_DO_PULL && (!l->known || op->r.any) ? TNI_KV_ANY : 0;
-    if (has_payload(op) && !ask) {
+    if (tni_kv_op_sends(op) && !ask) {
         payload = (const char *)op->r.in + (part.offset >> code);
         bytes = (part.bytes + round_up) >> code;
-        w->sending = op->r.cookie;
+        w->sending = op->r.in == op->copy ? 0 : op->r.cookie;
     }
     *tni_kv_number(&w->node, TNI_KV_N_REPEATED) += p->tries && !ask;
     p->tries++;
     p->sent_ns = w->node.now;
     retry_at(w, p, p->state == TNI_KV_WAITS ? ASK_NS : answer_time(lane_of(w, l, index)));
-    tni_kv_node_send(&w->node, target(w, l, index), &h, payload, bytes);
+    tni_kv_node_send(&w->node, tni_kv_op_target(w, l, index), &h, payload, bytes);
     w->sending = 0;
     piece_sent(l);
 }
@@ -262,11 +246,11 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
     op->begun_ns = w->node.now;
     l->left = l->plan.parts;
     l->got = UINT32_MAX;
-    if (op->r.kind == TNI_KV_DO_BARRIER)
+    if (op->r.kind == TNI_KV_DO_BARRIER && !op->round)
         op->round = (w->node.view.released > w->barriers ? w->node.view.released : w->barriers) + 1;
     if (op->r.kind == TNI_KV_DO_PULL && op->round > w->node.view.end_round)
         op->round = w->node.view.end_round;
-    tni_kv_op_span('b', op, kind_of(op)->name);
+    tni_kv_op_span('b', op, tni_kv_op_kind(op)->name);
     for (uint32_t i = 0; i < l->plan.parts; i++) {
         tni_kv_piece *p = &l->pieces[i];
 
@@ -282,7 +266,7 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
         return;
     }
     op_land(w, op);
-    tni_kv_op_span('e', op, kind_of(op)->name);
+    tni_kv_op_span('e', op, tni_kv_op_kind(op)->name);
     op->started = false;
     starve(w);
 }
@@ -290,7 +274,8 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
 /* True: begins now. Behind a fence nothing does, and a fence behind something does not. */
 static bool op_may(const tni_kv_worker *w, const tni_kv_op *op)
 {
-    return !op->started && op->lot->first == op && tni_kv_ready(w) && (!kind_of(op)->fence || w->first == op);
+    return !op->started && op->lot->first == op && tni_kv_ready(w) &&
+           (!tni_kv_op_kind(op)->fence || w->first == op);
 }
 
 void tni_kv_ops_start(tni_kv_worker *w)
@@ -298,9 +283,29 @@ void tni_kv_ops_start(tni_kv_worker *w)
     for (tni_kv_op *op = w->first; op; op = op->next) {
         if (op_may(w, op))
             op_begin(w, op);
-        if (kind_of(op)->fence)
+        if (tni_kv_op_kind(op)->fence)
             return;
     }
+}
+
+/* As the last one. */
+static void op_link(tni_kv_worker *w, tni_kv_op *op)
+{
+    const tni_kv_settings *o = w->node.settings;
+    const bool fence = tni_kv_op_kind(op)->fence;
+    tni_kv_lot *l = op->lot;
+
+    op->deadline_ns =
+        w->node.now + (fence && op->r.kind != TNI_KV_DO_END ? o->control_timeout_ns : o->timeout_ns);
+    w->deadline_ns = op->deadline_ns < w->deadline_ns ? op->deadline_ns : w->deadline_ns;
+    op->next = op->after = NULL;
+    op->previous = w->last;
+    *(w->last ? &w->last->next : &w->first) = op;
+    w->last = op;
+    *(l->last ? &l->last->after : &l->first) = op;
+    l->last = op;
+    w->op_count++;
+    w->fences += fence;
 }
 
 static void op_unlink(tni_kv_worker *w, tni_kv_op *op)
@@ -317,7 +322,7 @@ static void op_unlink(tni_kv_worker *w, tni_kv_op *op)
     }
     *(op->previous ? &op->previous->next : &w->first) = op->next;
     *(op->next ? &op->next->previous : &w->last) = op->previous;
-    w->fences -= kind_of(op)->fence;
+    w->fences -= tni_kv_op_kind(op)->fence;
     w->op_count--;
 }
 
@@ -325,17 +330,17 @@ static void op_unlink(tni_kv_worker *w, tni_kv_op *op)
 static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
 {
     tni_kv_lot *l = op->lot;
-    const bool fence = kind_of(op)->fence, silent = op->silent;
+    const bool fence = tni_kv_op_kind(op)->fence, silent = op->silent;
     const uint64_t cookie = op->r.cookie;
 
-    if (!st && kind_of(op)->time)
-        tni_kv_op_timed(w, op, kind_of(op)->name, kind_of(op)->time - 1u);
-    TNI_KV_POINT_IF(!st && kind_of(op)->value, installed);
+    if (!st && tni_kv_op_kind(op)->time)
+        tni_kv_op_timed(w, op, tni_kv_op_kind(op)->name, tni_kv_op_kind(op)->time - 1u);
+    TNI_KV_POINT_IF(!st && tni_kv_op_kind(op)->value, installed);
     if (op->started)
-        tni_kv_op_span('e', op, kind_of(op)->name);
+        tni_kv_op_span('e', op, tni_kv_op_kind(op)->name);
     op_land(w, op);
     op_unlink(w, op);
-    tni_free(op);
+    tni_kv_log_take(w, op, st);
     if (st)
         lanes_pump(w); /* with the credit of what was given up */
     if (fence || w->fences)
@@ -364,11 +369,32 @@ void tni_kv_ops_fail(tni_kv_worker *w, tn_status st)
         const bool silent = op->silent;
 
         next = op->next;
-        tni_free(op);
+        tni_kv_op_free(w, op);
         tni_error_set(&error);
         if (!silent)
             w->done(w->node.host.arg, cookie, st);
     }
+}
+
+void tni_kv_ops_again(tni_kv_worker *w, tni_kv_op *before)
+{
+    tni_kv_op *lists[2] = {before, w->first}, *next;
+
+    for (tni_kv_op *op = w->first; op; op = op->next) {
+        if (op->started)
+            tni_kv_op_span('e', op, tni_kv_op_kind(op)->name);
+        op_land(w, op);
+        op->started = false;
+        op->r.in = op->copy ? op->copy : op->r.in;
+        op->lot->first = op->lot->last = NULL;
+    }
+    w->first = w->last = NULL;
+    w->fences = w->op_count = 0;
+    for (int i = 0; i < 2; i++)
+        for (tni_kv_op *op = lists[i]; op; op = next) {
+            next = op->next;
+            op_link(w, op);
+        }
 }
 
 void tni_kv_ops_free(tni_kv_worker *w)
@@ -377,8 +403,9 @@ void tni_kv_ops_free(tni_kv_worker *w)
 
     for (; op; op = next) {
         next = op->next;
-        tni_free(op);
+        tni_kv_op_free(w, op);
     }
+    tni_kv_log_clear(w);
 }
 
 void tni_kv_ops_end(tni_kv_worker *w)
@@ -391,108 +418,12 @@ void tni_kv_ops_end(tni_kv_worker *w)
             w->keys[i]->round = end;
     for (; op; op = next) {
         next = op->next;
-        if (!kind_of(op)->pushes || op->round <= end)
+        if (!tni_kv_op_kind(op)->pushes || op->round <= end)
             continue;
         (void)tni_error(TN_E_CANCELLED, "the data of a worker ended: there is no round behind %u", end);
         op_end(w, op, TN_E_CANCELLED);
         next = w->first; /* the callback may have changed the list */
     }
-}
-
-static void op_name(const tni_kv_op *op, uint32_t part, char out[96])
-{
-    if (op->lot->control)
-        (void)snprintf(out, 96, "%s", kind_of(op)->name);
-    else
-        (void)snprintf(out, 96, "%s key %u part %u round %u", kind_of(op)->name, op->r.key, part, op->round);
-}
-
-/* Names the first piece that is not there, and for whom it waits. */
-static void op_late(tni_kv_worker *w, tni_kv_op *op)
-{
-    const double seconds = (double)(w->node.now - (op->started ? op->begun_ns : op->deadline_ns)) / 1e9;
-    const tni_kv_lot *l = op->lot;
-    const tni_kv_piece *p;
-    char name[96], peer[24], who[24], ago[40] = "never heard";
-    uint32_t i = 0;
-
-    while (op->started && i + 1 < l->plan.parts && l->pieces[i].state == TNI_KV_IDLE)
-        i++;
-    op_name(op, i, name);
-    p = &l->pieces[i];
-    if (!op->started) {
-        (void)tni_error(TN_E_TIMEOUT, "%s: did not begin, view %u", name, w->node.view.number);
-    } else if (p->missing) {
-        (void)tni_error(TN_E_TIMEOUT, "%s: waits for %s and %u more for %.1f s, view %u", name,
-                        tni_kv_node_name(p->who, who), p->missing - 1, seconds, w->node.view.number);
-    } else {
-        const uint16_t to = target(w, l, i);
-        const uint64_t heard = tni_kv_node_peer(&w->node, to)->heard_ns;
-        const char *what = p->state == TNI_KV_QUEUED ? "no credit" : "no answer";
-
-        if (heard)
-            (void)snprintf(ago, sizeof ago, "last heard %.1f s ago", (double)(w->node.now - heard) / 1e9);
-        (void)tni_error(TN_E_TIMEOUT, "%s: %s from %s for %.1f s, %s, view %u", name, what,
-                        tni_kv_node_name(to, peer), seconds, ago, w->node.view.number);
-    }
-    op_end(w, op, op->r.kind == TNI_KV_DO_BYE ? TN_OK : TN_E_TIMEOUT); /* who leaves needs no answer */
-}
-
-/* Each piece of a request that has begun, or the request itself. */
-static void op_report(tni_kv_worker *w, const tni_kv_op *op, tni_kv_report *r)
-{
-    static const uint8_t states[] = {[TNI_KV_QUEUED] = TNI_KV_WAIT_CREDIT,
-                                     [TNI_KV_SENT] = TNI_KV_WAIT_ANSWER,
-                                     [TNI_KV_WAITS] = TNI_KV_WAIT_HELD};
-    const tni_kv_lot *l = op->lot;
-
-    for (uint32_t i = 0; i < (op->started ? l->plan.parts : 1); i++) {
-        const tni_kv_piece *p = &l->pieces[i];
-        tni_kv_wait wait = {.kind = (uint8_t)op->r.kind,
-                            .state = op->started ? states[p->state] : TNI_KV_WAIT_BEHIND,
-                            .at = target(w, l, i),
-                            .part = (uint16_t)i,
-                            .key = l->control ? 0 : op->r.key,
-                            .round = op->round};
-
-        if (op->started && p->state == TNI_KV_IDLE)
-            continue;
-        if (op->started) {
-            wait.age_ms = tni_kv_ago_ms(&w->node, op->begun_ns);
-            wait.missing = p->missing;
-            wait.who = p->who;
-        }
-        wait.heard_ms = tni_kv_ago_ms(&w->node, tni_kv_node_peer(&w->node, wait.at)->heard_ns);
-        tni_kv_report_wait(r, &wait);
-    }
-}
-
-void tni_kv_ops_report(tni_kv_worker *w, const tni_kv_header *ask)
-{
-    tni_kv_report r;
-
-    if (ask->from != TNI_KV_SCHEDULER_NODE)
-        return;
-    tni_kv_node_report(&w->node, &r);
-    r.numbers[TNI_KV_N_REQUESTS] = w->op_count;
-    r.numbers[TNI_KV_N_ROUND_MIN] = UINT64_MAX;
-    for (const tni_kv_op *op = w->first; op; op = op->next)
-        op_report(w, op, &r);
-    for (uint32_t i = 0; i < w->key_count; i++) {
-        const tni_kv_lot *l = w->keys[i];
-
-        if (!l)
-            continue;
-        tni_kv_report_row(&r, i, &l->cost);
-        r.numbers[TNI_KV_N_PARTS] += l->plan.parts;
-        r.numbers[TNI_KV_N_ROUND_MIN] =
-            l->round < r.numbers[TNI_KV_N_ROUND_MIN] ? l->round : r.numbers[TNI_KV_N_ROUND_MIN];
-        r.numbers[TNI_KV_N_ROUND_MAX] =
-            l->round > r.numbers[TNI_KV_N_ROUND_MAX] ? l->round : r.numbers[TNI_KV_N_ROUND_MAX];
-    }
-    if (!r.numbers[TNI_KV_N_PARTS])
-        r.numbers[TNI_KV_N_ROUND_MIN] = 0;
-    tni_kv_node_report_send(&w->node, ask, &r, NULL);
 }
 
 /* ---- answers ---- */
@@ -510,7 +441,7 @@ static tni_kv_lot *answer_lot(tni_kv_worker *w, const tni_kv_header *h, uint32_t
         return &w->servers;
     *piece = (uint32_t)(h->key & 0xffff);
     l = key < w->key_count ? w->keys[key] : NULL;
-    return l && *piece < l->plan.parts && target(w, l, *piece) == h->from ? l : NULL;
+    return l && *piece < l->plan.parts && tni_kv_op_target(w, l, *piece) == h->from ? l : NULL;
 }
 
 static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni_kv_header *h)
@@ -523,8 +454,8 @@ static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
     p->sequence = 0;
     l->got = h->round < l->got ? h->round : l->got;
     l->left--;
-    TNI_KV_POINT_IF(l->left && kind_of(op)->pushes, half_acked);
-    TNI_KV_POINT_IF(l->left && kind_of(op)->value, pull_in_half);
+    TNI_KV_POINT_IF(l->left && tni_kv_op_kind(op)->pushes, half_acked);
+    TNI_KV_POINT_IF(l->left && tni_kv_op_kind(op)->value, pull_in_half);
     TNI_KV_POINT_IF(l->left && op->r.kind == TNI_KV_DO_SNAPSHOT, save_half);
     if (l->left == 0) {
         if (!l->control && !l->known && (op->r.kind == TNI_KV_DO_INIT || op->r.kind == TNI_KV_DO_PULL)) {
@@ -552,6 +483,7 @@ static void op_void(tni_kv_worker *w, tni_kv_lot *l, const uint8_t *payload, uin
     if (!w->broken)
         (void)tni_kv_worker_break(w, round, w->node.now);
     tni_error_set(&error);
+    l->first->r.kind = TNI_KV_DO_BREAK; /* what it came to */
     op_end(w, l->first, TN_E_STATE);
 }
 
@@ -564,7 +496,7 @@ static void op_failed(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni
 
     if (st <= TN_OK || st > TN_E_INTERNAL)
         st = TN_E_PEER;
-    op_name(l->first, piece, name);
+    tni_kv_op_name(l->first, piece, name);
     (void)tni_error(st, "%s: %s says: %.*s", name, tni_kv_node_name(h->from, peer),
                     (int)(length < 396 ? length : 396), length ? (const char *)payload + 4 : "");
     op_end(w, l->first, st);
@@ -577,8 +509,10 @@ static void value_take(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
     tni_kv_op *op = l->first;
     void *landing;
 
-    if (l->control || !kind_of(op)->value || h->bytes != part.bytes || h->dtype != l->dtype)
+    if (l->control || !tni_kv_op_kind(op)->value || h->bytes != part.bytes || h->dtype != l->dtype)
         return;
+    if (!TNI_KV_BUG(REPLAY_LATE))
+        tni_kv_log_copy(w, op); /* the value may land where the gradient is */
     if (op->r.land && (landing = op->r.land(op->r.land_arg)))
         op->r.out = landing;
     op->r.land = NULL;
@@ -610,7 +544,7 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
     p->missing = h->bytes == 8 ? (uint32_t)tni_kv_get(payload + 4, 4) : 0;
     switch (h->what) {
     case TNI_KV_APPLIED:
-        if (!kind_of(l->first)->value)
+        if (!tni_kv_op_kind(l->first)->value)
             piece_done(w, l, piece, h);
         break;
     case TNI_KV_HELD:
@@ -653,8 +587,11 @@ static void deadlines_check(tni_kv_worker *w)
                 late = op;
             else if (op->deadline_ns < w->deadline_ns)
                 w->deadline_ns = op->deadline_ns;
-        if (late)
-            op_late(w, late);
+        if (late) {
+            tni_kv_op_late(w, late);
+            op_end(w, late, late->r.kind == TNI_KV_DO_BYE ? TN_OK : TN_E_TIMEOUT); /* who leaves needs no
+                                                                                     answer */
+        }
     } while (late);
 }
 
@@ -698,7 +635,7 @@ void tni_kv_ops_tick(tni_kv_worker *w)
 
 static tn_status request_check(const tni_kv_worker *w, const tni_kv_request *r, tni_kv_lot **lot)
 {
-    const kind_row *k = &kinds[r->kind];
+    const tni_kv_kind_row *k = &tni_kv_kinds[r->kind];
     tni_kv_lot *l;
 
     if (w->over) {
@@ -735,7 +672,6 @@ static tn_status request_check(const tni_kv_worker *w, const tni_kv_request *r, 
 
 tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint64_t now)
 {
-    const tni_kv_settings *o = w->node.settings;
     tni_kv_lot *l = NULL;
     tni_kv_op *op;
     tn_status st;
@@ -748,26 +684,16 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
         return st;
     op = tni_zalloc(sizeof *op);
     if (!op) {
-        if (kinds[r->kind].pushes && r->kind != TNI_KV_DO_BREAK)
+        if (tni_kv_kinds[r->kind].pushes && r->kind != TNI_KV_DO_BREAK)
             (void)tni_kv_worker_break(w, l->round + 1, now); /* the others would wait for it */
         return TN_E_NOMEM;
     }
     op->r = *r;
     op->lot = l;
     op->silent = r->kind == TNI_KV_DO_BREAK;
-    op->deadline_ns =
-        kinds[r->kind].fence && r->kind != TNI_KV_DO_END ? o->control_timeout_ns : o->timeout_ns;
-    op->deadline_ns += now;
-    w->deadline_ns = op->deadline_ns < w->deadline_ns ? op->deadline_ns : w->deadline_ns;
-    l->round += kinds[r->kind].pushes;
+    l->round += tni_kv_kinds[r->kind].pushes;
     op->round = l->control ? (uint32_t)r->step : l->round;
-    op->previous = w->last;
-    *(w->last ? &w->last->next : &w->first) = op;
-    w->last = op;
-    *(l->last ? &l->last->after : &l->first) = op;
-    l->last = op;
-    w->op_count++;
-    w->fences += kinds[r->kind].fence;
+    op_link(w, op);
     if (op_may(w, op) && (w->fences == 0 || w->first == op))
         op_begin(w, op);
     return TN_OK;

@@ -75,12 +75,22 @@ static tn_status load(tni_kv_server *s, uint64_t step)
     return st;
 }
 
+static void needed_count(tni_kv_server *s)
+{
+    const tni_kv_view *v = &s->node.view;
+
+    s->all_needed = true;
+    for (uint32_t w = 0; w < v->workers; w++)
+        s->all_needed = s->all_needed && tni_kv_member_needed(&v->members[w], UINT32_MAX);
+}
+
 /* Rule 9, and who is needed in rounds. */
 static void view_changed(tni_kv_server *s)
 {
     const tni_kv_view *v = &s->node.view;
     tn_status st = TN_OK;
 
+    needed_count(s);
     if (s->node.fenced)
         st = tni_error(TN_E_PEER, "another process has taken the place of this server");
     else if (v->flags & TNI_KV_JOB_FAILED)
@@ -108,6 +118,7 @@ static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t
         return TN_OK;
     }
     s->loaded_epoch = s->node.view.epoch_view;
+    needed_count(s);
     st = s->node.async && s->start.steps[0] ? load(s, s->start.steps[0]) : TN_OK;
     if (st)
         tni_kv_server_stop(s, st);
@@ -201,8 +212,9 @@ void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t
     tni_kv_node_flush(&s->node);
 }
 
-/* One at a time, and each step once. A request that is older than the last one of its worker was answered: a
- * late copy of it would write what is here now as an earlier step. */
+/* Worker 0 asks for it; of others it is a mark of theirs. One at a time, and each step once. A request that
+ * is older than the last one of its worker was answered: a late copy of it would write what is here now as an
+ * earlier step. */
 static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
 {
     tni_str text;
@@ -210,7 +222,7 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
 
     if (h->from == s->save_asked.from && h->sequence < s->save_asked.sequence)
         return;
-    if (h->key && (h->key == s->steps[0] || h->key == s->steps[1])) {
+    if (h->key && (TNI_KV_RANK(h->from) || h->key == s->steps[0] || h->key == s->steps[1])) {
         tni_kv_node_answer(&s->node, h, TNI_KV_APPLIED, 0, 0);
         return;
     }

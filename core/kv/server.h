@@ -39,9 +39,9 @@ typedef struct tni_kv_store_part {
     uint64_t begun_ns;                       /* when the first gradient of the round under way came */
     uint16_t breaker, latest;                /* latest: whose gradient of the round came last */
     uint8_t dtype;
-    void *value, *sum;  /* of blocks */
+    void *value, *sum;    /* of blocks */
     tni_kv_landing *base; /* the sum so far is this gradient; NULL: `sum` is */
-    tni_kv_header head; /* of the round's first push: what `apply` sees */
+    tni_kv_header head;   /* of the round's first push: what `apply` sees */
     tni_kv_slot slots[];
 } tni_kv_store_part;
 
@@ -64,10 +64,10 @@ struct tni_kv_server {
     uint64_t *commands;        /* last sequence of each worker */
     tn_err **command_errors;   /* of that command; NULL: it was done */
     uint32_t loaded_epoch;
-    tni_kv_late *late;    /* of workers, since the last table */
-    uint64_t late_rounds; /* of parts */
-    tni_kv_hold *sending; /* of the value that is being sent */
-    bool finished;
+    tni_kv_late *late;         /* of workers, since the last table */
+    uint64_t late_rounds;      /* of parts */
+    tni_kv_hold *sending;      /* of the value that is being sent */
+    bool finished, all_needed; /* all_needed: every worker, in every round, as far as the view says */
     tn_status status;
     tn_err error;
 };

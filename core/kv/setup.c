@@ -40,6 +40,7 @@ static const number_row numbers[] = {
     {"kvstore.credit_bytes", offsetof(tni_kv_settings, credit_bytes), 1},
     {"kvstore.landing_bytes", offsetof(tni_kv_settings, landing_bytes), 1},
     {"kvstore.server_bytes", offsetof(tni_kv_settings, server_bytes), 1},
+    {"kvstore.replay_bytes", offsetof(tni_kv_settings, replay_bytes), 1},
 };
 
 static void numbers_read(const tni_options *o, tni_kv_settings *s)
@@ -182,6 +183,8 @@ static tn_status settings_read(const tni_context *c, bool worker, bool async, tn
         (st = durability_read(o, &s)) || (st = clashes_check(o, &s, worker)))
         return st;
     s.late_ns = LATE_NS;
+    if (!s.snapshot_steps || s.server_loss == TNI_KV_LOSS_FAIL)
+        s.replay_bytes = 0; /* nobody comes back with anything */
     if (!s.beat_ns)
         s.dead_ns = 0;
     if (!s.dead_ns)

@@ -120,8 +120,10 @@ void tni_kv_write(tni_str *s, uint64_t value, uint32_t bytes);
     X(DEDUP_GROWS)                                                                                           \
     X(BARRIER_COUNT)                                                                                         \
     X(NO_DEADLINE)                                                                                           \
-    X(ID_WRAP) X(LIVE_BUFFER) X(GIVE_UP) X(NO_BEAT) X(REJOIN_IGNORED) X(NO_JOB) X(NO_FENCE) X(EXIT_STOPS)    \
-        X(PULL_LATEST) X(NO_LEAVE) X(CONTROL_ONCE) X(NO_CHECKSUM) X(HALF_ROUND) X(OVERWRITE)
+    X(ID_WRAP)                                                                                               \
+    X(LIVE_BUFFER) X(GIVE_UP) X(NO_BEAT) X(REJOIN_IGNORED) X(NO_JOB) X(NO_FENCE) X(EXIT_STOPS)               \
+        X(PULL_LATEST) X(NO_LEAVE) X(CONTROL_ONCE) X(NO_CHECKSUM) X(HALF_ROUND) X(OVERWRITE) X(REPLAY_LATE)  \
+            X(REPLAY_TRIM)
 #define TNI_KV_BUG_NAME(name) TNI_KV_BUG_##name,
 enum { TNI_KV_BUG_NONE, TNI_KV_BUGS(TNI_KV_BUG_NAME) TNI_KV_BUG_END };
 #ifdef TN_TEST_SWITCHES

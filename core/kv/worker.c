@@ -52,13 +52,21 @@ static void beat_send(tni_kv_worker *w)
 static void roll_back(tni_kv_worker *w)
 {
     w->epoch = w->node.view.epoch_view;
+    if (tni_kv_log_back(w, w->node.view.cut)) {
+        tni_logf(w->node.host.log, TN_LOG_WARNING,
+                 "kvstore: a server came back with step %llu: what was pushed since then is sent again",
+                 (unsigned long long)w->node.view.cut);
+        return;
+    }
     w->epochs++;
     w->broken = false;
     w->break_round = 0;
     for (uint32_t i = 0; i < w->key_count; i++)
         if (w->keys[i])
             w->keys[i]->known = false;
-    (void)tni_error(TN_E_STATE, "a server came back: the store is rolled back to step %llu",
+    (void)tni_error(TN_E_STATE,
+                    "a server came back: the store is rolled back to step %llu, and what was pushed since "
+                    "then is not kept (kvstore.durability, kvstore.replay_bytes)",
                     (unsigned long long)w->node.view.cut);
     tni_kv_ops_fail(w, TN_E_STATE);
 }
@@ -89,6 +97,7 @@ static tn_status worker_handle(tni_kv_node *n, const tni_kv_header *h, const uin
     case TNI_KV_WELCOME:
         if (tni_kv_node_welcome(n, h, payload, &w->start, &w->token)) {
             w->epoch = n->view.epoch_view;
+            tni_kv_log_begin(w);
             view_changed(w);
             beat_send(w);
             TNI_KV_POINT(joined);
@@ -101,6 +110,8 @@ static tn_status worker_handle(tni_kv_node *n, const tni_kv_header *h, const uin
             view_changed(w);
         return TN_OK;
     case TNI_KV_BEAT:
+        if (h->from == TNI_KV_SCHEDULER_NODE)
+            tni_kv_log_trim(w, h->key);
         return TN_OK;
     case TNI_KV_ASK:
         tni_kv_ops_report(w, h);

@@ -12,6 +12,8 @@ typedef struct tni_kv_op {             /* a request */
     uint64_t deadline_ns, begun_ns;
     uint32_t round;
     bool started, silent; /* silent: nobody is told of its end */
+    void *copy;           /* of what `in` has, for the log; NULL: none yet */
+    uint64_t copied;      /* bytes of it */
 } tni_kv_op;
 
 typedef enum tni_kv_flight { TNI_KV_IDLE, TNI_KV_QUEUED, TNI_KV_SENT, TNI_KV_WAITS } tni_kv_flight;
@@ -65,20 +67,58 @@ struct tni_kv_worker {
     uint32_t fences, barriers, epoch, epochs, end_round;
     uint32_t break_round;       /* up to which there is still to break, for want of memory; 0: none */
     bool broken, over, starved; /* over: `status` holds; starved: there was no memory to send, later */
+    bool logs;                  /* it keeps what it sends again */
+    tni_kv_op *log, *log_last;  /* replay.c */
+    uint64_t log_bytes;         /* of copies, here and in requests that have not ended */
     tn_status status;
     tn_err error;
 };
 
+typedef struct tni_kv_kind_row {
+    uint8_t type, flags;
+    bool fence, pushes, scheduler, value; /* value: an answer brings one */
+    const char *name;
+    uint8_t time; /* TNI_KV_T_… + 1; 0: none */
+} tni_kv_kind_row;
+
+extern const tni_kv_kind_row tni_kv_kinds[]; /* by tni_kv_kind */
+static inline const tni_kv_kind_row *tni_kv_op_kind(const tni_kv_op *op)
+{
+    return &tni_kv_kinds[op->r.kind];
+}
+static inline bool tni_kv_op_sends(const tni_kv_op *op) /* it has a value or a gradient */
+{
+    return op->r.kind == TNI_KV_DO_INIT || op->r.kind == TNI_KV_DO_PUSH || op->r.kind == TNI_KV_DO_PUSHPULL;
+}
+uint16_t tni_kv_op_target(const tni_kv_worker *w, const tni_kv_lot *l, uint32_t piece);
+
 /* timed.c: `op` is complete; `time`: TNI_KV_T_… */
 void tni_kv_op_timed(tni_kv_worker *w, const tni_kv_op *op, const char *name, uint32_t time);
 void tni_kv_op_span(char phase, const tni_kv_op *op, const char *name);
+
+/* waits.c: "push of key 1 part 2 round 3"; the error of one that is late names the first piece that is not
+ * there, and for whom it waits. */
+void tni_kv_op_name(const tni_kv_op *op, uint32_t part, char out[96]);
+void tni_kv_op_late(tni_kv_worker *w, const tni_kv_op *op);
+
+/* replay.c */
+void tni_kv_op_free(tni_kv_worker *w, tni_kv_op *op);
+void tni_kv_log_begin(tni_kv_worker *w); /* it has joined */
+void tni_kv_log_clear(tni_kv_worker *w);
+void tni_kv_log_trim(tni_kv_worker *w, uint64_t step);               /* all servers hold it */
+void tni_kv_log_copy(tni_kv_worker *w, tni_kv_op *op);               /* its memory is about to change */
+void tni_kv_log_take(tni_kv_worker *w, tni_kv_op *op, tn_status st); /* [takes] op, which has ended */
+/* Servers went back to `step`: what they lack is asked for again. False: the log does not reach so far. */
+bool tni_kv_log_back(tni_kv_worker *w, uint64_t step);
 
 #define TNI_KV_OPS_MAX (1u << 20)
 
 bool tni_kv_ready(const tni_kv_worker *w);
 void tni_kv_ops_start(tni_kv_worker *w);              /* what may begin now */
 void tni_kv_ops_fail(tni_kv_worker *w, tn_status st); /* all of them, with the thread's error */
-void tni_kv_ops_end(tni_kv_worker *w);                /* those of rounds that will not be */
+/* [takes] a list, which goes before all others; all begin anew. */
+void tni_kv_ops_again(tni_kv_worker *w, tni_kv_op *before);
+void tni_kv_ops_end(tni_kv_worker *w); /* those of rounds that will not be */
 void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *payload);
 void tni_kv_ops_tick(tni_kv_worker *w);
 void tni_kv_ops_report(tni_kv_worker *w, const tni_kv_header *ask); /* answers with what is waited for */

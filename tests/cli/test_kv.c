@@ -86,9 +86,8 @@ static tn_status step(tni_kv_process *p, uint32_t s)
         for (uint32_t i = 0; i < counts[k]; i++)
             gradients[k][i] = gradient(rank, s, k, i);
     TNI_KV_POINT(backward);
-    if (!(st = all_keys(p, TNI_KV_DO_PUSHPULL, false)) && rank == 0)
-        st = tni_kv_process_call(p, &save);
-    return st;
+    st = all_keys(p, TNI_KV_DO_PUSHPULL, false);
+    return st ? st : tni_kv_process_call(p, &save); /* of rank 1 a mark */
 }
 
 /* Rank 0 says how values are updated; a round needs its gradients, so none comes before. */
@@ -112,7 +111,7 @@ static tn_status prepare(tni_kv_process *p)
     return st;
 }
 
-/* A step that a returned server rolled back is made again, from its cut on. */
+/* A step that a returned server rolled back is made again, from its cut on, unless the store does it. */
 static tn_status steps(tni_kv_process *p, tn_status st)
 {
     uint32_t epochs = 0, now;
@@ -334,6 +333,23 @@ static void a_server_is_killed(void **state)
     role_start(SERVER(0), "");
     gate_open();
     job_end();
+    assert_int_equal(access("w0.rolled", F_OK), -1);
+    assert_int_equal(access("w1.rolled", F_OK), -1);
+}
+
+/* Workers that keep nothing: their program makes the steps again. */
+static void a_server_is_killed_for_programs(void **state)
+{
+    transport_of = *state;
+    (void)setenv("TENON_KVSTORE__REPLAY_BYTES", "0", 1);
+    job_start(0, NULL);
+    gate_reached();
+    assert_int_equal(kill(pids[SERVER(0)], SIGKILL), 0);
+    assert_int_equal(end_of(SERVER(0)), 128 + SIGKILL);
+    role_start(SERVER(0), "");
+    (void)unsetenv("TENON_KVSTORE__REPLAY_BYTES");
+    gate_open();
+    job_end();
     assert_int_equal(access("w0.rolled", F_OK), 0);
 }
 
@@ -518,7 +534,7 @@ typedef struct point_row {
 #define ROW(role, name, failpoint, what, remark) {#name, failpoint, PROCESS_##role},
 static const point_row points[] = {TNI_KV_POINTS(ROW)};
 
-/* The 12 that are tried in each run, the time at which they act, and how. By then there are snapshots. */
+/* Those that are tried in each run, the time at which they act, and how. By then there are snapshots. */
 static const struct {
     const char *name, *what;
 } tried[] = {
@@ -526,6 +542,7 @@ static const struct {
     {"shutdown_half", "1=kill"}, {"push_header", "12=kill"}, {"reduced", "9=kill"},
     {"applied", "9=stop"},       {"synced", "3=kill"},       {"push_part", "4=kill"},
     {"half_acked", "4=stop"},    {"installed", "5=kill"},    {"in_barrier", "1=kill"},
+    {"init_stored", "1=kill"},   {"acks_half", "5=kill"},
 };
 
 static const point_row *point_of(const char *name)
@@ -567,6 +584,8 @@ static void point_end(const char *name, uint32_t which, bool stops)
         if (!stops)
             role_start(which, "");
         job_end();
+        assert_int_equal(access("w0.rolled", F_OK), -1);
+        assert_int_equal(access("w1.rolled", F_OK), -1);
         return;
     }
     if (end_of(other) == 0 && is(name, "leave_sent"))
@@ -724,10 +743,15 @@ int main(int argc, char **argv)
     };
     static const char *tcp = "acme_tcp", *zmq = "zmq", *shm = "shm", *both = "auto";
     const struct CMUnitTest over_tcp[] = {
-        cmocka_unit_test(nobody_comes), JOB(a_job, tcp),
-        JOB(a_server_is_killed, tcp),   JOB(the_scheduler_is_killed, tcp),
-        JOB(a_worker_is_killed, tcp),   JOB(who_waits, tcp),
-        JOB(a_worker_is_killed, tcp),   JOB(at_points, tcp),
+        cmocka_unit_test(nobody_comes),
+        JOB(a_job, tcp),
+        JOB(a_server_is_killed, tcp),
+        JOB(the_scheduler_is_killed, tcp),
+        JOB(a_worker_is_killed, tcp),
+        JOB(who_waits, tcp),
+        JOB(a_worker_is_killed, tcp),
+        JOB(a_server_is_killed_for_programs, tcp),
+        JOB(at_points, tcp),
     };
     const struct CMUnitTest over_zmq[] = {
         JOB(a_job, zmq),

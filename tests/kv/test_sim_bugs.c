@@ -48,6 +48,8 @@ static const row rows[] = {
     ROW(NO_CHECKSUM, "I1I2I3I8", SIM_SYNC, SIM_DAMAGE, .workers = 3),
     ROW(HALF_ROUND, "I1I2I3", SIM_SYNC, SIM_BREAK, .workers = 3),
     ROW(OVERWRITE, "I2I3", SIM_SYNC, NETWORK, .workers = 3),
+    ROW(REPLAY_LATE, "I2I3", SIM_SYNC, NETWORK | SIM_KILL_SERVER, .workers = 2, .servers = 3, .keys = 2),
+    ROW(REPLAY_TRIM, "I1I3I8", SIM_SYNC, NETWORK | SIM_KILL_SERVER, .workers = 2, .save = 2, .rounds = 10),
 };
 
 /* Seeds until an invariant breaks; 0: none does. */

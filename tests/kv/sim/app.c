@@ -1,7 +1,7 @@
 /*
- * What a worker's program does: initial values, a barrier, steps that push and pull each key, snapshots by
- * rank 0, the end of its data, the final values. A process that comes later, or is rolled back, goes on from
- * what the servers say.
+ * What a worker's program does: initial values, a barrier, steps that push and pull each key, snapshots, the
+ * end of its data, the final values. A process that comes later, or is rolled back, goes on from what the
+ * servers say.
  */
 #include <string.h>
 
@@ -83,6 +83,15 @@ static void applied_check(sim *s, sim_proc *p, uint32_t key, uint32_t round, boo
 
 static void pushed(sim *s, sim_proc *p, uint32_t key);
 
+/* Of a job whose servers go back: who was there from the beginning and keeps enough does not hear of it. */
+static bool goes_on(const sim *s, const sim_proc *p)
+{
+    const tni_kv_view *v = tni_kv_worker_view(p->worker);
+
+    return s->mode == SIM_SYNC && s->settings.replay_bytes == SIM_REPLAY_ENOUGH &&
+           v->members[p->rank].incarnation <= v->workers + v->servers;
+}
+
 static void failed(sim *s, sim_proc *p, tn_status st)
 {
     sim_app *a = p->app;
@@ -98,6 +107,8 @@ static void failed(sim *s, sim_proc *p, tn_status st)
         a->status = st;
         tni_error_get(&a->error);
     } else if (st == TN_E_STATE && epochs != a->epochs) {
+        if (goes_on(s, p))
+            sim_violation(s, "I8: worker %u does not go on by itself: %s", p->rank, tni_error_message());
         a->stage = SIM_BEGIN;
     } else if (st == TN_E_STATE && s->broke) {
         a->broken = true;
@@ -173,10 +184,11 @@ static void init_ask(sim *s, sim_proc *p)
 static void push_ask(sim *s, sim_proc *p, uint32_t key)
 {
     sim_app *a = p->app;
-    tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .key = key, .in = a->gradient[key], .out = a->value[key]};
+    float *gradient = s->in_place && !s->apart ? a->value[key] : a->gradient[key];
+    tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .key = key, .in = gradient, .out = a->value[key]};
 
     for (uint32_t i = 0; i < s->elements[key]; i++)
-        a->gradient[key][i] = sim_gradient(s, p->rank, key, a->step, i);
+        gradient[i] = sim_gradient(s, p->rank, key, a->step, i);
     a->pushed[key] = true;
     a->pulls[key] = s->apart;
     if (s->apart)
@@ -291,7 +303,7 @@ static void advance(sim *s, sim_proc *p)
             next_step(s, p);
         break;
     case SIM_STEP:
-        if (p->rank == 0 && s->save_every && a->step % s->save_every == 0 && a->step <= a->last)
+        if (s->save_every && a->step % s->save_every == 0 && a->step <= a->last)
             control_ask(s, p, TNI_KV_DO_SNAPSHOT, a->step, SIM_SAVE);
         else
             next_step(s, p);
@@ -325,7 +337,12 @@ void sim_app_step(sim *s, sim_proc *p)
 {
     sim_app *a = p->app;
     const tn_status st = tni_kv_worker_status(p->worker);
+    const uint32_t epoch = tni_kv_worker_view(p->worker)->epoch_view + 1;
+    uint32_t epochs;
 
+    (void)tni_kv_worker_cut(p->worker, &epochs);
+    s->result->resumed += a->epoch && epoch != a->epoch && epochs == a->epochs;
+    a->epoch = epoch;
     if (st && !a->status)
         failed(s, p, st);
     for (int i = 0; i < 8 && !p->dying && a->stage != SIM_OVER && !a->status && a->waiting == 0; i++) {

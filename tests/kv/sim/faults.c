@@ -47,6 +47,9 @@ static void settings_plan(sim *s)
                            .worker_wait_ns = 90 * SIM_S,
                            .server_wait_ns = 90 * SIM_S,
                            .workers_min = 1,
+                           .replay_bytes = s->o.seed % 6 == 0   ? 0
+                                           : s->o.seed % 6 == 1 ? 1500
+                                                                : SIM_REPLAY_ENOUGH,
                            .late_ns = s->o.exactly || s->o.seed % 2 ? 0 : SIM_S / 200};
     if (s->o.byte_ns) { /* a network that loses nothing: no retries, and each part goes alone */
         o->retry_ns = 100 * SIM_S;
@@ -89,6 +92,7 @@ static void job_plan(sim *s)
     s->save_every = s->mode <= SIM_ASYNC ? (uint32_t)sim_below(s, 4) : 0;
     s->save_every = s->o.save ? s->o.save : s->save_every;
     s->apart = sim_below(s, 2) && !s->o.byte_ns;
+    s->in_place = s->o.seed % 4 == 2 && !s->o.byte_ns;
     s->hurry = sim_below(s, 2) && !(s->faults & (SIM_KILL_WORKER | SIM_KILL_SERVER | SIM_PAUSE | SIM_CUT));
     s->break_worker = (uint32_t)sim_below(s, s->settings.workers);
     s->break_step = 1 + (uint32_t)sim_below(s, s->o.rounds);

@@ -10,8 +10,9 @@
 #define SIM_ELEMENTS_MAX 320u /* of a key, unless options say more */
 #define SIM_ELEMENTS_MOST 4096u
 #define SIM_WORKERS_MAX 1024u
-#define SIM_DISK_TYPE 0u    /* in place of a message's type: a snapshot is on the disk */
-#define SIM_PROCS_EXTRA 64u /* processes that come after others */
+#define SIM_REPLAY_ENOUGH (1u << 22) /* bytes: more than any run pushes */
+#define SIM_DISK_TYPE 0u             /* in place of a message's type: a snapshot is on the disk */
+#define SIM_PROCS_EXTRA 64u          /* processes that come after others */
 
 typedef struct sim sim;
 
@@ -49,6 +50,7 @@ typedef struct sim_app { /* a worker's program */
     uint32_t step, waiting, epochs, last, broken_at;
     uint64_t asked_ns[SIM_KEYS_MAX + 1]; /* of the request under way; 0: none */
     uint32_t asked_round[SIM_KEYS_MAX + 1];
+    uint32_t epoch;                                                 /* of its view, and 1; 0: none yet */
     bool pushed[SIM_KEYS_MAX + 1], pulls[SIM_KEYS_MAX + 1], broken; /* pulls: the push came first */
     float *gradient[SIM_KEYS_MAX], *value[SIM_KEYS_MAX];
     tn_status status;
@@ -96,6 +98,7 @@ struct sim {
     bool came[SIM_WORKERS_MAX]; /* to the first barrier */
     bool closed;       /* a worker had left when a server was lost: the others end with an error, by name */
     bool apart, hurry; /* push and pull are two requests; workers leave without a barrier */
+    bool in_place;     /* the value comes to where the gradient is */
     bool broke, cut, violated, killed, voided[SIM_KEYS_MAX]; /* voided: in the step that was broken */
     uint16_t victim;
     uint64_t victim_ns;

@@ -74,6 +74,7 @@ typedef struct sim_result {
     char violation[512]; /* "": none */
     uint64_t messages, events, time_ns, faults, batches;
     uint32_t rejoins;
+    uint32_t resumed;   /* times that a worker went on by itself after a rollback */
     uint32_t compacted; /* journals of the scheduler */
     uint64_t steps_ns;  /* from the first push to the last value */
     bool reached;       /* the point */
