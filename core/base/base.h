@@ -368,6 +368,12 @@ tn_status tni_json_read(const char *path, struct json_t **out);
 /* ---- crc.c ----------------------------------------------------------------------------------- */
 
 uint32_t tni_crc32(uint32_t crc, const void *bytes, uint64_t count); /* zlib's */
+/* xxh3.c: XXH3_64bits of xxHash, whose seed is 0, of more than TNI_XXH3_ABOVE bytes */
+uint64_t tni_xxh3(const void *bytes, uint64_t count);
+#define TNI_XXH3_ABOVE 240u
+#ifdef TN_TEST_SWITCHES
+extern bool tni_xxh3_plain; /* no instructions of wider processors */
+#endif
 tn_status tni_sha256(const void *bytes, uint64_t count, char out_hex[65]);
 typedef struct tni_sha256_state {
     uint64_t opaque[32]; /* holds libmd's state */

@@ -247,6 +247,33 @@ static bool admitted(tni_kv_node *n, const tni_kv_header *h)
     return !of_epoch || h->view >= n->view.epoch_view;
 }
 
+/* Of another build: the scheduler refuses who says HELLO, a process the scheduler that welcomes it. */
+static bool other_version(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)
+{
+    const bool hello = h->type == TNI_KV_HELLO;
+    const uint32_t said = h->what ? h->what : 1, theirs = hello ? said : h->version;
+    tni_kv_header answer = {.type = TNI_KV_REFUSED, .what = TNI_KV_FULL, .version = 1};
+    tni_kv_hello who;
+    char text[160];
+
+    if (theirs == TNI_KV_WIRE_VERSION)
+        return false;
+    (void)snprintf(text, sizeof text,
+                   "it speaks version %u of the protocol, this process version %u; all processes of a job "
+                   "run one version of Tenon",
+                   hello ? TNI_KV_WIRE_VERSION : theirs, hello ? theirs : TNI_KV_WIRE_VERSION);
+    if (!hello) {
+        answer.from = h->from;
+        answer.sequence = h->sequence;
+        answer.bytes = strlen(text);
+        (void)n->handle(n, &answer, (const uint8_t *)text);
+    } else if (tni_kv_hello_read(payload, h->bytes, &who)) {
+        answer.sequence = who.birth;
+        tni_kv_node_send(n, TNI_KV_UNKNOWN, &answer, text, strlen(text));
+    }
+    return true;
+}
+
 static bool entry_handle(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)
 {
     return n->handle(n, h, payload) == TN_OK;
@@ -274,7 +301,9 @@ void tni_kv_node_receive(tni_kv_node *n, const uint8_t *header, const void *payl
         p->heard_ns = now;
     if (n->host.heard)
         n->host.heard(n->host.arg, &h, payload);
-    if (h.type != TNI_KV_BATCH) {
+    if (h.type <= TNI_KV_WELCOME && other_version(n, &h, payload)) {
+        ++*refused;
+    } else if (h.type != TNI_KV_BATCH) {
         *refused += !entry_handle(n, &h, payload);
     } else {
         while (at < h.bytes && !tni_kv_entry_get(&h, payload, &at, &entry, &at_payload)) {
@@ -337,7 +366,7 @@ const char *tni_kv_node_name(uint16_t id, char out[24])
 
 void tni_kv_node_hello(tni_kv_node *n, uint32_t role, const tni_kv_start *start, uint64_t token)
 {
-    tni_kv_header h = {.type = TNI_KV_HELLO};
+    tni_kv_header h = {.type = TNI_KV_HELLO, .version = 1, .what = TNI_KV_WIRE_VERSION};
     tni_str text;
 
     n->asked_ns = n->now;

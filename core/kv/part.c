@@ -228,10 +228,10 @@ static uint32_t worker_count(const tni_kv_server *s, const tni_kv_store_part *p,
 /* The checksum of a value that is sent as a message: taken once for all workers of a round. */
 static void value_sum(tni_kv_store_part *p, tni_kv_header *answer)
 {
-    if (p->crc_of != p->version + 1)
-        p->crc = tni_crc32(0, p->value, p->bytes);
-    p->crc_of = p->version + 1;
-    answer->payload_crc = p->crc;
+    if (p->sum_of != p->version + 1)
+        p->value_sum = tni_kv_payload_sum(p->value, p->bytes);
+    p->sum_of = p->version + 1;
+    answer->payload_sum = p->value_sum;
     answer->summed = true;
 }
 

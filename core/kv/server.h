@@ -35,7 +35,7 @@ typedef struct tni_kv_store_part {
     uint64_t key, bytes, voids;              /* voids: bit i: round version - i was void */
     uint32_t version, here, folded, waiting; /* complete rounds; gradients here; ranks below are in `sum` */
     uint32_t added;                          /* gradients in `sum` */
-    uint32_t crc, crc_of;                    /* of the value when `version` was crc_of - 1; 0: of none */
+    uint32_t value_sum, sum_of;              /* the value's checksum when `version` was sum_of - 1; 0: none */
     uint64_t begun_ns;                       /* when the first gradient of the round under way came */
     uint16_t breaker, latest;                /* latest: whose gradient of the round came last */
     uint8_t dtype;

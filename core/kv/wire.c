@@ -19,7 +19,7 @@ static const field header_fields[] = {
     FIELD(3, 1, type),     FIELD(4, 1, flags),  FIELD(5, 1, dtype),        FIELD(6, 1, what),
     FIELD(7, 1, priority), FIELD(8, 8, job),    FIELD(16, 2, from),        FIELD(18, 2, to),
     FIELD(20, 4, view),    FIELD(28, 4, round), FIELD(24, 4, incarnation), FIELD(32, 8, sequence),
-    FIELD(40, 8, key),     FIELD(48, 8, bytes), FIELD(56, 4, payload_crc),
+    FIELD(40, 8, key),     FIELD(48, 8, bytes), FIELD(56, 4, payload_sum),
 };
 static const field entry_fields[] = {
     FIELD(0, 1, type),  FIELD(1, 1, flags),    FIELD(2, 1, dtype), FIELD(3, 1, what),
@@ -89,14 +89,19 @@ static void fields_get(const field *f, size_t count, const uint8_t *in, tni_kv_h
         tni_kv_member_set((char *)h + f[i].member, tni_kv_get(in + f[i].at, f[i].bytes), f[i].bytes);
 }
 
+uint32_t tni_kv_payload_sum(const void *payload, uint64_t bytes)
+{
+    return bytes > TNI_KV_CRC_MAX ? (uint32_t)tni_xxh3(payload, bytes) : tni_crc32(0, payload, bytes);
+}
+
 void tni_kv_encode(tni_kv_header *h, const void *payload, uint8_t out[TNI_KV_HEADER_BYTES])
 {
     if (!(h->flags & TNI_KV_CHECKED))
-        h->payload_crc = 0;
+        h->payload_sum = 0;
     else if (!h->summed)
-        h->payload_crc = tni_crc32(0, payload, h->bytes);
+        h->payload_sum = tni_kv_payload_sum(payload, h->bytes);
     tni_kv_put(out, MAGIC, 2);
-    out[2] = TNI_KV_WIRE_VERSION;
+    out[2] = h->version ? h->version : TNI_KV_WIRE_VERSION;
     fields_put(header_fields, sizeof header_fields / sizeof *header_fields, h, out);
     tni_kv_put(out + CRC_AT, tni_crc32(0, out, CRC_AT), 4);
 }
@@ -108,7 +113,9 @@ tn_status tni_kv_decode(const uint8_t in[TNI_KV_HEADER_BYTES], const void *paylo
 
     if (tni_kv_get(in, 2) != MAGIC)
         return tni_error(TN_E_FORMAT, "message begins with %02x %02x, which is none of ours", in[0], in[1]);
-    if (in[2] != TNI_KV_WIRE_VERSION)
+    h.version = in[2];
+    if (h.version != TNI_KV_WIRE_VERSION &&
+        (!h.version || (in[3] != TNI_KV_HELLO && in[3] != TNI_KV_WELCOME && in[3] != TNI_KV_REFUSED)))
         return tni_error(TN_E_FORMAT, "message of version %u; this library speaks %u", in[2],
                          TNI_KV_WIRE_VERSION);
     if (tni_kv_get(in + CRC_AT, 4) != tni_crc32(0, in, CRC_AT) && !TNI_KV_BUG(NO_CHECKSUM))
@@ -119,7 +126,8 @@ tn_status tni_kv_decode(const uint8_t in[TNI_KV_HEADER_BYTES], const void *paylo
     if (h.bytes > TNI_KV_MESSAGE_MAX || h.bytes != bytes)
         return tni_error(TN_E_FORMAT, "message says %llu bytes of payload, %llu came",
                          (unsigned long long)h.bytes, (unsigned long long)bytes);
-    if (h.flags & TNI_KV_CHECKED && tni_crc32(0, payload, bytes) != h.payload_crc && !TNI_KV_BUG(NO_CHECKSUM))
+    if (h.flags & TNI_KV_CHECKED && tni_kv_payload_sum(payload, bytes) != h.payload_sum &&
+        !TNI_KV_BUG(NO_CHECKSUM))
         return tni_error(TN_E_FORMAT, "checksum of a message's payload is wrong");
     if (h.type == TNI_KV_BATCH && bytes > TNI_KV_BATCH_MAX)
         return tni_error(TN_E_FORMAT, "batch of %llu bytes, at most %u", (unsigned long long)bytes,

@@ -1,10 +1,13 @@
 /*
  * Messages between nodes: 64 bytes of header, little endian, and a payload.
  *
- *  0 magic 2 · 2 version 1 · 3 type 1 · 4 flags 1 · 5 dtype 1 · 6 what 1 · 7 priority 1 · 8 job 8 · 16 from
- *  2 ·
- * 18 to 2 · 20 view 4 · 24 incarnation 4 · 28 round 4 · 32 sequence 8 · 40 key 8 · 48 bytes 8 · 56 CRC-32 of
- * the payload 4 (flag CHECKED) · 60 CRC-32 of bytes 0 to 59
+ *  0 magic 2 · 2 version 1 · 3 type 1 · 4 flags 1 · 5 dtype 1 · 6 what 1 · 7 priority 1 · 8 job 8 ·
+ * 16 from 2 · 18 to 2 · 20 view 4 · 24 incarnation 4 · 28 round 4 · 32 sequence 8 · 40 key 8 · 48 bytes 8 ·
+ * 56 checksum of the payload 4 (flag CHECKED): CRC-32, of more than 1024 bytes the low half of XXH3 ·
+ * 60 CRC-32 of bytes 0 to 59
+ *
+ * HELLO is of version 1 for ever, and says in `what` which version its process speaks (0: 1); so is a refusal
+ * of a process that speaks another one. Versions: 1: CRC-32 of every payload · 2.
  *
  * A batch is a payload of entries, each a head of 32 bytes (type 1, flags 1, dtype 1, what 1, round 4,
  * sequence 8, key 8, bytes 4, zero 4), its bytes, and zeros up to a multiple of 8.
@@ -19,7 +22,8 @@
 
 #define TNI_KV_HEADER_BYTES 64u
 #define TNI_KV_ENTRY_BYTES 32u
-#define TNI_KV_WIRE_VERSION 1u
+#define TNI_KV_WIRE_VERSION 2u
+#define TNI_KV_CRC_MAX 1024u /* bytes of a payload whose checksum is a CRC */
 #define TNI_KV_MESSAGE_MAX ((uint64_t)1 << 40) /* bytes of a payload: a part of the longest array */
 #define TNI_KV_BATCH_MAX 65536u                /* bytes of a batch */
 #define TNI_KV_SMALL_MAX 1024u                 /* bytes of a message that waits for others */
@@ -54,7 +58,7 @@ typedef enum tni_kv_type {
 #define TNI_KV_RETRY 1u   /* sent before */
 #define TNI_KV_PROBE 2u   /* PUSH without payload: has it arrived? */
 #define TNI_KV_WANT 4u    /* PUSH: answer with the value */
-#define TNI_KV_CHECKED 8u /* the payload's CRC is there */
+#define TNI_KV_CHECKED 8u /* the payload's checksum is there */
 #define TNI_KV_BROKEN 16u /* PUSH without payload: this round of the key never comes */
 #define TNI_KV_ANY 32u    /* PULL: of any round */
 
@@ -71,17 +75,22 @@ typedef enum tni_kv_refusal { TNI_KV_FENCED = 1, TNI_KV_FULL, TNI_KV_MALFORMED }
 
 typedef struct tni_kv_header {
     uint8_t type, flags, dtype, what, priority;
-    bool summed; /* of what is sent: payload_crc is that of the payload already */
+    bool summed; /* of what is sent: payload_sum is that of the payload already */
+    uint8_t version;
     uint16_t from, to;
-    uint32_t view, incarnation, round, payload_crc;
+    uint32_t view, incarnation, round, payload_sum;
     uint64_t job, sequence, key, bytes;
 } tni_kv_header;
 
-/* Writes magic, version and checksum too; `payload` is read only with CHECKED, unless it is `summed`. */
+/* Writes magic, version (0: this one's) and checksum too; `payload` is read only with CHECKED, unless it is
+ * `summed`. */
 void tni_kv_encode(tni_kv_header *h, const void *payload, uint8_t out[TNI_KV_HEADER_BYTES]);
-/* TN_E_FORMAT: no such message, with the field that is wrong. `payload`: `bytes` that arrived behind it. */
+/* TN_E_FORMAT: no such message, with the field that is wrong. `payload`: `bytes` that arrived behind it. Of
+ * another version only HELLO, WELCOME and REFUSED are taken: its word for a process that cannot join. */
 tn_status tni_kv_decode(const uint8_t in[TNI_KV_HEADER_BYTES], const void *payload, uint64_t bytes,
                         tni_kv_header *out);
+
+uint32_t tni_kv_payload_sum(const void *payload, uint64_t bytes);
 
 uint64_t tni_kv_entry_bytes(uint64_t payload); /* in a batch, with its head */
 void tni_kv_entry_put(const tni_kv_header *h, const void *payload, uint8_t *out);

@@ -122,6 +122,38 @@ static void checksums_of_all_lengths(void **state)
             assert_int_equal(tni_crc32(seed, bytes + at, count), crc_by_bits(seed, bytes + at, count));
 }
 
+/* The vectors of xxHash's own sanity check, and of 241 and 100,003 bytes what libxxhash 0.8.1 says. */
+static void fast_checksums(void **state)
+{
+    static const struct {
+        uint64_t count, hash;
+    } vectors[] = {{403, 0xcdeb804d65c6dea4},  {512, 0x617e49599013cb6b},  {2048, 0xdd59e2c3a5f038e0},
+                   {2099, 0xc6b9d9b3fc9ac765}, {2240, 0x6e73a90539cf2948}, {2367, 0xcb37aeb9e5d361ed},
+                   {241, 0xc5a639ecd2030e5e},  {100003, 0xd4aad81df88ff644}};
+    static uint8_t bytes[100003 + 1];
+    uint64_t generator = 2654435761u;
+
+    (void)state;
+    for (size_t i = 0; i + 1 < sizeof bytes; i++, generator *= 11400714785074694797u)
+        bytes[i] = (uint8_t)(generator >> 56);
+    for (int plain = 0; plain < 2; plain++) {
+        tni_xxh3_plain = plain;
+        for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++)
+            assert_true(tni_xxh3(bytes, vectors[i].count) == vectors[i].hash);
+    }
+    for (size_t count = 241; count < 4200; count += 13) { /* at any place, alike by both ways */
+        const uint8_t *at = bytes + count % 9;
+
+        tni_xxh3_plain = true;
+        generator = tni_xxh3(at, count);
+        tni_xxh3_plain = false;
+        assert_true(tni_xxh3(at, count) == generator);
+        bytes[count - 1] ^= (uint8_t)(1u << count % 8);
+        assert_true(tni_xxh3(at, count) != generator);
+        bytes[count - 1] ^= (uint8_t)(1u << count % 8);
+    }
+}
+
 static void checksums(void **state)
 {
     static const char two_blocks[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
@@ -170,7 +202,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good), cmocka_unit_test(bad),       cmocka_unit_test(depth),
         cmocka_unit_test(heap), cmocka_unit_test(checksums),
-        cmocka_unit_test(checksums_of_all_lengths), cmocka_unit_test(philox),
+        cmocka_unit_test(checksums_of_all_lengths), cmocka_unit_test(fast_checksums),
+        cmocka_unit_test(philox),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

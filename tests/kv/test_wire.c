@@ -77,7 +77,7 @@ static void headers_are_read_back(void **unused)
 static void layout_is_fixed(void **unused)
 {
     static const uint8_t expected[56] = {
-        0x74, 0x6e, 1, 6, 0x44, 3, 2, 9,                                     /* magic to priority */
+        0x74, 0x6e, 2, 6, 0x44, 3, 2, 9,                                     /* magic to priority */
         8,    7,    6, 5, 4,    3, 2, 1, 0x02, 0x80, 0x01, 0x40,             /* job, from, to */
         5,    0,    0, 0, 7,    0, 0, 0, 0x0a, 0,    0,    0,                /* view, incarnation, round */
         1,    0,    0, 0, 7,    0, 0, 0, 0x03, 0,    0x11, 0,    0, 0, 0, 0, /* sequence, key */
@@ -166,6 +166,128 @@ static void mutated_headers(void **unused)
     assert_true(taken > 0);
 }
 
+/* One bit of a payload of any length, on both sides of where another checksum begins. */
+static void flipped_payloads(void **unused)
+{
+    static uint8_t payload[3 * TNI_KV_CRC_MAX + 5];
+    uint8_t text[TNI_KV_HEADER_BYTES];
+    tni_kv_header h, back;
+
+    (void)unused;
+    for (size_t k = 0; k < sizeof payload; k++)
+        payload[k] = (uint8_t)random_next();
+    for (uint64_t bytes = 1; bytes <= sizeof payload; bytes += bytes < TNI_KV_CRC_MAX - 3 ? 17 : 1) {
+        const uint64_t bit = random_next() % (8 * bytes);
+
+        h = random_header(bytes);
+        h.flags |= TNI_KV_CHECKED;
+        tni_kv_encode(&h, payload, text);
+        assert_int_equal(tni_kv_decode(text, payload, bytes, &back), TN_OK);
+        payload[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(tni_kv_decode(text, payload, bytes, &back), TN_E_FORMAT);
+        payload[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+}
+
+/* ---- builds of other versions ---- */
+
+typedef struct caught { /* the last message that was sent */
+    uint8_t header[TNI_KV_HEADER_BYTES];
+    char text[400];
+    uint32_t count;
+} caught;
+
+static void catch_sent(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
+                       uint64_t bytes, uint32_t priority)
+{
+    caught *c = arg;
+
+    (void)to;
+    (void)priority;
+    c->count++;
+    memcpy(c->header, header, sizeof c->header);
+    memset(c->text, 0, sizeof c->text);
+    memcpy(c->text, payload, bytes < sizeof c->text ? bytes : sizeof c->text - 1);
+}
+
+static tn_status append_nothing(void *arg, const void *record, uint64_t bytes)
+{
+    (void)arg;
+    (void)record;
+    (void)bytes;
+    return TN_OK;
+}
+
+static void done_nothing(void *arg, uint64_t cookie, tn_status st)
+{
+    (void)arg;
+    (void)cookie;
+    (void)st;
+}
+
+static const tni_kv_settings one = {.job = 5, .workers = 1, .servers = 1, .control_timeout_ns = 1000000000u};
+
+/* The scheduler's word for a process of version 1 or 3, in the version that all can read. */
+static void other_hellos_are_refused(void **unused)
+{
+    const tni_kv_journal j = {.append = append_nothing};
+    const uint8_t versions[] = {0, 3};
+    uint8_t text[TNI_KV_HEADER_BYTES], body[37] = {TNI_KV_WORKER, 0xff, 0xff, 0xff, 0xff, 9};
+    caught c = {.count = 0};
+    const tni_kv_host host = {.arg = &c, .send = catch_sent};
+    tni_kv_header h, back;
+    tni_kv_scheduler *s;
+
+    (void)unused;
+    assert_int_equal(tni_kv_scheduler_create(&one, &host, &j, NULL, 0, 1, &s), TN_OK);
+    for (size_t i = 0; i < 2; i++) {
+        c.count = 0;
+        h = (tni_kv_header){.type = TNI_KV_HELLO, .flags = TNI_KV_CHECKED, .version = 1, .what = versions[i],
+                            .from = TNI_KV_UNKNOWN, .job = 5, .bytes = sizeof body};
+        tni_kv_encode(&h, body, text);
+        assert_int_equal(text[2], 1);
+        tni_kv_scheduler_receive(s, text, body, sizeof body, 2);
+        assert_int_equal(c.count, 1);
+        assert_int_equal(c.header[2], 1);
+        assert_int_equal(tni_kv_decode(c.header, c.text, strlen(c.text), &back), TN_OK);
+        assert_int_equal(back.type, TNI_KV_REFUSED);
+        assert_int_equal(back.what, TNI_KV_FULL);
+        assert_true(back.sequence == 9);
+        assert_non_null(strstr(c.text, "speaks version 2 of the protocol"));
+        assert_non_null(strstr(c.text, versions[i] ? "this process version 3" : "this process version 1"));
+    }
+    tni_kv_scheduler_destroy(s);
+}
+
+/* A worker says its version, and ends when a scheduler of version 1 asks it to take a rank. */
+static void other_schedulers_are_refused(void **unused)
+{
+    const tni_kv_start start = {.rank = -1, .birth = 77};
+    uint8_t text[TNI_KV_HEADER_BYTES];
+    caught c = {.count = 0};
+    const tni_kv_host host = {.arg = &c, .send = catch_sent};
+    tni_kv_header h = {.type = TNI_KV_WELCOME, .version = 1, .to = TNI_KV_UNKNOWN, .incarnation = 1, .job = 5,
+                       .sequence = 77, .key = 123};
+    tni_kv_worker *w;
+
+    (void)unused;
+    assert_int_equal(tni_kv_worker_create(&one, &host, &start, done_nothing, &w), TN_OK);
+    tni_kv_worker_tick(w, 1);
+    assert_int_equal(c.count, 1);
+    assert_true(c.header[2] == 1 && c.header[3] == TNI_KV_HELLO && c.header[6] == TNI_KV_WIRE_VERSION);
+    h.type = TNI_KV_BEAT; /* of another version nothing else is read */
+    tni_kv_encode(&h, NULL, text);
+    tni_kv_worker_receive(w, text, NULL, 0, 2);
+    assert_int_equal(tni_kv_worker_status(w), TN_OK);
+    h.type = TNI_KV_WELCOME;
+    tni_kv_encode(&h, NULL, text);
+    tni_kv_worker_receive(w, text, NULL, 0, 3);
+    assert_int_equal(tni_kv_worker_status(w), TN_E_PEER);
+    assert_non_null(strstr(tni_error_message(), "speaks version 1 of the protocol, this process version 2"));
+    assert_int_equal(c.count, 1);
+    tni_kv_worker_destroy(w);
+}
+
 static void mutated_batches(void **unused)
 {
     const uint64_t runs = test_runs(test_short() ? 20000 : 200000);
@@ -210,6 +332,8 @@ int main(void)
         cmocka_unit_test(headers_are_read_back), cmocka_unit_test(layout_is_fixed),
         cmocka_unit_test(batches_are_read_back), cmocka_unit_test(mutated_headers),
         cmocka_unit_test(mutated_batches),       cmocka_unit_test(readers_stop_at_the_end),
+        cmocka_unit_test(flipped_payloads),      cmocka_unit_test(other_hellos_are_refused),
+        cmocka_unit_test(other_schedulers_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

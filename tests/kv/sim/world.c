@@ -149,7 +149,7 @@ static void forge(sim *s, sim_event *e)
         *(at < 56 ? &e->header[at] : &e->payload[at - 56]) = (uint8_t)sim_random(s);
     }
     tni_kv_put(e->header + 48, e->bytes, 8);
-    tni_kv_put(e->header + 56, tni_crc32(0, e->payload, e->bytes), 4);
+    tni_kv_put(e->header + 56, tni_kv_payload_sum(e->payload, e->bytes), 4);
     tni_kv_put(e->header + 60, tni_crc32(0, e->header, 60), 4);
 }
 
@@ -264,7 +264,7 @@ static void stale_send(sim *s, sim_proc *p, const sim_event *e)
     tni_kv_put(other->header + 8, s->settings.job ^ 0xff, 8);
     for (uint64_t i = TNI_KV_ENTRY_BYTES; i < e->bytes; i++)
         payload[i] ^= 1;
-    tni_kv_put(other->header + 56, tni_crc32(0, payload, e->bytes), 4);
+    tni_kv_put(other->header + 56, tni_kv_payload_sum(payload, e->bytes), 4);
     tni_kv_put(other->header + 60, tni_crc32(0, other->header, 60), 4);
 }
 
