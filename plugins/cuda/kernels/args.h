@@ -140,6 +140,20 @@ typedef struct tncuda_call_args {
     double f[TNCUDA_CALL_NUMBERS];
 } tncuda_call_args;
 
+/* y = scale Σ Π in + beta c: axes of the output, then those that are summed; c has the output's type and lies
+ * as it does. */
+#define TNCUDA_WALK_IN 8
+#define TNCUDA_WALK_AXES 32
+typedef struct tncuda_walk_args {
+    int64_t count, summed; /* elements of the output; what each is a sum of */
+    int32_t inputs, outer, all, reserved;
+    int64_t extent[TNCUDA_WALK_AXES];
+    int64_t step[TNCUDA_WALK_IN + 1][TNCUDA_WALK_AXES]; /* the output's behind those of the inputs */
+    tncuda_array in[TNCUDA_WALK_IN], out;
+    const void *c; /* NULL: none */
+    double scale, beta, root; /* root: not 0: scale is 1 / √root instead */
+} tncuda_walk_args;
+
 /* A draw: `step` is memory that host and GPU read. */
 typedef struct tncuda_draw {
     uint64_t key, step_add;
