@@ -62,7 +62,7 @@ typedef struct tncuda_columns_args {
 
 #define TNCUDA_SPACE 3
 
-/* Windows over (batch, channels, d, h, w), fewer dimensions having extents of 1 in front. */
+/* Windows over (batch, channels, d, h, w), or with channels last; fewer dimensions having extents of 1 in front. */
 typedef struct tncuda_window_args {
     int64_t batch, channels, filters, groups; /* of pools: filters = channels, groups = 1 */
     int64_t in[TNCUDA_SPACE], out[TNCUDA_SPACE], kernel[TNCUDA_SPACE], stride[TNCUDA_SPACE],
@@ -71,8 +71,8 @@ typedef struct tncuda_window_args {
     void *to;      /* y, dx or dw */
     int64_t count; /* elements of `to` */
     int32_t dtype, add;
-    int32_t type, count_pad, power,
-        reserved; /* of pools: TNCUDA_POOL_…; averages count the padding; p of lp */
+    int32_t type, count_pad, power; /* of pools: TNCUDA_POOL_…; averages count the padding; p of lp */
+    int32_t last;                   /* channels stand behind space */
 } tncuda_window_args;
 
 #define TNCUDA_POOL_AVG 0 /* in the order of Pooling's choices */
