@@ -6,6 +6,12 @@
 
 #define TNCUDA_NDIM 32 /* TN_NDIM_MAX */
 
+typedef struct tncuda_array {
+    void *data;
+    int32_t dtype;
+    int32_t mode; /* of outputs: TN_MODE_… */
+} tncuda_array;
+
 typedef struct tncuda_operand {
     void *data;
     int32_t dtype, reserved;     /* TN_F32 … */
@@ -107,6 +113,15 @@ typedef struct tncuda_reduce_args {
     int32_t add, root; /* root: of what is made */
 } tncuda_reduce_args;
 
+/* Moments and averages over what `over` reduces. `w`: weights of an average; data NULL: none. */
+typedef struct tncuda_moments_args {
+    tncuda_reduce_args over;
+    tncuda_array mean, var, w, dy, dx, dw; /* var, of averages: the sums of the weights; mode 0: not wanted */
+    double ddof;
+    int32_t whole, root, line, reserved; /* mean cut to a whole number; root of the variance; a weight for each
+                                            index of what is reduced */
+} tncuda_moments_args;
+
 /* A step of an optimizer over one weight. `master`: the weight in float32, which w reads; NULL: none.
  * `v`: the numbers of the step. */
 typedef struct tncuda_update_args {
@@ -125,12 +140,6 @@ typedef struct tncuda_update_args {
 #define TNCUDA_CALL_OUT 6
 #define TNCUDA_CALL_WHOLE 72
 #define TNCUDA_CALL_NUMBERS 16
-
-typedef struct tncuda_array {
-    void *data;
-    int32_t dtype;
-    int32_t mode; /* of outputs: TN_MODE_… */
-} tncuda_array;
 
 typedef struct tncuda_call_args {
     int64_t count, outer, size, inner;
