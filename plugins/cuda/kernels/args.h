@@ -2,6 +2,8 @@
 #ifndef TNCUDA_ARGS_H
 #define TNCUDA_ARGS_H
 
+#include "../../common/linalg.h"
+
 #include <stdint.h>
 
 #define TNCUDA_NDIM 32 /* TN_NDIM_MAX */
@@ -162,6 +164,16 @@ typedef struct tncuda_walk_args {
     const void *c; /* NULL: none */
     double scale, beta, root; /* root: not 0: scale is 1 / √root instead */
 } tncuda_walk_args;
+
+/* Matrices, of which a block takes one at a time: ../../common/linalg_bodies.inc. */
+typedef struct tncuda_la_args {
+    tnb_la_sizes s;
+    tnb_la_how how;
+    tncuda_array in[6], out[3];
+    int64_t out_each[3]; /* elements of one matrix; 0: there is no such output */
+    double *room;
+    int64_t room_each; /* of a block */
+} tncuda_la_args;
 
 /* A draw: `step` is memory that host and GPU read. */
 typedef struct tncuda_draw {
