@@ -1,8 +1,9 @@
-/* Convolution with channels second, and its gradients, as kernels/conv.inc computes them. */
-#include "tenon/plugin/op/conv.h"
+/* Convolution and Deconvolution, their gradients, im2col and col2im, as kernels/conv.inc computes them. */
+#include "../common/window.h"
 #include "launch.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct conv_state {
     char y[TNCUDA_NAME_BYTES], dx[TNCUDA_NAME_BYTES], dw[TNCUDA_NAME_BYTES], columns[TNCUDA_NAME_BYTES];
@@ -10,48 +11,73 @@ typedef struct conv_state {
     tncuda_window_args args; /* all but the arrays */
 } conv_state;
 
-static void extents(conv_state *s, const tn_node *node, const tn_tensor *data, const tn_tensor *y)
+static tnb_window window_of(tncuda_window_args *a)
 {
-    const int32_t space = data->ndim - 2;
+    return (tnb_window){a->in, a->out, a->kernel, a->stride, a->dilate, a->pad};
+}
 
-    for (int32_t i = 0; i < TNCUDA_SPACE; i++) {
-        const int32_t from = i - (TNCUDA_SPACE - space);
+static void names(conv_state *s)
+{
+    const char *suffix = tncuda_suffix(s->args.dtype);
 
-        s->args.in[i] = from < 0 ? 1 : data->shape[2 + from];
-        s->args.out[i] = from < 0 ? 1 : y->shape[2 + from];
-        s->args.kernel[i] = from < 0 ? 1 : tnb_tuple_item(node->attrs[TN_Convolution_kernel], from, 1);
-        s->args.stride[i] = from < 0 ? 1 : tnb_tuple_item(node->attrs[TN_Convolution_stride], from, 1);
-        s->args.dilate[i] = from < 0 ? 1 : tnb_tuple_item(node->attrs[TN_Convolution_dilate], from, 1);
-        s->args.pad[i] = from < 0 ? 0 : tnb_tuple_item(node->attrs[TN_Convolution_pad], from, 0);
-    }
+    (void)snprintf(s->y, sizeof s->y, "conv_y_%s", suffix);
+    (void)snprintf(s->dx, sizeof s->dx, "conv_dx_%s", suffix);
+    (void)snprintf(s->dw, sizeof s->dw, "conv_dw_%s", suffix);
+    (void)snprintf(s->columns, sizeof s->columns, "columns_%s", suffix);
+}
+
+/* `data` and `y`: in front of and behind the convolution; of a deconvolution the other way round. */
+static tn_status conv_plan(void *plugin, const tn_node *node, tn_plan *plan, const tn_tensor *data,
+                           const tn_tensor *y, bool last, tn_err *err)
+{
+    conv_state *s;
+    tn_status st;
+
+    if (data->ndim < 3 || data->ndim > 5)
+        return tn_fail(err, TN_E_UNSUPPORTED, "space has 1 to 3 dimensions here");
+    if ((st = tncuda_state(plugin, node, plan, sizeof(conv_state), err)))
+        return st;
+    s = plan->state;
+    tnb_window_attrs(node->attrs, data->ndim - 2, window_of(&s->args));
+    tnb_window_extents(data, y, last ? 1 : 2, window_of(&s->args));
+    s->args.last = last;
+    s->args.batch = data->shape[0];
+    s->args.channels = data->shape[last ? data->ndim - 1 : 1];
+    s->args.filters = y->shape[last ? y->ndim - 1 : 1];
+    s->args.dtype = data->dtype;
+    s->bias = node->out_count > 1 ? node->out_count > 2 : node->in_count > 2;
+    names(s);
+    return TN_OK;
 }
 
 static tn_status conv_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const bool back = node->out_count > 1;
-    const tn_tensor *data = node->in[back ? 1 : 0], *y = back ? node->in[0] : node->out[0];
     const int64_t layout = tn_value_int(node->attrs[TN_Convolution_layout]);
-    const char *suffix = tncuda_suffix(data->dtype);
-    conv_state *s;
-    tn_status st;
+    const tn_status st =
+        conv_plan(plugin, node, plan, node->in[back], back ? node->in[0] : node->out[0],
+                  layout == TN_Convolution_layout_NHWC || layout == TN_Convolution_layout_NDHWC, err);
 
-    if (layout == TN_Convolution_layout_NHWC || layout == TN_Convolution_layout_NDHWC || data->ndim < 3 ||
-        data->ndim > 5)
-        return tn_fail(err, TN_E_UNSUPPORTED, "channels are the second axis here, and space has 1 to 3");
-    if ((st = tncuda_state(plugin, node, plan, sizeof(conv_state), err)))
+    if (!st)
+        ((conv_state *)plan->state)->args.groups = tn_value_int(node->attrs[TN_Convolution_num_group]);
+    return st;
+}
+
+static tn_status deconv_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const bool back = node->out_count > 1;
+    const int64_t layout = tn_value_int(node->attrs[TN_Deconvolution_layout]);
+    const tn_tensor *data = node->in[back];
+    const tn_status st =
+        conv_plan(plugin, node, plan, back ? node->in[0] : node->out[0], data,
+                  layout == TN_Deconvolution_layout_NHWC || layout == TN_Deconvolution_layout_NDHWC, err);
+    tncuda_window_args *a;
+
+    if (st)
         return st;
-    s = plan->state;
-    extents(s, node, data, y);
-    s->args.batch = data->shape[0];
-    s->args.channels = data->shape[1];
-    s->args.filters = y->shape[1];
-    s->args.groups = tn_value_int(node->attrs[TN_Convolution_num_group]);
-    s->args.dtype = data->dtype;
-    s->bias = back ? node->out_count > 2 : node->in_count > 2;
-    (void)snprintf(s->y, sizeof s->y, "conv_y_%s", suffix);
-    (void)snprintf(s->dx, sizeof s->dx, "conv_dx_%s", suffix);
-    (void)snprintf(s->dw, sizeof s->dw, "conv_dw_%s", suffix);
-    (void)snprintf(s->columns, sizeof s->columns, "columns_%s", suffix);
+    a = &((conv_state *)plan->state)->args;
+    a->groups = tn_value_int(node->attrs[TN_Deconvolution_num_group]);
+    tnb_window_target(node->attrs, data->ndim - 2, window_of(a));
     return TN_OK;
 }
 
@@ -79,6 +105,24 @@ static tn_status conv_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return window_run(x, 0, "conv", s->y, &a, err);
 }
 
+/* Sums of dy over all but its channels. */
+static tn_status bias_back(const conv_state *s, const tn_exec *x, int64_t channels, const int64_t *extent,
+                           tn_err *err)
+{
+    const int64_t space = extent[0] * extent[1] * extent[2];
+    const tncuda_columns_args bias = {.outer = s->args.batch * (s->args.last ? space : 1),
+                                      .n = channels,
+                                      .inner = s->args.last ? 1 : space,
+                                      .x = x->in[0]->data,
+                                      .y = s->bias ? x->out[2]->data : NULL,
+                                      .dtype = s->args.dtype,
+                                      .add = s->bias && x->modes[2] == TN_MODE_ADD};
+
+    return s->bias && x->modes[2] != TN_MODE_NONE
+               ? tncuda_launch(x, "dense", s->columns, channels, &bias, err)
+               : TN_OK;
+}
+
 /* dy, data, weight -> ddata, dweight, dbias */
 static tn_status conv_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
@@ -91,26 +135,82 @@ static tn_status conv_back_run(const tn_plan *plan, const tn_exec *x, tn_err *er
     a.w = x->in[2]->data;
     if ((st = window_run(x, 0, "conv", s->dx, &a, err)) || (st = window_run(x, 1, "conv", s->dw, &a, err)))
         return st;
-    if (s->bias && x->modes[2] != TN_MODE_NONE) {
-        const tncuda_columns_args bias = {.outer = a.batch,
-                                          .n = a.filters,
-                                          .inner = a.out[0] * a.out[1] * a.out[2],
-                                          .x = a.dy,
-                                          .y = x->out[2]->data,
-                                          .dtype = a.dtype,
-                                          .add = x->modes[2] == TN_MODE_ADD};
+    return bias_back(s, x, a.filters, a.out, err);
+}
 
-        st = tncuda_launch(x, "dense", s->columns, a.filters, &bias, err);
-    }
-    return st;
+/* ---- Deconvolution: convolution's gradient by its input is the output ----------------------------------- */
+
+static tn_status deconv_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const conv_state *s = plan->state;
+    tncuda_window_args a = s->args;
+
+    a.dy = x->in[0]->data;
+    a.w = x->in[1]->data;
+    a.bias = s->bias ? x->in[2]->data : NULL;
+    return window_run(x, 0, "conv", s->dx, &a, err);
+}
+
+/* dy, data, weight -> ddata, dweight, dbias */
+static tn_status deconv_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const conv_state *s = plan->state;
+    tncuda_window_args a = s->args;
+    tn_status st;
+
+    a.x = x->in[0]->data;
+    a.dy = x->in[1]->data;
+    a.w = x->in[2]->data;
+    if ((st = window_run(x, 0, "conv", s->y, &a, err)) || (st = window_run(x, 1, "conv", s->dw, &a, err)))
+        return st;
+    return bias_back(s, x, a.channels, a.in, err);
+}
+
+/* ---- im2col, col2im: s->y is the kernel ------------------------------------------------------------------ */
+
+static tn_status unfold_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const bool back = strncmp(node->op, "_backward_", 10) == 0, col2im = strstr(node->op, "col2im") != NULL;
+    const bool fold = back != col2im;
+    const tn_tensor *image = fold ? node->out[0] : node->in[0];
+    const tn_status st = tncuda_state(plugin, node, plan, sizeof(conv_state), err);
+    conv_state *s = plan->state;
+
+    if (st)
+        return st;
+    s->args.dtype = image->dtype;
+    tnb_window_attrs(node->attrs + (col2im ? TN_col2im_kernel : 0), image->ndim - 2, window_of(&s->args));
+    tnb_window_extents(image, image, 2, window_of(&s->args));
+    tnb_window_outputs(window_of(&s->args));
+    (void)snprintf(s->y, sizeof s->y, "%s_%s", fold ? "fold" : "unfold", tncuda_suffix(image->dtype));
+    return TN_OK;
+}
+
+static tn_status unfold_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const conv_state *s = plan->state;
+    tncuda_window_args a = s->args;
+
+    a.x = x->in[0]->data;
+    return window_run(x, 0, "conv", s->y, &a, err);
 }
 
 static const char *const types[] = {"data:" TNCUDA_FLOATS, "*:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCUDA_FLOATS, "*:=dy", NULL};
+static const char *const any[] = {"*:" TNCUDA_FLOATS, NULL};
+
+#define DECONV (TN_KERNEL_ADD_TO | TN_KERNEL_EMPTY_OK)
+#define UNFOLD(op) TNCUDA_ROW(op, any, TN_KERNEL_ADD_TO, unfold_prepare, unfold_run)
 
 const tn_kernel *const tncuda_family_conv[] = {
     TNCUDA_ROW("Convolution", types, TN_KERNEL_ADD_TO, conv_prepare, conv_run),
     TNCUDA_ROW("_backward_Convolution", back_types, TN_KERNEL_ADD_TO | TN_KERNEL_EMPTY_OK, conv_prepare,
                conv_back_run),
+    TNCUDA_ROW("Deconvolution", any, DECONV, deconv_prepare, deconv_run),
+    TNCUDA_ROW("_backward_Deconvolution", any, DECONV, deconv_prepare, deconv_back_run),
+    UNFOLD("im2col"),
+    UNFOLD("_backward_im2col"),
+    UNFOLD("col2im"),
+    UNFOLD("_backward_col2im"),
     NULL,
 };

@@ -296,6 +296,17 @@ tn_status tncuda_launch_blocks(const tn_exec *x, const char *family, const char 
     return blocks > 0 ? launch(x, family, name, blocks, false, args, err) : TN_OK;
 }
 
+tn_status tncuda_launch_sums(const tn_exec *x, const char *family, const char *name, int64_t count,
+                             int64_t each, const void *args, tn_err *err)
+{
+    char few[TNCUDA_NAME_BYTES];
+
+    if (each >= THREADS)
+        return tncuda_launch_blocks(x, family, name, tnb_least(count, 65535), args, err);
+    (void)snprintf(few, sizeof few, "%s_short", name);
+    return tncuda_launch(x, family, few, count, args, err);
+}
+
 /* ---- arguments ----------------------------------------------------------------------------------------- */
 
 void tncuda_call_arrays(const tn_exec *x, uint32_t in_count, uint32_t out_count, tncuda_call_args *args)

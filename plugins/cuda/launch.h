@@ -33,6 +33,9 @@ tn_status tncuda_launch(const tn_exec *x, const char *family, const char *name, 
                         const void *args, tn_err *err);
 tn_status tncuda_launch_blocks(const tn_exec *x, const char *family, const char *name, int64_t blocks,
                                const void *args, tn_err *err);
+/* `count` sums of `each` elements (kernels/sums.h): a block makes one, or a thread where they are few. */
+tn_status tncuda_launch_sums(const tn_exec *x, const char *family, const char *name, int64_t count,
+                             int64_t each, const void *args, tn_err *err);
 
 /* launch.c: the functions of a device's kernels, freed with the device. */
 void tncuda_modules_drop(tn_device_handle *device);

@@ -2,10 +2,7 @@
 #include "tenon/plugin/op/norm.h"
 #include "launch.h"
 
-#include <stdio.h>
 #include <string.h>
-
-#define SHORT 256 /* elements that a block is too much for */
 
 typedef struct norm_state {
     bool back, train;
@@ -25,18 +22,6 @@ static tn_status norm_plan(void *plugin, const tn_node *node, tn_plan *plan, tn_
     s->in_count = node->in_count < TNCUDA_CALL_IN ? node->in_count : TNCUDA_CALL_IN;
     s->out_count = node->out_count < TNCUDA_CALL_OUT ? node->out_count : TNCUDA_CALL_OUT;
     return TN_OK;
-}
-
-/* `count` sums of so many elements: a block makes one, or a thread where they are few. */
-static tn_status sums(const tn_exec *x, const char *kernel, int64_t count, int64_t each,
-                      const tncuda_call_args *a, tn_err *err)
-{
-    char name[TNCUDA_NAME_BYTES];
-
-    if (each >= SHORT)
-        return tncuda_launch_blocks(x, "norm", kernel, count < 65535 ? count : 65535, a, err);
-    (void)snprintf(name, sizeof name, "%s_short", kernel);
-    return tncuda_launch(x, "norm", name, count, a, err);
 }
 
 /* ---- BatchNorm ----------------------------------------------------------------------------------------- */
@@ -75,7 +60,8 @@ static tn_status batch_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     a.n[1] = tn_value_int(x->attrs[TN_BatchNorm_fix_gamma]) != 0;
     a.f[0] = tn_value_float(x->attrs[TN_BatchNorm_eps]);
     a.f[1] = tn_value_float(x->attrs[TN_BatchNorm_momentum]);
-    st = sums(x, s->back ? "norm_batch_back" : "norm_batch", a.size, a.outer * a.inner, &a, err);
+    st = tncuda_launch_sums(x, "norm", s->back ? "norm_batch_back" : "norm_batch", a.size, a.outer * a.inner,
+                            &a, err);
     if (st || x->modes[0] == TN_MODE_NONE)
         return st;
     a.count = tn_tensor_count(x->out[0]);
@@ -146,7 +132,7 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     for (uint32_t o = 1; o < s->out_count; o++)
         others = others || x->modes[o] != TN_MODE_NONE;
     if (s->back ? a.size && x->modes[0] : a.size || others) /* rows of nothing have a mean, too */
-        st = sums(x, s->kernel, a.count, a.size, &a, err);
+        st = tncuda_launch_sums(x, "norm", s->kernel, a.count, a.size, &a, err);
     if (!st && s->back && others && a.n[0])
         st = tncuda_launch_blocks(x, "norm", "norm_groups", tnb_least(a.n[0], 65535), &a, err);
     else if (!st && s->back && others)

@@ -1,4 +1,4 @@
-/* Pooling with channels second, and its gradient, as kernels/pool.inc computes them. */
+/* Pooling and its gradient, as kernels/pool.inc computes them. */
 #include "tenon/plugin/op/pool.h"
 #include "launch.h"
 
@@ -14,13 +14,17 @@ static void geometry(tncuda_window_args *a, const tn_value *attrs, const tn_tens
 {
     const bool global = tn_value_int(attrs[TN_Pooling_global_pool]) != 0;
     const int32_t space = x->ndim - 2;
+    int32_t first;
 
+    a->last = tn_value_int(attrs[TN_Pooling_layout]) >= TN_Pooling_layout_NDHWC;
+    a->channels = x->shape[a->last ? x->ndim - 1 : 1];
+    first = a->last ? 1 : 2;
     for (int32_t i = 0; i < TNCUDA_SPACE; i++) {
         const int32_t from = i - (TNCUDA_SPACE - space);
         const bool given = from >= 0;
 
-        a->in[i] = given ? x->shape[2 + from] : 1;
-        a->out[i] = given ? y->shape[2 + from] : 1;
+        a->in[i] = given ? x->shape[first + from] : 1;
+        a->out[i] = given ? y->shape[first + from] : 1;
         a->kernel[i] = !given ? 1 : global ? a->in[i] : tnb_tuple_item(attrs[TN_Pooling_kernel], from, 1);
         a->stride[i] = given && !global ? tnb_tuple_item(attrs[TN_Pooling_stride], from, 1) : 1;
         a->pad[i] = given && !global ? tnb_tuple_item(attrs[TN_Pooling_pad], from, 0) : 0;
@@ -36,9 +40,8 @@ static tn_status pool_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     pool_state *s;
     tn_status st;
 
-    if (tn_value_int(node->attrs[TN_Pooling_layout]) >= TN_Pooling_layout_NDHWC || data->ndim < 3 ||
-        data->ndim > 5)
-        return tn_fail(err, TN_E_UNSUPPORTED, "channels are the second axis here, and space has 1 to 3");
+    if (data->ndim < 3 || data->ndim > 5)
+        return tn_fail(err, TN_E_UNSUPPORTED, "space has 1 to 3 dimensions here");
     if ((st = tncuda_state(plugin, node, plan, sizeof(pool_state), err)))
         return st;
     s = plan->state;

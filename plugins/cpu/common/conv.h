@@ -2,10 +2,10 @@
 #ifndef TNCPU_CONV_H
 #define TNCPU_CONV_H
 
+#include "../../common/window.h"
 #include "gemm.h"
-#include "tenon/plugin/op/conv.h"
 
-#define TNCPU_SPACE 3                    /* depth, height, width */
+#define TNCPU_SPACE TNB_SPACE
 #define TNCPU_CONV_COL_BYTES (384 << 10) /* of unfolded pixels at a time: stays in the second-level cache */
 #define TNCPU_CONV_TASKS 8               /* that a run is cut into where the shape allows it */
 #define TNCPU_CONV_PARTIAL_BYTES ((int64_t)64 << 20) /* of partial weight gradients, at most */
@@ -56,30 +56,9 @@ static inline void tncpu_conv_blocks(tncpu_conv *c)
         tncpu_max(1, tncpu_min(wanted, tncpu_min(c->batch, TNCPU_CONV_PARTIAL_BYTES / (weights + 1))));
 }
 
-/** Kernel, stride, dilate and pad: the first four attributes, for `space` dimensions. */
-static inline void tncpu_conv_windows(const tn_value *attrs, int32_t space, tncpu_conv *c)
+static inline tnb_window tncpu_conv_window(tncpu_conv *c)
 {
-    for (int32_t i = 0; i < TNCPU_SPACE; i++) {
-        const int32_t from = i - (TNCPU_SPACE - space);
-
-        c->kernel[i] = from >= 0 ? tncpu_tuple_item(attrs[TN_Convolution_kernel], from, 1) : 1;
-        c->stride[i] = from >= 0 ? tncpu_tuple_item(attrs[TN_Convolution_stride], from, 1) : 1;
-        c->dilate[i] = from >= 0 ? tncpu_tuple_item(attrs[TN_Convolution_dilate], from, 1) : 1;
-        c->pad[i] = from >= 0 ? tncpu_tuple_item(attrs[TN_Convolution_pad], from, 0) : 0;
-    }
-}
-
-/** The extents of the tensors in front of and behind the convolution. */
-static inline void tncpu_conv_extents(const tn_tensor *data, const tn_tensor *out, tncpu_conv *c)
-{
-    const int32_t first = c->channels_last ? 1 : 2;
-
-    for (int32_t i = 0; i < TNCPU_SPACE; i++) {
-        const int32_t from = i - (TNCPU_SPACE - (data->ndim - 2));
-
-        c->in[i] = from >= 0 ? data->shape[first + from] : 1;
-        c->out[i] = from >= 0 ? out->shape[first + from] : 1;
-    }
+    return (tnb_window){c->in, c->out, c->kernel, c->stride, c->dilate, c->pad};
 }
 
 /** What follows from windows, extents, `channels_last`, `groups` and the number of all filters. */
@@ -111,8 +90,8 @@ static inline void tncpu_conv_read(const tn_value *attrs, const tn_tensor *data,
     c->channels_last = layout == TN_Convolution_layout_NHWC || layout == TN_Convolution_layout_NDHWC;
     c->has_bias = !tn_value_int(attrs[TN_Convolution_no_bias]);
     c->groups = tn_value_int(attrs[TN_Convolution_num_group]);
-    tncpu_conv_windows(attrs, data->ndim - 2, c);
-    tncpu_conv_extents(data, out, c);
+    tnb_window_attrs(attrs, data->ndim - 2, tncpu_conv_window(c));
+    tnb_window_extents(data, out, c->channels_last ? 1 : 2, tncpu_conv_window(c));
     tncpu_conv_finish(data, tn_value_int(attrs[TN_Convolution_num_filter]), c);
 }
 

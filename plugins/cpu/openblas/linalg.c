@@ -1,6 +1,7 @@
 /*
  * Linear algebra on OpenBLAS and the LAPACK within it: decision 37. One call of the library is one thread's;
- * the matrices of a batch are shared out among the team. Contracts: ../common/linalg_bodies.inc.
+ * the matrices of a batch are shared out among the team. Contracts:
+ * ../../common/linalg_bodies.inc.
  */
 #include <limits.h>
 #include <math.h>
@@ -10,7 +11,6 @@
 
 #define KERNEL_NAME "openblas"
 #define KERNEL_RANK 128
-#include "../common/linalg.inc"
 #include "../common/linalg_product.inc"
 
 _Static_assert(sizeof(blasint) <= sizeof(float), "an integer takes one element of room");
@@ -48,8 +48,10 @@ static int64_t eig_room(int64_t n)
     return LAPACK_BLOCK * n + n;
 }
 
-#include "../common/linalg_forms.inc"
-#include "../common/linalg_sizes.inc"
+#include "../../common/index.h"
+#include "../../common/linalg_forms.inc"
+#include "../../common/linalg_sizes.inc"
+#include "../common/linalg.inc"
 
 /* Where there is nothing, the pointers may be NULL. */
 static void bytes_copy(void *to, const void *from, uint64_t bytes)
@@ -58,15 +60,16 @@ static void bytes_copy(void *to, const void *from, uint64_t bytes)
         memcpy(to, from, (size_t)bytes);
 }
 
-#define LOAD(t, at, n, to) bytes_copy(to, (const T *)(t)->data + (at), (uint64_t)(n) * sizeof(T))
-#define STORE(t, at, n, from) bytes_copy((T *)(t)->data + (at), from, (uint64_t)(n) * sizeof(T))
+#define LOAD(k, at, n, to) bytes_copy(to, (const T *)c->x->in[k]->data + (at), (uint64_t)(n) * sizeof(T))
+#define LOAD_ONE(k, at) ((const T *)c->x->in[k]->data)[at]
+#define STORE(o, at, n, from) bytes_copy((T *)c->x->out[o]->data + (at), from, (uint64_t)(n) * sizeof(T))
 
 #define T float
 #define X s
 #define NAME(x) x##_f32
 #include "lapack.inc"
 
-#include "../common/linalg_bodies.inc"
+#include "../../common/linalg_bodies.inc"
 #undef T
 #undef X
 #undef NAME
@@ -76,7 +79,7 @@ static void bytes_copy(void *to, const void *from, uint64_t bytes)
 #define NAME(x) x##_f64
 #include "lapack.inc"
 
-#include "../common/linalg_bodies.inc"
+#include "../../common/linalg_bodies.inc"
 
 #define BODY(x) x##_f32, x##_f64
 static const tncpu_la_form forms[] = {LA_FORMS};

@@ -4,64 +4,15 @@
  */
 #include <math.h>
 
+#include "../../common/attention.h"
 #include "../common/gemm.h"
 #include "short.h"
-#include "tenon/plugin/op/contrib.h"
-
-/* Matrices of a head: rows `row` elements apart, those of the next head `head` elements behind. */
-typedef struct attention_part {
-    int64_t at, rows, row, head;
-} attention_part;
-
-typedef struct attention {
-    attention_part left, right, out; /* qk: queries, keys, scores; valatt: attention, values, sums */
-    int64_t tasks, depth;            /* depth: of a head's vectors */
-    uint32_t left_in, right_in;      /* which inputs they are in */
-    int32_t scores, dtype;           /* scores: qk */
-} attention;
-
-static attention_part interleaved(const tn_tensor *t, int64_t parts, int64_t part, int64_t heads)
-{
-    const int64_t depth = t->shape[2] / parts / heads;
-
-    return (attention_part){part * depth, t->shape[0], t->shape[1] * t->shape[2], parts * depth};
-}
-
-static attention_part maps(const tn_tensor *t)
-{
-    return (attention_part){0, t->shape[1], t->shape[2], t->shape[1] * t->shape[2]};
-}
-
-/* in: the inputs of the forward operator. */
-static attention attention_of(const char *op, const tn_value *attrs, const tn_tensor *const *in,
-                              const tn_tensor *out)
-{
-    const int64_t heads = tn_value_int(attrs[TN_interleaved_heads]);
-    const int self = strstr(op, "selfatt") != NULL, parts = self ? 3 : 2;
-    attention a = {.scores = strstr(op, "_qk") != NULL, .dtype = in[0]->dtype};
-
-    a.tasks = in[0]->shape[1] * heads;
-    if (a.scores) {
-        a.depth = in[0]->shape[2] / heads / (self ? 3 : 1);
-        a.right_in = self ? 0 : 1;
-        a.left = interleaved(in[0], self ? 3 : 1, 0, heads);
-        a.right = interleaved(in[a.right_in], parts, self ? 1 : 0, heads);
-        a.out = maps(out);
-    } else {
-        a.depth = in[0]->shape[2] / heads / parts;
-        a.left_in = 1;
-        a.left = maps(in[1]);
-        a.right = interleaved(in[0], parts, parts - 1, heads);
-        a.out = interleaved(out, 1, 0, heads);
-    }
-    return a;
-}
 
 #define BODY "../plain/attention.inc"
 #include "../common/floats.inc"
 
 typedef struct attention_state {
-    attention a;
+    tnb_attention a;
     int32_t backward;
 } attention_state;
 
@@ -76,8 +27,8 @@ static bool any_written(const tn_node *node)
 static tn_status attention_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const int backward = strncmp(node->op, "_backward_", 10) == 0;
-    attention a =
-        attention_of(node->op, node->attrs, node->in + backward, backward ? node->in[0] : node->out[0]);
+    tnb_attention a =
+        tnb_attention_of(node->op, node->attrs, node->in + backward, backward ? node->in[0] : node->out[0]);
     const int64_t l = a.left.rows, r = a.right.rows, d = a.depth;
     const uint64_t up = tncpu_gemm_bytes(l, r, d, a.dtype), down = tncpu_gemm_bytes(l, d, r, a.dtype),
                    across = tncpu_gemm_bytes(r, d, l, a.dtype);

@@ -39,11 +39,10 @@ static tn_status unfold_prepare(void *plugin, const tn_node *node, tn_plan *plan
     image = s->fold ? node->out[0] : node->in[0];
     columns = s->fold ? node->in[0] : node->out[0];
     s->c = (tncpu_conv){.groups = 1};
-    tncpu_conv_windows(node->attrs + (col2im ? TN_col2im_kernel : 0), image->ndim - 2, &s->c);
-    tncpu_conv_extents(image, image, &s->c);
-    for (int32_t i = 0; i < TNCPU_SPACE; i++)
-        s->c.out[i] =
-            (s->c.in[i] + 2 * s->c.pad[i] - s->c.dilate[i] * (s->c.kernel[i] - 1) - 1) / s->c.stride[i] + 1;
+    tnb_window_attrs(node->attrs + (col2im ? TN_col2im_kernel : 0), image->ndim - 2,
+                     tncpu_conv_window(&s->c));
+    tnb_window_extents(image, image, 2, tncpu_conv_window(&s->c));
+    tnb_window_outputs(tncpu_conv_window(&s->c));
     tncpu_conv_finish(image, 1, &s->c);
     tncpu_plan_tasks(node, plan, 50 + (double)tn_tensor_count(columns), s->c.batch * s->c.channels);
     return TN_OK;

@@ -72,8 +72,8 @@ static tn_status deform_prepare(void *plugin, const tn_node *node, tn_plan *plan
     d->offset_groups = tn_value_int(node->attrs[TN_contrib_DeformableConvolution_num_deformable_group]);
     c->has_bias = !tn_value_int(node->attrs[TN_contrib_DeformableConvolution_no_bias]);
     c->groups = tn_value_int(node->attrs[TN_contrib_DeformableConvolution_num_group]);
-    tncpu_conv_windows(node->attrs, 2, c);
-    tncpu_conv_extents(data, y, c);
+    tnb_window_attrs(node->attrs, 2, tncpu_conv_window(c));
+    tnb_window_extents(data, y, 2, tncpu_conv_window(c));
     tncpu_conv_finish(data, tn_value_int(node->attrs[TN_contrib_DeformableConvolution_num_filter]), c);
     d->columns =
         ((uint64_t)(c->groups * c->rows * c->out_pixels) * tn_dtype_bytes(c->dtype) + TNCPU_ALIGN - 1) &

@@ -5,87 +5,16 @@
  * which is one
  * thread's. The gradient of one input is a walk over all indices that adds to it.
  */
+#include "../../common/walk.h"
 #include "convert.h"
-#include "tenon/plugin/op/products.h"
-
-/* An index of the walk, with the step of each array along it. */
-typedef struct axis {
-    int64_t extent, step[TN_EINSUM_INPUTS_MAX + 1];
-} axis;
-
-typedef struct walk {
-    int32_t inputs, outer, all; /* axes: those of the output, then those that are summed */
-    axis axis[TN_EINSUM_LABELS_MAX];
-    int64_t count[TN_EINSUM_INPUTS_MAX + 1]; /* elements of each array */
-    int64_t outputs, summed;                 /* how many of both there are */
-    bool whole;                              /* integers */
-} walk;
 
 typedef struct einsum_call {
-    const walk *w;
+    const tnb_walk *w;
     const tn_exec *x;
     const void *in[TN_EINSUM_INPUTS_MAX];
 } einsum_call;
 
-/* Adds what axis `d` of array `k` says of its label. */
-static void label_take(const tn_tensor *t, int32_t d, int64_t step, int32_t k, axis *a)
-{
-    if (t->shape[d] == 1)
-        return;
-    a->extent = t->shape[d];
-    a->step[k] += step;
-}
-
-static void array_take(const tn_tensor *t, const tn_einsum *e, int32_t k, axis *labels)
-{
-    int64_t step = 1;
-
-    for (int32_t d = e->ndim[k]; d-- > 0; step *= t->shape[d])
-        label_take(t, d, step, k, &labels[e->label[k][d]]);
-}
-
-/* `in`: the inputs, `out`: what has the output's shape. */
-static void walk_make(const tn_node *node, const tn_tensor *const *in, int32_t count, const tn_tensor *out,
-                      walk *w)
-{
-    const char *text = tn_value_pointer(node->attrs[TN_npi_einsum_subscripts]);
-    axis labels[TN_EINSUM_LABELS_MAX] = {{0}};
-    bool used[TN_EINSUM_LABELS_MAX] = {false};
-    int32_t ndim[TN_EINSUM_INPUTS_MAX];
-    tn_einsum e;
-
-    for (int32_t k = 0; k < count; k++)
-        ndim[k] = in[k]->ndim;
-    (void)tn_einsum_read(text ? text : "", count, ndim, &e); /* inference has read it */
-    *w = (walk){.inputs = count, .outputs = tn_tensor_count(out), .summed = 1};
-    for (int32_t l = 0; l < TN_EINSUM_LABELS_MAX; l++)
-        labels[l].extent = 1;
-    for (int32_t k = 0; k < count; k++) {
-        array_take(in[k], &e, k, labels);
-        w->count[k] = tn_tensor_count(in[k]);
-    }
-    if (e.ndim[count])
-        array_take(out, &e, count, labels);
-    w->count[count] = w->outputs;
-    for (int32_t d = 0; d < e.ndim[count]; d++) {
-        used[e.label[count][d]] = true;
-        w->axis[w->all++] = labels[e.label[count][d]];
-    }
-    w->outer = w->all;
-    for (int32_t k = 0; k < count; k++)
-        for (int32_t d = 0; d < e.ndim[k]; d++) {
-            const uint8_t l = e.label[k][d];
-
-            if (used[l])
-                continue;
-            used[l] = true;
-            w->axis[w->all++] = labels[l];
-            w->summed *= labels[l].extent;
-        }
-    w->whole = !tncpu_is_float(out->dtype);
-}
-
-static tn_status walk_plan(void *plugin, const tn_node *node, tn_plan *plan, const walk *w, bool back,
+static tn_status walk_plan(void *plugin, const tn_node *node, tn_plan *plan, const tnb_walk *w, bool back,
                            tn_err *err)
 {
     uint64_t bytes = TNCPU_ALIGN;
@@ -93,7 +22,7 @@ static tn_status walk_plan(void *plugin, const tn_node *node, tn_plan *plan, con
 
     if (st)
         return st;
-    *(walk *)plan->state = *w;
+    *(tnb_walk *)plan->state = *w;
     for (int32_t k = 0; k < w->inputs + back; k++)
         bytes += (uint64_t)w->count[k] * sizeof(double) * (k < w->inputs && back ? 2 : 1);
     tncpu_plan_work(node, plan, 50 + 2.0 * (double)w->outputs * (double)w->summed * w->inputs);
@@ -108,14 +37,15 @@ static tn_status walk_plan(void *plugin, const tn_node *node, tn_plan *plan, con
 
 static tn_status einsum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    walk w;
+    tnb_walk w;
 
-    walk_make(node, node->in, (int32_t)node->in_count, node->out[0], &w);
+    tnb_einsum_walk(node, node->in, (int32_t)node->in_count, node->out[0], &w);
+    w.whole = !tncpu_is_float(node->out[0]->dtype);
     return walk_plan(plugin, node, plan, &w, false, err);
 }
 
 /* All elements of an array, as 8 bytes each. */
-static void *wide_load(const walk *w, const tn_tensor *t, char **room)
+static void *wide_load(const tnb_walk *w, const tn_tensor *t, char **room)
 {
     const tncpu_convert *c = &tncpu_converts[t->dtype];
     const int64_t count = tn_tensor_count(t);
@@ -141,7 +71,7 @@ static void *wide_load(const walk *w, const tn_tensor *t, char **room)
 }
 
 /* Places of all arrays at number `index` of axes first … end-1. */
-static void places(const walk *w, int32_t first, int32_t end, int64_t index, int64_t *at)
+static void places(const tnb_walk *w, int32_t first, int32_t end, int64_t index, int64_t *at)
 {
     for (int32_t a = end; a-- > first; index /= w->axis[a].extent)
         for (int32_t k = 0; k <= w->inputs; k++)
@@ -153,7 +83,7 @@ static void places(const walk *w, int32_t first, int32_t end, int64_t index, int
     static T name(const einsum_call *c, int64_t index)                                                       \
     {                                                                                                        \
         int64_t at[TN_EINSUM_INPUTS_MAX + 1] = {0}, digit[TN_EINSUM_LABELS_MAX] = {0};                       \
-        const walk *w = c->w;                                                                                \
+        const tnb_walk *w = c->w;                                                                            \
         T total = 0;                                                                                         \
                                                                                                              \
         places(w, 0, w->outer, index, at);                                                                   \
@@ -206,7 +136,7 @@ static void einsum_part(void *arg, int64_t begin, int64_t end)
 
 static tn_status einsum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const walk *w = plan->state;
+    const tnb_walk *w = plan->state;
     einsum_call call = {.w = w, .x = x};
     char *room = x->workspace;
 
@@ -222,15 +152,15 @@ static tn_status einsum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 /* in: dy, inputs */
 static tn_status backward_einsum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    walk w;
+    tnb_walk w;
 
-    walk_make(node, node->in + 1, (int32_t)node->in_count - 1, node->in[0], &w);
+    tnb_einsum_walk(node, node->in + 1, (int32_t)node->in_count - 1, node->in[0], &w);
     return walk_plan(plugin, node, plan, &w, true, err);
 }
 
 static void input_back(const einsum_call *c, const double *dy, int32_t input, double *dx)
 {
-    const walk *w = c->w;
+    const tnb_walk *w = c->w;
 
     for (int64_t i = 0; i < w->outputs; i++)
         for (int64_t s = 0; s < w->summed; s++) {
@@ -247,7 +177,7 @@ static void input_back(const einsum_call *c, const double *dy, int32_t input, do
 
 static tn_status backward_einsum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const walk *w = plan->state;
+    const tnb_walk *w = plan->state;
     einsum_call call = {.w = w, .x = x};
     char *room = x->workspace;
     const double *dy = wide_load(w, x->in[0], &room);

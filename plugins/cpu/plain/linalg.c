@@ -1,6 +1,6 @@
 /*
  * Linear algebra in double, whatever the data type: products and the kernels that move diagonals and
- * triangles here, the decompositions by decompose.c and eigen.c. cpu-openblas has the same bodies on LAPACK.
+ * triangles here, the decompositions by decompose.c. cpu-openblas has the same bodies on LAPACK.
  */
 #include <math.h>
 
@@ -9,16 +9,18 @@
 
 #define KERNEL_NAME "plain"
 #define KERNEL_RANK 64
-#include "../common/linalg.inc"
-#include "../common/linalg_forms.inc"
 #include "../common/linalg_product.inc"
-#include "../common/linalg_sizes.inc"
+#include "../../common/linalg_forms.inc"
+#include "../../common/linalg_sizes.inc"
+#include "../common/linalg.inc"
+#include "../../common/index.h"
 
 #define T double
 #define NAME(x) tncpu_la_##x
-#define LOAD(t, at, n, to) tncpu_numbers(t, at, 1, n, to)
-#define STORE(t, at, n, from) tncpu_numbers_store(t, at, 1, n, from)
-#include "../common/linalg_bodies.inc"
+#define LOAD(k, at, n, to) tncpu_numbers(c->x->in[k], at, 1, n, to)
+#define LOAD_ONE(k, at) tncpu_number(c->x->in[k], at)
+#define STORE(o, at, n, from) tncpu_numbers_store(c->x->out[o], at, 1, n, from)
+#include "../../common/linalg_bodies.inc"
 
 /* ---- diagonals and triangles --------------------------------------------------------------------- */
 
@@ -113,12 +115,12 @@ static int maketrian(const tncpu_la_call *c, int64_t i, void *room)
     return 0;
 }
 
-static void size_made(const tn_node *node, tncpu_la_sizes *s)
+static void size_made(const tn_node *node, tnb_la_sizes *s)
 {
     sizes_of(node->out[0], s);
 }
 
-static int64_t room_row(const tncpu_la_sizes *s)
+static int64_t room_row(const tnb_la_sizes *s)
 {
     return s->n;
 }

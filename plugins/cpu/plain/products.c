@@ -7,61 +7,16 @@
  * walks over
  * all its indices. Short floats: as float32.
  */
-#include "tenon/plugin/op/products.h"
+#include "../../common/contraction.h"
 #include "../common/gemm.h"
 #include "convert.h"
 #include "move.h"
 #include "short.h"
 
-/* ---- what is summed over ------------------------------------------------------------------------ */
-
-typedef struct group {
-    int32_t ndim;
-    int64_t count, extent[TN_NDIM_MAX], step[TN_NDIM_MAX];
-} group;
-
-/* One operand: `outer` are the rows of a, the columns of b. */
-typedef struct operand {
-    group batch, outer, summed;
-    int64_t row, col; /* steps of the matrix outer × summed where it lies, or is brought */
-    bool packed;
-} operand;
-
-typedef struct contraction {
-    operand a, b;
-    int64_t batches, batch_ndim, batch_extent[TN_NDIM_MAX]; /* of the output */
-    int64_t m, n, k;
-    int32_t dtype;
-} contraction;
-
-static void group_add(group *g, int64_t extent, int64_t step)
-{
-    g->extent[g->ndim] = extent;
-    g->step[g->ndim++] = step;
-    g->count *= extent;
-}
-
-/* Axes of `t` in groups: the first `batch` of them, those of `summed` in its order, the others. */
-static void operand_of(const tn_tensor *t, int32_t batch, const int32_t *summed, int32_t count, operand *o)
-{
-    int64_t step[TN_NDIM_MAX];
-    uint32_t gone = 0;
-
-    *o = (operand){.batch = {.count = 1}, .outer = {.count = 1}, .summed = {.count = 1}};
-    tnb_move_steps(t->shape, t->ndim, step);
-    for (int32_t k = 0; k < count; k++) {
-        group_add(&o->summed, t->shape[summed[k]], step[summed[k]]);
-        gone |= 1u << summed[k];
-    }
-    for (int32_t d = 0; d < t->ndim; d++)
-        if (d < batch)
-            group_add(&o->batch, t->shape[d], step[d]);
-        else if (!(gone >> d & 1u))
-            group_add(&o->outer, t->shape[d], step[d]);
-}
+/* ---- where products find their matrices ------------------------------------------------------------ */
 
 /* The step of a group that memory has as one axis; -1: it has not. */
-static int64_t group_step(const group *g)
+static int64_t group_step(const tnb_group *g)
 {
     tnb_move m = {.ndim = 0};
 
@@ -71,7 +26,7 @@ static int64_t group_step(const group *g)
 }
 
 /* Where a product finds the matrix. */
-static void operand_place(operand *o)
+static void operand_place(tnb_operand *o)
 {
     const int64_t rows = o->outer.count, columns = o->summed.count;
 
@@ -86,76 +41,12 @@ static void operand_place(operand *o)
     }
 }
 
-static void tensordot_of(const tn_node *node, const tn_tensor *a, const tn_tensor *b, contraction *c)
+static tnb_contraction contraction_of(const tn_node *node, const tn_tensor *a, const tn_tensor *b)
 {
-    const tn_value left = node->attrs[TN_npi_tensordot_a_axes_summed],
-                   right = node->attrs[TN_npi_tensordot_b_axes_summed];
-    const int32_t count = (int32_t)tncpu_tuple_count(left);
-    int32_t in_a[TN_NDIM_MAX], in_b[TN_NDIM_MAX];
+    tnb_contraction c = tnb_contraction_of(node, a, b);
 
-    for (int32_t k = 0; k < count; k++) {
-        in_a[k] = tncpu_axis(tncpu_tuple_item(left, k, 0), a->ndim);
-        in_b[k] = tncpu_axis(tncpu_tuple_item(right, k, 0), b->ndim);
-    }
-    operand_of(a, 0, in_a, count, &c->a);
-    operand_of(b, 0, in_b, count, &c->b);
-}
-
-static void int_axes_of(const tn_node *node, const tn_tensor *a, const tn_tensor *b, contraction *c)
-{
-    const int32_t count = (int32_t)tn_value_int(node->attrs[TN_npi_tensordot_int_axes_axes]);
-    int32_t in_a[TN_NDIM_MAX], in_b[TN_NDIM_MAX];
-
-    for (int32_t k = 0; k < count; k++) {
-        in_a[k] = a->ndim - count + k;
-        in_b[k] = k;
-    }
-    operand_of(a, 0, in_a, count, &c->a);
-    operand_of(b, 0, in_b, count, &c->b);
-}
-
-/* dot has no batch; an operand without dimensions multiplies all of the other. */
-static void pair_of(const tn_tensor *a, const tn_tensor *b, bool batch, contraction *c)
-{
-    const int32_t in_a = a->ndim - 1, in_b = b->ndim > 1 ? b->ndim - 2 : 0;
-    const int32_t count = a->ndim > 0 && b->ndim > 0;
-
-    operand_of(a, batch && a->ndim > 2 ? a->ndim - 2 : 0, &in_a, count, &c->a);
-    operand_of(b, batch && b->ndim > 2 ? b->ndim - 2 : 0, &in_b, count, &c->b);
-}
-
-static void batches_of(contraction *c)
-{
-    const group *a = &c->a.batch, *b = &c->b.batch;
-
-    c->batch_ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
-    c->batches = 1;
-    for (int64_t d = 0; d < c->batch_ndim; d++) {
-        const int64_t x = d + a->ndim - c->batch_ndim, y = d + b->ndim - c->batch_ndim;
-        const int64_t in_a = x < 0 ? 1 : a->extent[x], in_b = y < 0 ? 1 : b->extent[y];
-
-        c->batch_extent[d] = in_a == 1 ? in_b : in_a;
-        c->batches *= c->batch_extent[d];
-    }
-}
-
-static contraction contraction_of(const tn_node *node, const tn_tensor *a, const tn_tensor *b)
-{
-    const char *op = node->op + (strncmp(node->op, "_backward_", 10) ? 0 : 10);
-    contraction c = {.dtype = a->dtype};
-
-    if (strcmp(op, "_npi_tensordot") == 0)
-        tensordot_of(node, a, b, &c);
-    else if (strcmp(op, "_npi_tensordot_int_axes") == 0)
-        int_axes_of(node, a, b, &c);
-    else
-        pair_of(a, b, strcmp(op, "_npi_matmul") == 0, &c);
     operand_place(&c.a);
     operand_place(&c.b);
-    batches_of(&c);
-    c.m = c.a.outer.count;
-    c.n = c.b.outer.count;
-    c.k = c.a.summed.count;
     return c;
 }
 
@@ -163,9 +54,9 @@ static contraction contraction_of(const tn_node *node, const tn_tensor *a, const
 
 /* Matrix outer × summed of all batches, from where it lies to one after the other, or (`back`) the other
  * way. */
-static void operand_pack(const operand *o, int32_t dtype, const void *from, void *to, bool back)
+static void operand_pack(const tnb_operand *o, int32_t dtype, const void *from, void *to, bool back)
 {
-    const group *groups[] = {&o->batch, &o->outer, &o->summed};
+    const tnb_group *groups[] = {&o->batch, &o->outer, &o->summed};
     int64_t dense = o->batch.count * o->outer.count * o->summed.count;
     tnb_move m;
 
@@ -184,7 +75,7 @@ static void operand_pack(const operand *o, int32_t dtype, const void *from, void
 }
 
 /* The first element of the matrix that batch `index` of the output reads, in elements. */
-static int64_t batch_at(const contraction *c, const operand *o, int64_t index)
+static int64_t batch_at(const tnb_contraction *c, const tnb_operand *o, int64_t index)
 {
     int64_t at = 0, dense = o->outer.count * o->summed.count;
 
@@ -202,14 +93,14 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + TNCPU_ALIGN - 1) & ~(uint64_t)(TNCPU_ALIGN - 1);
 }
 
-static uint64_t operand_bytes(const operand *o, int32_t dtype)
+static uint64_t operand_bytes(const tnb_operand *o, int32_t dtype)
 {
     const int64_t count = o->batch.count * o->outer.count * o->summed.count;
 
     return o->packed ? aligned((uint64_t)count * tn_dtype_bytes(dtype)) : 0;
 }
 
-static uint64_t gemm_scratch(const contraction *c, const tn_plan *plan)
+static uint64_t gemm_scratch(const tnb_contraction *c, const tn_plan *plan)
 {
     const uint64_t y = tncpu_gemm_bytes(c->m, c->n, c->k, c->dtype),
                    a = tncpu_gemm_bytes(c->m, c->k, c->n, c->dtype),
@@ -219,14 +110,14 @@ static uint64_t gemm_scratch(const contraction *c, const tn_plan *plan)
 }
 
 /* Workspace: what products need, then operands that are packed, `copies` of each. */
-static tn_status product_plan(void *plugin, const tn_node *node, tn_plan *plan, const contraction *c,
+static tn_status product_plan(void *plugin, const tn_node *node, tn_plan *plan, const tnb_contraction *c,
                               uint64_t copies, tn_err *err)
 {
     tn_status st = tncpu_gemm_serves(tncpu_max(c->m, tncpu_max(c->n, c->k)), err);
 
     if (st || (st = tncpu_state(plugin, plan, sizeof *c, err)))
         return st;
-    *(contraction *)plan->state = *c;
+    *(tnb_contraction *)plan->state = *c;
     tncpu_plan_tasks(node, plan, 50 + (double)copies * (double)c->batches * tncpu_gemm_ns(c->m, c->n, c->k),
                      tncpu_gemm_tasks(c->m, c->n, c->k));
     plan->workspace_bytes = gemm_scratch(c, plan) +
@@ -238,14 +129,14 @@ static tn_status product_plan(void *plugin, const tn_node *node, tn_plan *plan, 
 
 static tn_status product_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const contraction c = contraction_of(node, node->in[0], node->in[1]);
+    const tnb_contraction c = contraction_of(node, node->in[0], node->in[1]);
 
     return product_plan(plugin, node, plan, &c, 1, err);
 }
 
 static tn_status backward_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const contraction c = contraction_of(node, node->in[1], node->in[2]);
+    const tnb_contraction c = contraction_of(node, node->in[1], node->in[2]);
 
     return product_plan(plugin, node, plan, &c, 2, err);
 }
@@ -253,7 +144,8 @@ static tn_status backward_prepare(void *plugin, const tn_node *node, tn_plan *pl
 /* ---- running ------------------------------------------------------------------------------------ */
 
 /* Where the product reads an operand: `*room` is taken if it must be packed. */
-static const char *operand_load(const contraction *c, const operand *o, const tn_tensor *t, char **room)
+static const char *operand_load(const tnb_contraction *c, const tnb_operand *o, const tn_tensor *t,
+                                char **room)
 {
     char *to = *room;
 
@@ -266,7 +158,7 @@ static const char *operand_load(const contraction *c, const operand *o, const tn
 
 static tn_status product_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const contraction *c = plan->state;
+    const tnb_contraction *c = plan->state;
     const int64_t size = (int64_t)tn_dtype_bytes(c->dtype);
     char *room = (char *)x->workspace + gemm_scratch(c, plan);
     const char *a, *b;
@@ -300,8 +192,8 @@ static tn_status product_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
  * summed. */
 static void operand_back(const tn_plan *plan, const tn_exec *x, bool second, const char *other, char *room)
 {
-    const contraction *c = plan->state;
-    const operand *o = second ? &c->b : &c->a, *p = second ? &c->a : &c->b;
+    const tnb_contraction *c = plan->state;
+    const tnb_operand *o = second ? &c->b : &c->a, *p = second ? &c->a : &c->b;
     const tn_tensor *dx = x->out[second];
     const int64_t size = (int64_t)tn_dtype_bytes(c->dtype);
     char *to = o->packed ? room : dx->data;
@@ -332,7 +224,7 @@ static void operand_back(const tn_plan *plan, const tn_exec *x, bool second, con
 /* in: dy, a, b */
 static tn_status backward_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const contraction *c = plan->state;
+    const tnb_contraction *c = plan->state;
     char *room = (char *)x->workspace + gemm_scratch(c, plan);
     const char *a = operand_load(c, &c->a, x->in[1], &room), *b = operand_load(c, &c->b, x->in[2], &room);
 

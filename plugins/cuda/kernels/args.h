@@ -2,9 +2,17 @@
 #ifndef TNCUDA_ARGS_H
 #define TNCUDA_ARGS_H
 
+#include "../../common/linalg.h"
+
 #include <stdint.h>
 
 #define TNCUDA_NDIM 32 /* TN_NDIM_MAX */
+
+typedef struct tncuda_array {
+    void *data;
+    int32_t dtype;
+    int32_t mode; /* of outputs: TN_MODE_… */
+} tncuda_array;
 
 typedef struct tncuda_operand {
     void *data;
@@ -62,7 +70,7 @@ typedef struct tncuda_columns_args {
 
 #define TNCUDA_SPACE 3
 
-/* Windows over (batch, channels, d, h, w), fewer dimensions having extents of 1 in front. */
+/* Windows over (batch, channels, d, h, w), or with channels last; fewer dimensions having extents of 1 in front. */
 typedef struct tncuda_window_args {
     int64_t batch, channels, filters, groups; /* of pools: filters = channels, groups = 1 */
     int64_t in[TNCUDA_SPACE], out[TNCUDA_SPACE], kernel[TNCUDA_SPACE], stride[TNCUDA_SPACE],
@@ -71,8 +79,8 @@ typedef struct tncuda_window_args {
     void *to;      /* y, dx or dw */
     int64_t count; /* elements of `to` */
     int32_t dtype, add;
-    int32_t type, count_pad, power,
-        reserved; /* of pools: TNCUDA_POOL_…; averages count the padding; p of lp */
+    int32_t type, count_pad, power; /* of pools: TNCUDA_POOL_…; averages count the padding; p of lp */
+    int32_t last;                   /* channels stand behind space */
 } tncuda_window_args;
 
 #define TNCUDA_POOL_AVG 0 /* in the order of Pooling's choices */
@@ -107,6 +115,15 @@ typedef struct tncuda_reduce_args {
     int32_t add, root; /* root: of what is made */
 } tncuda_reduce_args;
 
+/* Moments and averages over what `over` reduces. `w`: weights of an average; data NULL: none. */
+typedef struct tncuda_moments_args {
+    tncuda_reduce_args over;
+    tncuda_array mean, var, w, dy, dx, dw; /* var, of averages: the sums of the weights; mode 0: not wanted */
+    double ddof;
+    int32_t whole, root, line, reserved; /* mean cut to a whole number; root of the variance; a weight for each
+                                            index of what is reduced */
+} tncuda_moments_args;
+
 /* A step of an optimizer over one weight. `master`: the weight in float32, which w reads; NULL: none.
  * `v`: the numbers of the step. */
 typedef struct tncuda_update_args {
@@ -126,12 +143,6 @@ typedef struct tncuda_update_args {
 #define TNCUDA_CALL_WHOLE 72
 #define TNCUDA_CALL_NUMBERS 16
 
-typedef struct tncuda_array {
-    void *data;
-    int32_t dtype;
-    int32_t mode; /* of outputs: TN_MODE_… */
-} tncuda_array;
-
 typedef struct tncuda_call_args {
     int64_t count, outer, size, inner;
     tncuda_array in[TNCUDA_CALL_IN], out[TNCUDA_CALL_OUT];
@@ -139,6 +150,30 @@ typedef struct tncuda_call_args {
     int64_t n[TNCUDA_CALL_WHOLE];
     double f[TNCUDA_CALL_NUMBERS];
 } tncuda_call_args;
+
+/* y = scale Σ Π in + beta c: axes of the output, then those that are summed; c has the output's type and lies
+ * as it does. */
+#define TNCUDA_WALK_IN 8
+#define TNCUDA_WALK_AXES 32
+typedef struct tncuda_walk_args {
+    int64_t count, summed; /* elements of the output; what each is a sum of */
+    int32_t inputs, outer, all, reserved;
+    int64_t extent[TNCUDA_WALK_AXES];
+    int64_t step[TNCUDA_WALK_IN + 1][TNCUDA_WALK_AXES]; /* the output's behind those of the inputs */
+    tncuda_array in[TNCUDA_WALK_IN], out;
+    const void *c; /* NULL: none */
+    double scale, beta, root; /* root: not 0: scale is 1 / √root instead */
+} tncuda_walk_args;
+
+/* Matrices, of which a block takes one at a time: ../../common/linalg_bodies.inc. */
+typedef struct tncuda_la_args {
+    tnb_la_sizes s;
+    tnb_la_how how;
+    tncuda_array in[6], out[3];
+    int64_t out_each[3]; /* elements of one matrix; 0: there is no such output */
+    double *room;
+    int64_t room_each; /* of a block */
+} tncuda_la_args;
 
 /* A draw: `step` is memory that host and GPU read. */
 typedef struct tncuda_draw {

@@ -4,6 +4,9 @@
 
 #include "element.h"
 
+#define EACH_BLOCK(i, count) for (int64_t i = TNCUDA_BLOCK; i < (count); i += TNCUDA_BLOCKS)
+#define EACH_THREAD(i, count) for (int64_t i = TNCUDA_THREAD; i < (count); i += TNCUDA_BLOCK_THREADS)
+
 /* The sum of all threads' `v`, for each of them; `part` is shared and has an element for each. */
 TNCUDA_INLINE double block_sum(double *part, double v)
 {

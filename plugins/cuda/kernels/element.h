@@ -109,11 +109,12 @@ TNCUDA_INLINE int32_t element_is_float(int32_t dtype)
     return dtype == ELEMENT_F32 || dtype == ELEMENT_F64 || dtype == ELEMENT_F16 || dtype == ELEMENT_BF16;
 }
 
-/* Of any array but u64, as a double. */
+/* Of any array, as a double. */
 TNCUDA_APART double element_number(const void *data, int32_t dtype, int64_t i)
 {
     return dtype == ELEMENT_F64      ? ELEMENT_AT(double, data, i)
            : element_is_float(dtype) ? (double)element_f32(data, dtype, i)
+           : dtype == ELEMENT_U64    ? (double)ELEMENT_AT(uint64_t, data, i)
                                      : (double)element_whole(data, dtype, i);
 }
 

@@ -4,8 +4,6 @@
  */
 #include "block.h"
 
-#define EACH_BLOCK(i, count) for (int64_t i = TNCUDA_BLOCK; i < (count); i += TNCUDA_BLOCKS)
-#define EACH_THREAD(i, count) for (int64_t i = TNCUDA_THREAD; i < (count); i += TNCUDA_BLOCK_THREADS)
 /* Element k of channel c of (outer, size, inner), k counting outer and inner. */
 #define CHANNEL_AT(c, k) (((k) / call->inner * call->size + (c)) * call->inner + (k) % call->inner)
 /* Element k of row r of (outer, size, inner). */
@@ -30,29 +28,8 @@ TNCUDA_INLINE double norm_deviation(const tncuda_call_args *call, int64_t r)
     return call->n[1] ? sqrt(kept + call->f[0]) : kept;
 }
 
-#define NAME(kernel) kernel
-#define MODE SYNC
-#define PART TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
-#define EACH_SET EACH_BLOCK
-#define EACH_MEMBER EACH_THREAD
-#define SUM(v) block_sum(part, v)
-#define FIRST_THREAD (TNCUDA_THREAD == 0)
-#include "norm.inc"
-#undef NAME
-#undef MODE
-#undef PART
-#undef EACH_SET
-#undef EACH_MEMBER
-#undef SUM
-#undef FIRST_THREAD
-#define NAME(kernel) kernel##_short
-#define MODE FREE
-#define PART
-#define EACH_SET(i, count) for (int64_t i = TNCUDA_FIRST; i < (count); i += TNCUDA_STEP)
-#define EACH_MEMBER(i, count) for (int64_t i = 0; i < (count); i++)
-#define SUM(v) (v)
-#define FIRST_THREAD 1
-#include "norm.inc"
+#define BODY "norm.inc"
+#include "sums.h"
 
 /* y = x scale + bias, or with a second input z: + z factor. */
 TNCUDA_KERNEL(norm_batch_map, FREE, tncuda_call_args)

@@ -1,3 +1,5 @@
 /* Kernels of the family pool, for both compute types of floating point. */
+#include "window.h"
+
 #define BODY "pool.inc"
 #include "both.h"

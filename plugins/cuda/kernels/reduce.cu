@@ -4,18 +4,7 @@
  * same shape gives the same bits.
  */
 #include "block.h"
-
-TNCUDA_INLINE int64_t reduce_first(const tncuda_reduce_args *call, int64_t o)
-{
-    return tnb_offset(call->outer_ndim, call->outer_shape, call->outer_stride, o);
-}
-
-TNCUDA_INLINE int64_t reduce_at(const tncuda_reduce_args *call, int64_t first, int64_t k)
-{
-    return first + (call->inner_ndim == 1
-                        ? k * call->inner_stride[0]
-                        : tnb_offset(call->inner_ndim, call->inner_shape, call->inner_stride, k));
-}
+#include "over.h"
 
 #define TREE 256
 
@@ -23,11 +12,11 @@ TNCUDA_INLINE int64_t reduce_at(const tncuda_reduce_args *call, int64_t first, i
     TNCUDA_KERNEL(GLUE(GLUE(reduce_##id, _), N), FREE, tncuda_reduce_args)                                   \
     {                                                                                                        \
         for (int64_t o = TNCUDA_FIRST; o < call->outer; o += TNCUDA_STEP) {                                  \
-            const int64_t first = reduce_first(call, o);                                                     \
+            const int64_t first = over_first(call, o);                                                     \
             ACC total = init;                                                                                \
                                                                                                              \
             for (int64_t k = 0; k < call->inner; k++) {                                                      \
-                const T x = LOAD(call->x, call->dtype, reduce_at(call, first, k));                           \
+                const T x = LOAD(call->x, call->dtype, over_at(call, first, k));                           \
                 const ACC a = total, b = map;                                                                \
                                                                                                              \
                 total = join;                                                                                \
@@ -41,11 +30,11 @@ TNCUDA_INLINE int64_t reduce_at(const tncuda_reduce_args *call, int64_t first, i
         TNCUDA_SHARED(ACC, part, TREE);                                                                      \
                                                                                                              \
         for (int64_t o = TNCUDA_BLOCK; o < call->outer; o += TNCUDA_BLOCKS) {                                \
-            const int64_t first = reduce_first(call, o);                                                     \
+            const int64_t first = over_first(call, o);                                                     \
             ACC total = init;                                                                                \
                                                                                                              \
             for (int64_t k = TNCUDA_THREAD; k < call->inner; k += TREE) {                                    \
-                const T x = LOAD(call->x, call->dtype, reduce_at(call, first, k));                           \
+                const T x = LOAD(call->x, call->dtype, over_at(call, first, k));                           \
                 const ACC a = total, b = map;                                                                \
                                                                                                              \
                 total = join;                                                                                \

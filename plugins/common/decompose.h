@@ -1,0 +1,33 @@
+/* The room that decompositions (decompose.inc, eigen.inc) take. On the host. */
+#ifndef TNB_DECOMPOSE_H
+#define TNB_DECOMPOSE_H
+
+#include <stdint.h>
+
+/* Numbers of `work`. */
+static inline int64_t lu_room(int64_t n, int64_t k)
+{
+    return n + 0 * k;
+}
+
+static inline int64_t lq_room(int64_t m)
+{
+    return m;
+}
+
+static inline int64_t eigh_room(int64_t n)
+{
+    return n * n;
+}
+
+static inline int64_t svd_room(int64_t m, int64_t n)
+{
+    return 0 * (m + n);
+}
+
+static inline int64_t eig_room(int64_t n)
+{
+    return n * (n + 2);
+}
+
+#endif

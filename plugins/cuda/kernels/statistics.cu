@@ -1,0 +1,54 @@
+/* Moments and averages over axes, in double: plugins/cpu/plain/statistics.c says what they are. */
+#include "block.h"
+#include "over.h"
+
+#define OVER_NUMBER(first, k) element_number(call->over.x, call->over.dtype, over_at(&call->over, first, k))
+#define GIVE(array, i, v)                                                                                    \
+    do {                                                                                                     \
+        if ((array).mode)                                                                                    \
+            element_set_number((array).data, (array).dtype, i, v);                                           \
+    } while (0)
+
+TNCUDA_INLINE double average_weight(const tncuda_moments_args *call, int64_t first, int64_t k)
+{
+    return !call->w.data ? 1
+                         : element_number(call->w.data, call->w.dtype,
+                                          call->line ? k : over_at(&call->over, first, k));
+}
+
+#define BODY "statistics.inc"
+#include "sums.h"
+
+/* What arrives at output o, for each of its weights. */
+TNCUDA_INLINE double average_part(const tncuda_moments_args *call, int64_t o)
+{
+    return element_number(call->dy.data, call->dy.dtype, o) / element_number(call->var.data, call->var.dtype, o);
+}
+
+/* da = dy w / sum; dw = dy (a - average) / sum. `mean` and `var`: the forward's outputs. */
+TNCUDA_KERNEL(average_back, FREE, tncuda_moments_args)
+{
+    for (int64_t i = TNCUDA_FIRST; i < call->over.outer * call->over.inner; i += TNCUDA_STEP) {
+        const int64_t o = i / call->over.inner, k = i % call->over.inner, first = over_first(&call->over, o),
+                      at = over_at(&call->over, first, k);
+        const double part = average_part(call, o);
+
+        GIVE(call->dx, at, average_weight(call, first, k) * part);
+        if (!call->line)
+            GIVE(call->dw, at,
+                 part * (OVER_NUMBER(first, k) - element_number(call->mean.data, call->mean.dtype, o)));
+    }
+}
+
+/* dw of one weight for each index: over all outputs in order. */
+TNCUDA_KERNEL(average_line, FREE, tncuda_moments_args)
+{
+    for (int64_t k = TNCUDA_FIRST; k < call->over.inner; k += TNCUDA_STEP) {
+        double sum = 0;
+
+        for (int64_t o = 0; o < call->over.outer; o++)
+            sum += average_part(call, o) * (OVER_NUMBER(over_first(&call->over, o), k) -
+                                            element_number(call->mean.data, call->mean.dtype, o));
+        GIVE(call->dw, k, sum);
+    }
+}
