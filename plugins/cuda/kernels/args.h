@@ -198,4 +198,31 @@ typedef struct tncuda_many_args {
     const void *in[TNCUDA_MANY];
 } tncuda_many_args;
 
+/* Planes (image, channel, h, w) of several arrays. */
+#define TNCUDA_PLANES 64
+typedef struct tncuda_planes {
+    const void *data;
+    int64_t channels, h, w;
+} tncuda_planes;
+
+typedef struct tncuda_planes_args {
+    int64_t count, channels, h, w; /* of `to` */
+    void *to;
+    int32_t dtype, many, sum, reserved;
+    tncuda_planes in[TNCUDA_PLANES];
+} tncuda_planes_args;
+
+/* n of kernels of images (image, channel, h, w): sizes of the first side, of the other one, channels of both,
+ * and what each kernel says. */
+enum {
+    TNCUDA_IN_H,
+    TNCUDA_IN_W,
+    TNCUDA_OUT_H,
+    TNCUDA_OUT_W,
+    TNCUDA_CHANNELS,
+    TNCUDA_OUT_CHANNELS,
+    TNCUDA_IMAGES,
+    TNCUDA_MORE
+};
+
 #endif
