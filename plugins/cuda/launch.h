@@ -106,4 +106,13 @@ void tncuda_reduce_split(const tn_tensor *t, uint32_t mask, tncuda_reduce_args *
 /* One of the kernels of ../common/reduce.list; `args` has all but what is summed by whom. */
 tn_status tncuda_reduce_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *args, tn_err *err);
 
+/* ---- order.c ------------------------------------------------------------------------------------------- */
+
+#define TNCUDA_ENTRY_BYTES 16u /* order_entry of kernels/order.h */
+
+/* Sorts rows of `size` entries, `count` in all, by their keys; `*entries` and `*spare` have room for all, and
+ * the sorted ones are in `*entries` afterwards. */
+tn_status tncuda_order_merge(const tn_exec *x, int64_t count, int64_t size, void **entries, void **spare,
+                             tn_err *err);
+
 #endif

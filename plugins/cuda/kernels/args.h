@@ -124,7 +124,7 @@ typedef struct tncuda_update_args {
 #define TNCUDA_CALL_IN 8
 #define TNCUDA_CALL_OUT 6
 #define TNCUDA_CALL_WHOLE 72
-#define TNCUDA_CALL_NUMBERS 16
+#define TNCUDA_CALL_NUMBERS 64
 
 typedef struct tncuda_array {
     void *data;
@@ -223,6 +223,18 @@ enum {
     TNCUDA_OUT_CHANNELS,
     TNCUDA_IMAGES,
     TNCUDA_MORE
+};
+
+/* n of box_nms. TURN: 1 to corners, 2 to centres, 0 neither. */
+enum {
+    TNCUDA_NMS_SCORE,
+    TNCUDA_NMS_ID,
+    TNCUDA_NMS_BACKGROUND,
+    TNCUDA_NMS_START,
+    TNCUDA_NMS_ALL,
+    TNCUDA_NMS_CORNER,
+    TNCUDA_NMS_MOST,
+    TNCUDA_NMS_TURN
 };
 
 #endif
