@@ -63,8 +63,8 @@ TNCUDA_KERNEL(boxes_records, FREE, tncuda_call_args)
     }
 }
 
-/* in[0]: dy (rows, size), in[1]: sorted records; dx, which is 0, takes the last row that came from each of its
- * own. n: bytes of an element. */
+/* in[0]: dy (rows, size), in[1]: sorted records; dx, which is 0, takes the last row that came from each of
+ * its own. n: bytes of an element. */
 TNCUDA_KERNEL(boxes_nms_back, FREE, tncuda_call_args)
 {
     const order_entry *entry = (const order_entry *)call->in[1].data;
