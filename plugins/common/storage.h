@@ -131,4 +131,10 @@ TNB_INLINE int32_t tnb_i32_of_double(double x)
     return (int32_t)(i < INT32_MIN ? INT32_MIN : i > INT32_MAX ? INT32_MAX : i);
 }
 
+/* The integer part of `v` within lo … hi; of NaN lo. */
+TNB_INLINE int64_t tnb_whole(double v, int64_t lo, int64_t hi)
+{
+    return !(v > (double)lo) ? lo : v >= (double)hi ? hi : (int64_t)v;
+}
+
 #endif

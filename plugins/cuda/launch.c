@@ -326,3 +326,36 @@ void tncuda_call_rows(const tn_tensor *t, int32_t first, int32_t end, tncuda_cal
     args->size = tnb_dims(t, first, end);
     args->inner = tnb_dims(t, end, t->ndim);
 }
+
+/* ---- sums ---------------------------------------------------------------------------------------------- */
+
+static bool is_short(const tn_tensor *t)
+{
+    return t->dtype == TN_F16 || t->dtype == TN_BF16;
+}
+
+uint64_t tncuda_sums_bytes(const tn_tensor *t)
+{
+    return is_short(t) ? ((uint64_t)tn_tensor_count(t) * sizeof(float) + 15) & ~(uint64_t)15 : 0;
+}
+
+void *tncuda_sums(const tn_exec *x, uint32_t o, uint64_t *at)
+{
+    char *place = (char *)x->workspace + *at;
+
+    if (!is_short(x->out[o]))
+        return x->out[o]->data;
+    *at += tncuda_sums_bytes(x->out[o]);
+    return place;
+}
+
+tn_status tncuda_sums_store(const tn_exec *x, uint32_t o, void *sums, tn_err *err)
+{
+    tn_tensor wide = *x->out[o];
+
+    if (sums == wide.data || x->modes[o] == TN_MODE_NONE)
+        return TN_OK;
+    wide.data = sums;
+    wide.dtype = TN_F32;
+    return tncuda_cast(x, &wide, x->out[o], false, err);
+}

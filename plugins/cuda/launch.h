@@ -56,6 +56,13 @@ void tncuda_call_arrays(const tn_exec *x, uint32_t in_count, uint32_t out_count,
 /* Rows along the axes first … end-1 of a tensor, those of them that there are. */
 void tncuda_call_rows(const tn_tensor *t, int32_t first, int32_t end, tncuda_call_args *args);
 
+/* Sums that become output `o`: its own memory, or f32 in the workspace, `*at` bytes from its start, for a
+ * short type; `*at` moves on. Planning needs tncuda_sums_bytes of workspace for each. */
+void *tncuda_sums(const tn_exec *x, uint32_t o, uint64_t *at);
+uint64_t tncuda_sums_bytes(const tn_tensor *t);
+/* They become the output: after the kernel. */
+tn_status tncuda_sums_store(const tn_exec *x, uint32_t o, void *sums, tn_err *err);
+
 /* ---- point.c: operators of which each element follows from one element of each input ------------------ */
 
 typedef struct tncuda_point_row {
@@ -101,5 +108,14 @@ tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *
 void tncuda_reduce_split(const tn_tensor *t, uint32_t mask, tncuda_reduce_args *args);
 /* One of the kernels of ../common/reduce.list; `args` has all but what is summed by whom. */
 tn_status tncuda_reduce_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *args, tn_err *err);
+
+/* ---- order.c ------------------------------------------------------------------------------------------- */
+
+#define TNCUDA_ENTRY_BYTES 16u /* order_entry of kernels/order.h */
+
+/* Sorts rows of `size` entries, `count` in all, by their keys; `*entries` and `*spare` have room for all, and
+ * the sorted ones are in `*entries` afterwards. */
+tn_status tncuda_order_merge(const tn_exec *x, int64_t count, int64_t size, void **entries, void **spare,
+                             tn_err *err);
 
 #endif

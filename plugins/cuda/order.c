@@ -3,7 +3,7 @@
 #include "../common/move.h"
 #include "launch.h"
 
-#define ENTRY_BYTES 16u
+#define ENTRY_BYTES TNCUDA_ENTRY_BYTES
 
 typedef struct order_want {
     const tn_tensor *values, *indices, *mask; /* those to be written are not NULL */
@@ -28,6 +28,24 @@ static tn_status order_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     return st;
 }
 
+tn_status tncuda_order_merge(const tn_exec *x, int64_t count, int64_t size, void **entries, void **spare,
+                             tn_err *err)
+{
+    tncuda_call_args a = {.count = count, .size = size};
+    tn_status st = TN_OK;
+
+    for (a.n[2] = 1; a.n[2] < size && !st; a.n[2] *= 2) {
+        void *next = *entries;
+
+        a.in[1].data = *entries;
+        a.out[1].data = *spare;
+        st = tncuda_launch(x, "order", "order_merge", count, &a, err);
+        *entries = *spare;
+        *spare = next;
+    }
+    return st;
+}
+
 static tncuda_array array_of(const tn_tensor *t)
 {
     return t ? (tncuda_array){t->data, t->dtype, TN_MODE_WRITE} : (tncuda_array){NULL, 0, 0};
@@ -37,7 +55,7 @@ static tn_status order_run(const tn_plan *plan, const tn_exec *x, const order_wa
 {
     const int64_t count = tn_tensor_count(x->in[0]);
     tncuda_call_args a = {.count = count, .room = x->workspace};
-    char *at = x->workspace, *other = at + count * ENTRY_BYTES;
+    void *at = x->workspace, *other = (char *)at + count * ENTRY_BYTES;
     tn_status st = w->mask ? tnb_move_zero(plan, x, w->mask, err) : TN_OK;
 
     rows_of(x->in[0], x->attrs[TN_sort_axis], &a);
@@ -48,16 +66,7 @@ static tn_status order_run(const tn_plan *plan, const tn_exec *x, const order_wa
     a.in[0] = array_of(x->in[0]);
     if (st || !count || (st = tncuda_launch(x, "order", "order_load", count, &a, err)))
         return st;
-    for (int64_t width = 1; width < a.size && !st; width *= 2) {
-        char *next = at;
-
-        a.in[1].data = at;
-        a.out[1].data = other;
-        a.n[2] = width;
-        st = tncuda_launch(x, "order", "order_merge", count, &a, err);
-        at = other;
-        other = next;
-    }
+    st = tncuda_order_merge(x, count, a.size, &at, &other, err);
     if (st)
         return st;
     a.in[1].data = at;

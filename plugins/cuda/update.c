@@ -94,7 +94,8 @@ static tn_status numbers_get(const update_state *s, const tn_exec *x, uint32_t w
     return TN_OK;
 }
 
-static tn_status update_one(const update_state *s, const tn_exec *x, uint32_t w, tn_err *err)
+static tn_status update_args(const update_state *s, const tn_exec *x, uint32_t w, tncuda_update_args *to,
+                             tn_err *err)
 {
     const form *f = s->form;
     const tn_tensor *const *in = x->in + w * s->each, *const *states = x->out + s->weights + w * f->states;
@@ -109,13 +110,20 @@ static tn_status update_one(const update_state *s, const tn_exec *x, uint32_t w,
                             .master = mixed ? weight->data : NULL,
                             .out = x->modes[w] == TN_MODE_NONE ? NULL : x->out[w]->data,
                             .out_dtype = x->out[w]->dtype};
-    tn_status st;
 
     for (uint32_t k = 0; k < own; k++) {
         a.state[k] = states[k]->data;
         a.state_dtype = states[k]->dtype;
     }
-    st = numbers_get(s, x, w, &a, err);
+    *to = a;
+    return numbers_get(s, x, w, to, err);
+}
+
+static tn_status update_one(const update_state *s, const tn_exec *x, uint32_t w, tn_err *err)
+{
+    tncuda_update_args a;
+    const tn_status st = update_args(s, x, w, &a, err);
+
     return st ? st : tncuda_launch(x, "update", s->kernel, a.count, &a, err);
 }
 
@@ -127,6 +135,100 @@ static tn_status update_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     for (uint32_t w = 0; w < s->weights && !st; w++)
         st = update_one(s, x, w, err);
     return st;
+}
+
+/* ---- LAMB of many weights, one history for each row ----------------------------------------------------- */
+
+enum { RATE = TN_lamb_update_phase1_clip_gradient + 1 }; /* of LAMB_BOTH */
+
+/* Two sums of squares, then what a weight moves along. */
+static tn_status lamb_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_status st = update_prepare(plugin, node, plan, err);
+    const update_state *s = plan->state;
+    int64_t most = 0;
+
+    for (uint32_t w = 0; !st && w < s->weights; w++)
+        most = tn_tensor_count(node->in[w * s->each]) > most ? tn_tensor_count(node->in[w * s->each]) : most;
+    plan->workspace_bytes = (uint64_t)(most + 2) * sizeof(double);
+    return st;
+}
+
+static tn_status squares_of(const tn_exec *x, const void *data, int32_t dtype, int64_t count, int64_t k,
+                            tn_err *err)
+{
+    const tncuda_call_args a = {.count = count,
+                                .in = {{(void *)(uintptr_t)data, dtype, TN_MODE_NONE}},
+                                .out = {{x->workspace, TN_F64, TN_MODE_WRITE}},
+                                .n = {k}};
+
+    return tncuda_launch_blocks(x, "reduce", "squares_of", 1, &a, err);
+}
+
+static tn_status lamb_one(const update_state *s, const tn_exec *x, uint32_t w, tn_err *err)
+{
+    const tn_tensor *weight = x->in[w * s->each];
+    const tn_floats *lrs = tn_value_pointer(x->attrs[TN_multi_lamb_update_learning_rates]);
+    const bool wide = weight->dtype == TN_F64;
+    tncuda_call_args rate = {.room = x->workspace,
+                             .f = {0, tn_value_float(x->attrs[TN_multi_lamb_update_lower_bound]),
+                                   tn_value_float(x->attrs[TN_multi_lamb_update_upper_bound])}};
+    tncuda_update_args a, along;
+    tn_status st = update_args(s, x, w, &a, err);
+
+    if (st)
+        return st;
+    rate.f[0] = lrs->item[w];
+    along = a;
+    along.out = (double *)x->workspace + 2;
+    along.out_dtype = wide ? TN_F64 : TN_F32;
+    along.master = NULL;
+    a.number[RATE] = x->workspace;
+    a.number_dtype[RATE] = TN_F64;
+    if ((st = squares_of(x, weight->data, weight->dtype, a.count, 0, err)) ||
+        (st = tncuda_launch(x, "update", wide ? "update_LAMB_ALONG_f64" : "update_LAMB_ALONG_f32", a.count,
+                            &along, err)) ||
+        (st = squares_of(x, along.out, along.out_dtype, a.count, 1, err)) ||
+        (st = tncuda_launch(x, "update", "update_lamb_rate", 1, &rate, err)))
+        return st;
+    return tncuda_launch(x, "update", s->kernel, a.count, &a, err);
+}
+
+static tn_status lamb_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const update_state *s = plan->state;
+    tn_status st = TN_OK;
+
+    for (uint32_t w = 0; w < s->weights && !st; w++)
+        st = lamb_one(s, x, w, err);
+    return st;
+}
+
+static tn_status group_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_status st = tncuda_state(plugin, node, plan, 0, err);
+
+    plan->inplace[0] = 0;
+    return st;
+}
+
+/* in: weight, grad; out: the new weight, history */
+static tn_status group_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    tncuda_call_args a = {.count = tn_tensor_count(x->out[1]),
+                          .size = tnb_dims(x->in[0], 1, x->in[0]->ndim),
+                          .f = {tn_value_float(x->attrs[TN_group_adagrad_update_lr]),
+                                tn_value_float(x->attrs[TN_group_adagrad_update_rescale_grad]),
+                                tn_value_float(x->attrs[TN_group_adagrad_update_clip_gradient]),
+                                tn_value_float(x->attrs[TN_group_adagrad_update_epsilon])}};
+    tn_status st;
+
+    (void)plan;
+    tncuda_call_arrays(x, 2, 2, &a);
+    st = tncuda_launch(x, "update", "update_group_history", a.count, &a, err);
+    a.count = tn_tensor_count(x->in[0]);
+    return st || x->modes[0] == TN_MODE_NONE ? st
+                                             : tncuda_launch(x, "update", "update_group", a.count, &a, err);
 }
 
 static const char *const float_types[] = {"weight:" TNCUDA_FLOATS, "*:=weight", NULL};
@@ -174,5 +276,8 @@ const tn_kernel *const tncuda_family_update[] = {
     ROW("preloaded_multi_sgd_mom_update", preloaded_types),
     ROW("preloaded_multi_mp_sgd_update", multi_mixed_types),
     ROW("preloaded_multi_mp_sgd_mom_update", multi_mixed_types),
+    TNCUDA_ROW("_multi_lamb_update", multi_types, 0, lamb_prepare, lamb_run),
+    TNCUDA_ROW("_multi_mp_lamb_update", multi_mixed_types, 0, lamb_prepare, lamb_run),
+    TNCUDA_ROW("_contrib_group_adagrad_update", float_types, 0, group_prepare, group_run),
     NULL,
 };

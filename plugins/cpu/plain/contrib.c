@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "../../common/contrib.h"
 #include "forms.h"
 #include "tenon/plugin/op/contrib.h"
 
@@ -56,7 +57,7 @@ static void quadratic(const void *call, int64_t tile, double *room)
     (void)room;
     tncpu_numbers(x->in[0], at, 1, n, v);
     for (int64_t i = 0; i < n; i++)
-        v[i] = v[i] * (a * v[i] + b) + c;
+        v[i] = tnb_quadratic(v[i], a, b, c);
     tncpu_numbers_store(x->out[0], at, 1, n, v);
 }
 
@@ -87,9 +88,7 @@ static void allclose(const void *call, int64_t task, double *room)
         tncpu_numbers(x->in[0], at, 1, n, a);
         tncpu_numbers(x->in[1], at, 1, n, b);
         for (int64_t i = 0; i < n; i++)
-            close = close && (isnan(a[i]) || isnan(b[i])
-                                  ? nans && isnan(a[i]) && isnan(b[i])
-                                  : a[i] == b[i] || fabs(a[i] - b[i]) <= atol + rtol * fabs(b[i]));
+            close = close && tnb_is_close(a[i], b[i], rtol, atol, nans);
     }
     *(uint8_t *)x->out[0]->data = close;
 }
@@ -140,11 +139,8 @@ static void svm_row(const void *call, int64_t row, double *room)
         const int64_t n = tncpu_min(TNCPU_TILE, size - at);
 
         tncpu_numbers(x->in[0], row * size + at, 1, n, v);
-        for (int64_t i = 0; i < n; i++) {
-            const double sign = (double)(at + i) == label ? -1 : 1, missing = margin + sign * v[i];
-
-            v[i] = missing > 0 ? sign * factor * (hinge ? 1 : 2 * missing) : 0;
-        }
+        for (int64_t i = 0; i < n; i++)
+            v[i] = tnb_svm_slope(v[i], (double)(at + i) == label, margin, factor, hinge);
         tncpu_numbers_store(x->out[0], row * size + at, 1, n, v);
     }
 }
@@ -222,7 +218,7 @@ static void backward_sparse_reg(const void *call, int64_t task, double *room)
     (void)room;
     tncpu_numbers(x->in[1], first, 1, wide, more);
     for (int64_t k = 0; k < wide; k++)
-        more[k] = penalty * ((1 - target) / (1 - more[k]) - target / more[k]);
+        more[k] = tnb_sparse_slope(more[k], target, penalty);
     for (int64_t at = first; at < tn_tensor_count(x->out[0]); at += size) {
         tncpu_numbers(x->in[0], at, 1, wide, v);
         for (int64_t k = 0; k < wide; k++)

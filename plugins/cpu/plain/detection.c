@@ -34,14 +34,19 @@ static void rank(ranked *a, ranked *spare, int64_t n)
     }
 }
 
+static const tn_floats *floats_of(const tn_value *attrs, uint32_t index)
+{
+    return (const tn_floats *)tn_value_pointer(attrs[index]);
+}
+
 static double number_of(const tn_value *attrs, uint32_t index, int64_t k)
 {
-    return ((const tn_floats *)tn_value_pointer(attrs[index]))->item[k];
+    return floats_of(attrs, index)->item[k];
 }
 
 static int64_t numbers_of(const tn_value *attrs, uint32_t index)
 {
-    return ((const tn_floats *)tn_value_pointer(attrs[index]))->count;
+    return floats_of(attrs, index)->count;
 }
 
 #define BODY "../plain/detection.inc"

@@ -5,6 +5,7 @@
 #ifndef TNCPU_FORMS_H
 #define TNCPU_FORMS_H
 
+#include "../../common/storage.h"
 #include "rows.h"
 #include "short.h"
 
@@ -41,12 +42,6 @@ tn_status tncpu_forms_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 static inline int64_t tncpu_planes(const tn_tensor *t)
 {
     return tn_tensor_count(t) ? t->shape[0] * t->shape[1] : 0;
-}
-
-/* The integer part of `v` within lo … hi; of NaN lo. */
-static inline int64_t tncpu_whole(double v, int64_t lo, int64_t hi)
-{
-    return !(v > (double)lo) ? lo : v >= (double)hi ? hi : (int64_t)v;
 }
 
 #endif

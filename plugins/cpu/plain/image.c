@@ -249,7 +249,7 @@ static tn_status jitter_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     for (int k = 3; k > 0; k--) {
-        const int other = (int)tncpu_whole(between(x, (uint64_t)k, 0, k + 1), 0, k), kept = order[k];
+        const int other = (int)tnb_whole(between(x, (uint64_t)k, 0, k + 1), 0, k), kept = order[k];
 
         order[k] = order[other];
         order[other] = kept;

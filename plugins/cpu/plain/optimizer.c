@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "../../common/contrib.h"
 #include "../../common/functions.h"
 #include "rows.h"
 #include "tenon/plugin/op/optimizer.h"
@@ -410,7 +411,7 @@ static double group_gradient(const tn_exec *x, int64_t at, int64_t n, double *g)
 
     tncpu_numbers(x->in[1], at, 1, n, g);
     for (int64_t i = 0; i < n; i++)
-        g[i] = bound < 0 ? g[i] * scale : fmax(fmin(g[i] * scale, bound), -bound);
+        g[i] = tnb_bounded(g[i], scale, bound);
     return part_squares(g, true, n);
 }
 

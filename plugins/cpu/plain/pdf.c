@@ -4,167 +4,34 @@
  */
 #include <math.h>
 
-#include "../../common/functions.h"
+#include "../../common/pdf.h"
 #include "rows.h"
 #include "tenon/plugin/op/pdf.h"
 
 #define PART 512
 
-/* What follows from the parameters of a group alone. */
-typedef struct constants {
-    double a, b, c, d; /* parameters; terms of the logarithm */
-    double da, db;     /* terms of its derivatives by the parameters */
-} constants;
-
 typedef struct density {
     const char *op, *backward;
     uint32_t count; /* of parameters */
     bool moves;     /* samples get a gradient */
-    void (*group)(constants *k);
-    double (*log)(const constants *k, double x);
+    void (*group)(tnb_pdf *k);
+    double (*log)(const tnb_pdf *k, double x);
     /* Of the logarithm: the derivative by the sample; by the parameters into `by`. */
-    double (*slope)(const constants *k, double x, double *by);
+    double (*slope)(const tnb_pdf *k, double x, double *by);
 } density;
 
-/* ---- the distributions -------------------------------------------------------------------------------- */
-
-static void uniform_group(constants *k)
-{
-    k->c = -log(k->b - k->a);
-    k->da = 1 / (k->b - k->a);
-}
-
-static double uniform_log(const constants *k, double x)
-{
-    (void)x;
-    return k->c;
-}
-
-static double uniform_slope(const constants *k, double x, double *by)
-{
-    (void)x;
-    by[0] = k->da;
-    by[1] = -k->da;
-    return 0;
-}
-
-static void normal_group(constants *k)
-{
-    k->c = -log(2.50662827463100050242 * k->b);
-    k->d = 1 / (k->b * k->b);
-}
-
-static double normal_log(const constants *k, double x)
-{
-    return -0.5 * (x - k->a) * (x - k->a) * k->d + k->c;
-}
-
-static double normal_slope(const constants *k, double x, double *by)
-{
-    by[0] = (x - k->a) * k->d;
-    by[1] = ((x - k->a) * (x - k->a) * k->d - 1) / k->b;
-    return -by[0];
-}
-
-static void gamma_group(constants *k)
-{
-    k->c = k->a * log(k->b) - tnb_lgamma(k->a);
-    k->da = log(k->b) - tnb_digamma(k->a);
-}
-
-static double gamma_log(const constants *k, double x)
-{
-    return k->c + (k->a - 1) * log(x) - k->b * x;
-}
-
-static double gamma_slope(const constants *k, double x, double *by)
-{
-    by[0] = k->da + log(x);
-    by[1] = k->a / k->b - x;
-    return (k->a - 1) / x - k->b;
-}
-
-static void exponential_group(constants *k)
-{
-    k->c = log(k->a);
-}
-
-static double exponential_log(const constants *k, double x)
-{
-    return k->c - k->a * x;
-}
-
-static double exponential_slope(const constants *k, double x, double *by)
-{
-    by[0] = 1 / k->a - x;
-    return -k->a;
-}
-
-static double poisson_log(const constants *k, double x)
-{
-    return x * k->c - tnb_lgamma(x + 1) - k->a;
-}
-
-static double poisson_slope(const constants *k, double x, double *by)
-{
-    by[0] = x / k->a - 1;
-    return 0;
-}
-
-static void negative_group(constants *k)
-{
-    k->c = k->a * log(k->b) - tnb_lgamma(k->a);
-    k->d = log(1 - k->b);
-    k->da = log(k->b) - tnb_digamma(k->a);
-}
-
-static double negative_log(const constants *k, double x)
-{
-    return tnb_lgamma(x + k->a) - tnb_lgamma(x + 1) + k->c + x * k->d;
-}
-
-static double negative_slope(const constants *k, double x, double *by)
-{
-    by[0] = tnb_digamma(x + k->a) + k->da;
-    by[1] = k->a / k->b - x / (1 - k->b);
-    return 0;
-}
-
-/* As negative of 1 / alpha failures of probability 1 / (mu alpha + 1). */
-static void dispersed_group(constants *k)
-{
-    const double mu = k->a, alpha = k->b;
-
-    k->a = 1 / alpha;
-    k->b = 1 / (mu * alpha + 1);
-    negative_group(k);
-    k->db = k->b * k->b; /* of p by mu · alpha, but for the sign */
-}
-
-static double dispersed_slope(const constants *k, double x, double *by)
-{
-    const double alpha = 1 / k->a, mu = (1 / k->b - 1) * k->a;
-    double of[2];
-
-    (void)negative_slope(k, x, of);
-    by[0] = -of[1] * alpha * k->db;
-    by[1] = -of[0] * k->a * k->a - of[1] * mu * k->db;
-    return 0;
-}
-
 static const density densities[] = {
-    {"_random_pdf_uniform", "_backward__random_pdf_uniform", 2, false, uniform_group, uniform_log,
-     uniform_slope},
-    {"_random_pdf_normal", "_backward__random_pdf_normal", 2, true, normal_group, normal_log, normal_slope},
-    {"_random_pdf_gamma", "_backward__random_pdf_gamma", 2, true, gamma_group, gamma_log, gamma_slope},
-    {"_random_pdf_exponential", "_backward__random_pdf_exponential", 1, true, exponential_group,
-     exponential_log, exponential_slope},
-    {"_random_pdf_poisson", "_backward__random_pdf_poisson", 1, false, exponential_group, poisson_log,
-     poisson_slope},
-    {"_random_pdf_negative_binomial", "_backward__random_pdf_negative_binomial", 2, false, negative_group,
-     negative_log, negative_slope},
-    {"_random_pdf_generalized_negative_binomial", "_backward__random_pdf_generalized_negative_binomial", 2,
-     false, dispersed_group, negative_log, dispersed_slope},
+#define PDF(name, count, moves, group, log, slope)                                                           \
+    {                                                                                                        \
+        "_random_pdf_" #name,                                                                                \
+        "_backward__random_pdf_" #name,                                                                      \
+        count,                                                                                               \
+        moves,                                                                                               \
+        tnb_##group##_group,                                                                                 \
+        tnb_##log##_log,                                                                                     \
+        tnb_##slope##_slope},
+#include "../../common/pdf.list"
+#undef PDF
 };
 #define DENSITIES (sizeof densities / sizeof *densities)
 
@@ -218,10 +85,10 @@ static tn_status backward_prepare(void *plugin, const tn_node *node, tn_plan *pl
     return pdf_plan_make(plugin, node, plan, 1, err);
 }
 
-static constants group_of(const pdf_call *c, int64_t group)
+static tnb_pdf group_of(const pdf_call *c, int64_t group)
 {
     const tn_tensor *const *in = c->x->in + c->p->first;
-    constants k = {.a = tncpu_number(in[1], group)};
+    tnb_pdf k = {.a = tncpu_number(in[1], group)};
 
     k.b = c->p->of->count > 1 ? tncpu_number(in[2], group) : 0;
     c->p->of->group(&k);
@@ -231,8 +98,8 @@ static constants group_of(const pdf_call *c, int64_t group)
 static void group_body(const void *call, int64_t group, double *room)
 {
     const pdf_call *c = call;
-    const constants k = group_of(c, group);
-    const bool same = c->p->of->log == uniform_log; /* for all samples */
+    const tnb_pdf k = group_of(c, group);
+    const bool same = c->p->of->log == tnb_uniform_log; /* for all samples */
     double x[PART];
 
     (void)room;
@@ -256,7 +123,7 @@ static void backward_body(const void *call, int64_t group, double *room)
 {
     const pdf_call *c = call;
     const density *of = c->p->of;
-    const constants k = group_of(c, group);
+    const tnb_pdf k = group_of(c, group);
     const tn_exec *x = c->x;
     double values[PART], dy[PART], by[2][PART], sum[2] = {0};
 

@@ -6,68 +6,36 @@
 #include <float.h>
 #include <math.h>
 
+#include "../../common/region.h"
 #include "forms.h"
 #include "tenon/plugin/op/region.h"
 
-/* Pixels first … end-1 of both axes; nothing where end <= first. */
-typedef struct part {
-    int64_t first[2], end[2];
-} part;
-
-/* Cut to the image. */
-static part part_cut(part p, const int64_t *size)
+static tnb_patches patches_of(const tn_value *attrs)
 {
-    for (int k = 0; k < 2; k++) {
-        p.first[k] = tncpu_min(tncpu_max(p.first[k], 0), size[k]);
-        p.end[k] = tncpu_min(tncpu_max(p.end[k], 0), size[k]);
-    }
-    return p;
+    const int64_t reach = tn_value_int(attrs[TN_Correlation_max_displacement]),
+                  step = tn_value_int(attrs[TN_Correlation_stride2]);
+
+    return (tnb_patches){.kernel = tn_value_int(attrs[TN_Correlation_kernel_size]),
+                         .stride = tn_value_int(attrs[TN_Correlation_stride1]),
+                         .from = reach - tn_value_int(attrs[TN_Correlation_pad_size]),
+                         .steps = 2 * (reach / step) + 1,
+                         .step = step,
+                         .radius = reach / step,
+                         .multiply = tn_value_int(attrs[TN_Correlation_is_multiply]) != 0};
 }
 
-static bool part_empty(const part *p)
+static tnb_roi_align align_of(const tn_value *attrs)
 {
-    return p->end[0] <= p->first[0] || p->end[1] <= p->first[1];
-}
-
-/* Far outside of every image, and small enough for sums of them. */
-#define FAR ((int64_t)1 << 40)
-
-/* The image of a region, -1: none. */
-static int64_t image_of(double number, int64_t count)
-{
-    const int64_t n = tncpu_whole(number, -1, count);
-
-    return number < 0 || n >= count ? -1 : n;
+    return (tnb_roi_align){.scale = tn_value_float(attrs[TN_contrib_ROIAlign_spatial_scale]),
+                           .asked = tn_value_int(attrs[TN_contrib_ROIAlign_sample_ratio]),
+                           .aligned = tn_value_int(attrs[TN_contrib_ROIAlign_aligned]) != 0};
 }
 
 /* The channel of PSROIPooling that part (h, w) of output channel `c` has. */
 static int64_t group_channel(const tn_value *attrs, int64_t c, int64_t h, int64_t w)
 {
-    const int64_t pooled = tn_value_int(attrs[TN_contrib_PSROIPooling_pooled_size]),
-                  given = tn_value_int(attrs[TN_contrib_PSROIPooling_group_size]);
-    const int64_t group = given ? given : pooled;
-
-    return (c * group + h * group / pooled) * group + w * group / pooled;
-}
-
-/* Patches of Correlation: y1 = oy * stride1 + reach - pad …, y2 = y1 + dy. */
-typedef struct patches {
-    int64_t kernel, stride, from, steps, step, radius;
-    bool multiply;
-} patches;
-
-static patches patches_of(const tn_value *attrs)
-{
-    const int64_t reach = tn_value_int(attrs[TN_Correlation_max_displacement]),
-                  step = tn_value_int(attrs[TN_Correlation_stride2]);
-
-    return (patches){.kernel = tn_value_int(attrs[TN_Correlation_kernel_size]),
-                     .stride = tn_value_int(attrs[TN_Correlation_stride1]),
-                     .from = reach - tn_value_int(attrs[TN_Correlation_pad_size]),
-                     .steps = 2 * (reach / step) + 1,
-                     .step = step,
-                     .radius = reach / step,
-                     .multiply = tn_value_int(attrs[TN_Correlation_is_multiply]) != 0};
+    return tnb_group_channel(tn_value_int(attrs[TN_contrib_PSROIPooling_pooled_size]),
+                             tn_value_int(attrs[TN_contrib_PSROIPooling_group_size]), c, h, w);
 }
 
 #define BODY "../plain/region.inc"

@@ -4,40 +4,9 @@
  */
 #include <math.h>
 
+#include "../../common/resize.h"
 #include "forms.h"
 #include "tenon/plugin/op/resize.h"
-
-/* Between which rows (or columns) `at` and `at` + `step` of the input an output row lies, and how far. */
-typedef struct between {
-    int64_t at, step;
-    float part;
-} between;
-
-/* As MXNet computes it, in float32 for every type. */
-static between between_of(int64_t o, int64_t in, int64_t out, bool corners)
-{
-    const float scale = out < 2 ? 0 : corners ? (float)(in - 1) / (float)(out - 1) : (float)in / (float)out;
-    float x = corners ? scale * (float)o : (float)((double)scale * ((double)o + 0.5) - 0.5);
-    between b;
-
-    if (!(x > 0))
-        x = 0;
-    b.at = tncpu_min((int64_t)x, in - 1);
-    b.step = b.at < in - 1;
-    b.part = x - (float)b.at;
-    return b;
-}
-
-/* Rows first … end-1 of the input that output row `o` is the mean of. */
-static int64_t part_first(int64_t o, int64_t in, int64_t out)
-{
-    return o * in / out;
-}
-
-static int64_t part_end(int64_t o, int64_t in, int64_t out)
-{
-    return tncpu_ceil_div((o + 1) * in, out);
-}
 
 /* The input that channel `c` of the output comes from, and `c` within it. */
 static uint32_t input_of(const tn_tensor *const *in, int64_t *c)

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "../../common/storage.h"
 #include "forms.h"
 #include "tenon/plugin/op/sampler.h"
 

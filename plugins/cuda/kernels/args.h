@@ -141,7 +141,7 @@ typedef struct tncuda_update_args {
 #define TNCUDA_CALL_IN 8
 #define TNCUDA_CALL_OUT 6
 #define TNCUDA_CALL_WHOLE 72
-#define TNCUDA_CALL_NUMBERS 16
+#define TNCUDA_CALL_NUMBERS 64
 
 typedef struct tncuda_call_args {
     int64_t count, outer, size, inner;
@@ -232,5 +232,44 @@ typedef struct tncuda_many_args {
     int32_t dtype, many, add, reserved;
     const void *in[TNCUDA_MANY];
 } tncuda_many_args;
+
+/* Planes (image, channel, h, w) of several arrays. */
+#define TNCUDA_PLANES 64
+typedef struct tncuda_planes {
+    const void *data;
+    int64_t channels, h, w;
+} tncuda_planes;
+
+typedef struct tncuda_planes_args {
+    int64_t count, channels, h, w; /* of `to` */
+    void *to;
+    int32_t dtype, many, sum, reserved;
+    tncuda_planes in[TNCUDA_PLANES];
+} tncuda_planes_args;
+
+/* n of kernels of images (image, channel, h, w): sizes of the first side, of the other one, channels of both,
+ * and what each kernel says. */
+enum {
+    TNCUDA_IN_H,
+    TNCUDA_IN_W,
+    TNCUDA_OUT_H,
+    TNCUDA_OUT_W,
+    TNCUDA_CHANNELS,
+    TNCUDA_OUT_CHANNELS,
+    TNCUDA_IMAGES,
+    TNCUDA_MORE
+};
+
+/* n of box_nms. TURN: 1 to corners, 2 to centres, 0 neither. */
+enum {
+    TNCUDA_NMS_SCORE,
+    TNCUDA_NMS_ID,
+    TNCUDA_NMS_BACKGROUND,
+    TNCUDA_NMS_START,
+    TNCUDA_NMS_ALL,
+    TNCUDA_NMS_CORNER,
+    TNCUDA_NMS_MOST,
+    TNCUDA_NMS_TURN
+};
 
 #endif

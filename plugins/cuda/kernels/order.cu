@@ -3,22 +3,7 @@
  * elements are merged, each element finding its place in the other run by bisection. (outer, size, inner), n:
  * descending, k first of each row, elements of a run; room: two places for all entries, row after row.
  */
-#include "element.h"
-
-typedef struct order_entry {
-    uint64_t key;
-    int64_t index;
-} order_entry;
-
-/* Orders as numbers do: 0 and -0 are equal, NaN is the largest. */
-TNCUDA_INLINE uint64_t order_float_key(double v)
-{
-    const uint64_t bits = tnb_double_bits(v == 0 ? 0.0 : v);
-
-    if (v != v)
-        return UINT64_MAX;
-    return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
-}
+#include "order.h"
 
 TNCUDA_INLINE uint64_t order_key(const tncuda_array *t, int64_t i)
 {
