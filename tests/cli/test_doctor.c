@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/runs.h"
 #include "tenon/plugin/plugin.h"
 
 #define CLEAN "env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE -u OMP_NUM_THREADS -u TENON_RUNS -u TENON_SEED "
@@ -45,11 +46,18 @@ static void finds(const char *line, const char *check, const char *level, const 
     json_decref(o);
 }
 
+/* What the doctor says of what is well is the same in all builds: the long ones look once. */
 static void finds_not(const char *line, const char *check, const char *part)
 {
-    const tool_said *s = tool(line);
-    json_t *o = tool_json(s, 0);
+    static bool looked;
+    const tool_said *s;
+    json_t *o;
 
+    if (test_short() && looked)
+        return;
+    looked = true;
+    s = tool(line);
+    o = tool_json(s, 0);
     if (finding(o, check, part))
         fail_msg("%s: %s says \"%s\" although it was not planted", line, check, part);
     json_decref(o);

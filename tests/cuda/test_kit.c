@@ -52,14 +52,6 @@ static void managed(void **state)
     cuda_said(s, SKIPPED);
 }
 
-/* How many commits there are, as the script of all tests says it: what is tested moves on with them. */
-static uint64_t rotation(void)
-{
-    const char *given = getenv("TENON_TEST_ROTATION");
-
-    return given ? strtoull(given, NULL, 10) : 0;
-}
-
 static const char *const ops[] = {"FullyConnected",
                                   "_backward_FullyConnected",
                                   "Convolution",
@@ -154,7 +146,7 @@ static void kernels(void **state)
             fail_msg("the kit ends with %d\n%s", s->code, s->out);
         return;
     }
-    for (size_t i = rotation() % PARTS; i < count; i += PARTS) {
+    for (size_t i = test_rotation(PARTS); i < count; i += PARTS) {
         const said *s;
 
         (void)snprintf(command, sizeof command,

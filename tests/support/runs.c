@@ -27,11 +27,18 @@ bool test_full(void)
     return is_one("TENON_FULL");
 }
 
+uint64_t test_rotation(uint64_t parts)
+{
+    const char *text = getenv("TENON_TEST_ROTATION");
+
+    return text ? strtoull(text, NULL, 10) % parts : 0;
+}
+
 uint64_t test_failure_step(void)
 {
 #ifdef __SANITIZE_THREAD__
     return 17;
 #else
-    return test_short() ? 3 : 1;
+    return test_short() ? 5 : 1;
 #endif
 }

@@ -12,6 +12,9 @@ uint64_t test_runs(uint64_t usual);
 bool test_short(void);
 /* TENON_FULL is 1: all cases, where a usual run takes some of them. */
 bool test_full(void);
+/* Which of `parts` parts a test looks at that leaves out the others: TENON_TEST_ROTATION, the number of
+ * commits as the script of all tests says it, so that every part has its turn; 0 without it. */
+uint64_t test_rotation(uint64_t parts);
 /* Of allocations that fail one after the other, the distance between two that are tried. Whether all is given
  * back, builds without the thread sanitizer see. */
 uint64_t test_failure_step(void);
