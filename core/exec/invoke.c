@@ -267,11 +267,11 @@ static tn_status site_find(tni_site *s, tni_call_key *k, tni_attrs **attrs, tni_
 
 /* ---- outputs ----------------------------------------------------------------------------------------- */
 
-static tn_status output_check(const tni_signature *s, uint32_t i, const tni_array *a)
+static tn_status output_check(const tni_signature *s, uint32_t i, uint32_t storage, const tni_array *a)
 {
     const tn_shape *want = &s->out_shape[i];
 
-    if (a->dtype != s->out_dtype[i] || a->storage_type != s->out_storage[i] ||
+    if (a->dtype != s->out_dtype[i] || a->storage_type != storage ||
         !tni_array_has_shape(a, want->ndim, want->dim))
         return tni_error(a->dtype == s->out_dtype[i] ? TN_E_SHAPE : TN_E_DTYPE,
                          "operator %s: output %u does not fit the array given for it", s->def->op->name, i);
@@ -299,7 +299,8 @@ static tn_status outputs_make(tni_context *c, const tni_signature *s, uint32_t o
 
         all[i] = i < out_count ? out[i] : NULL;
         if (all[i])
-            st = !known || s->out_storage[i] ? TN_E_UNSUPPORTED : output_check(s, i, all[i]);
+            st =
+                !known || s->out_storage[i] ? TN_E_UNSUPPORTED : output_check(s, i, TN_STORAGE_DENSE, all[i]);
         else if (s->out_storage[i])
             st = tni_array_create_sparse_pending(c->space, s->device, s->out_storage[i], s->out_dtype[i],
                                                  s->out_shape[i].ndim, s->out_shape[i].dim, &all[i]);
@@ -353,7 +354,8 @@ static tn_status view_give(const tni_signature *s, tni_array *in, tni_array **ou
 
     if (!*out)
         return tni_array_shaped(in, shape->ndim, shape->dim, out);
-    if (!(st = output_check(s, 0, *out)) && !(st = tni_array_shaped(in, shape->ndim, shape->dim, &view)))
+    if (!(st = output_check(s, 0, TN_STORAGE_DENSE, *out)) &&
+        !(st = tni_array_shaped(in, shape->ndim, shape->dim, &view)))
         st = tni_array_copy(view, *out);
     tni_array_release(view);
     return st;
@@ -427,13 +429,26 @@ static tn_status call_given_dense(tni_context *c, tni_signature *s, const tni_in
     return st;
 }
 
+/* Drawn numbers for a row_sparse array: all of its rows are stored then. */
+static tn_status call_given_rows(tni_context *c, tni_signature *s, const tni_invoke_given *given,
+                                 tni_array *const *in, tni_array *out)
+{
+    tni_array *made = NULL;
+    tn_status st = output_check(s, 0, TN_STORAGE_ROW_SPARSE, out);
+
+    if (!st && !(st = call_signature(c, s, given, in, 1, &made)))
+        st = tni_rows_fill(out, made);
+    tni_array_release(made);
+    return st;
+}
+
 /* The first output goes into the given array as a factor of what that holds. */
 static tn_status call_kept(tni_context *c, tni_signature *s, const tni_invoke_given *given,
                            tni_array *const *in, tni_array **out)
 {
     tni_array *both[] = {out[0], NULL};
     uint32_t made = 0;
-    tn_status st = output_check(s, 0, out[0]);
+    tn_status st = output_check(s, 0, s->out_storage[0], out[0]);
 
     if (!st && !(st = call_signature(c, s, given, in, 1, &both[1])))
         st = tni_invoke_text(c, "elemwise_mul", 2, both, 0, NULL, NULL, 1, out, &made);
@@ -452,6 +467,9 @@ static tn_status call_signature(tni_context *c, tni_signature *s, const tni_invo
                          s->args.visible_count, out_count);
     if (s->keeps && out[0])
         return call_kept(c, s, given, in, out);
+    if (s->def->op->effects & TN_EFFECT_RANDOM && out_count == 1 && out[0] &&
+        out[0]->storage_type == TN_STORAGE_ROW_SPARSE)
+        return call_given_rows(c, s, given, in, out[0]);
     for (uint32_t i = 0; s->sparse && i < s->args.visible_count; i++)
         if (given_dense(s, i, out[i]))
             return call_given_dense(c, s, given, in, s->args.visible_count, out);

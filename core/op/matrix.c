@@ -67,8 +67,8 @@ static void batch_dot_cost(const tn_infer *i, tn_cost *c)
 }
 
 /* Of a csr matrix and a dense one: dense; of its transpose: row_sparse, unless a dense one is asked for, or
- * the other is transposed. Of a dense matrix and a csr one: csr, unless a dense one is asked for, or the first
- * is transposed. */
+ * the other is transposed. Of a dense matrix and a csr one: csr, unless a dense one is asked for, or the
+ * first is transposed. */
 static tn_status dot_storage(tn_infer *i)
 {
     const bool ta = tni_attr_bool(i->attrs, TN_dot_transpose_a),

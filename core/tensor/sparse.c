@@ -166,6 +166,29 @@ tn_status tni_rows_none(const tni_array *like, tni_array **out)
     return st;
 }
 
+tn_status tni_rows_fill(tni_array *a, tni_array *dense)
+{
+    tni_array *ids = NULL;
+    tn_status st = tni_array_shape_wait(a->aux[0]);
+
+    if (st || (st = tni_array_create(dense->storage->space, dense->storage->device, TN_I64, 1, dense->shape,
+                                     NULL, &ids)))
+        return st;
+    if (!(st = tni_storage_allocate(ids->storage, NULL)) &&
+        !(st = tni_engine_wait_write(dense->storage->space->engine, tni_array_var(a), 0))) {
+        for (int64_t i = 0; i < dense->shape[0]; i++)
+            ((int64_t *)tni_array_data(ids))[i] = i;
+        tni_storage_retain(dense->storage);
+        tni_storage_release(a->storage);
+        tni_array_release(a->aux[0]);
+        a->storage = dense->storage;
+        tni_array_retain(a->aux[0] = ids);
+        tni_sparse_seal(a);
+    }
+    tni_array_release(ids);
+    return st;
+}
+
 bool tni_sparse_pending(const tni_array *a)
 {
     return atomic_load_explicit(&stored_of(a)->pending, memory_order_acquire) != 0;

@@ -184,6 +184,9 @@ bool tni_sparse_pending(const tni_array *a);
 void tni_sparse_seal(tni_array *a);
 /* Of an array of any storage type: `t`, and its index arrays as `aux`. */
 void tni_sparse_tensors(const tni_array *a, tn_tensor *t, tn_tensor aux[2]);
+/* All rows of a row_sparse array become stored: those of `dense`, which has its shape, type and device. Waits
+ * for the work that reads or writes the array. */
+tn_status tni_rows_fill(tni_array *a, tni_array *dense);
 /* A row_sparse array with the shape, type and device of `like` in which no row is stored. */
 tn_status tni_rows_none(const tni_array *like, tni_array **out);
 /* What is wrong with its indices, and the number at fault; NULL: nothing. On a host, by who may read them. */

@@ -276,6 +276,78 @@ static void gradients(void **state)
     recording_close(&r);
 }
 
+/* ---- drawn numbers ------------------------------------------------------------------------------------- */
+
+/* Into an array of which row 1 alone is stored: the rows that MXNet stores, mean and deviation as near to its
+ * own as chance lets them be. */
+static void drawn_replay(const call *c)
+{
+    const recorded *stat = &c->parts[STAT][0], *ids = &c->parts[NOW][0];
+    const int64_t row[] = {1};
+    const float zeros[40] = {0};
+    const tn_array_sparse from = {.struct_size = TN_SIZE(tn_array_sparse),
+                                  .storage = TN_STORAGE_ROW_SPARSE,
+                                  .dtype = TN_F32,
+                                  .ndim = stat->ndim,
+                                  .shape = stat->shape,
+                                  .stored = 1,
+                                  .values = zeros,
+                                  .indices = row};
+    const tn_op_call o = {.struct_size = TN_SIZE(tn_op_call), .op = c->op, .attrs = c->attrs};
+    const double near = 6 * stat->values[1] / sqrt(60 * 40);
+    tn_array *y = NULL, *same, *rows = NULL, *values = NULL;
+    double sum = 0, squares = 0;
+    int64_t have[60];
+    float v[60 * 40];
+
+    assert_int_equal(tn_array_sparse_from(ctx, &from, &y), TN_OK);
+    same = y;
+    if (tn_invoke_text(ctx, &o, 1, &y, NULL))
+        fail_msg("%s: %s", c->text, tn_error_text());
+    assert_ptr_equal(y, same);
+    assert_int_equal(tn_array_storage(y), TN_STORAGE_ROW_SPARSE);
+    assert_int_equal(tn_array_aux(y, 0, &rows), TN_OK);
+    assert_int_equal(tn_array_count(rows), ids->count);
+    assert_int_equal(tn_array_read(rows, have, sizeof have), TN_OK);
+    for (size_t i = 0; i < ids->count; i++)
+        assert_int_equal(have[i], (int64_t)ids->values[i]);
+    assert_int_equal(tn_array_values(y, &values), TN_OK);
+    assert_int_equal(tn_array_read(values, v, sizeof v), TN_OK);
+    for (int i = 0; i < 60 * 40; i++)
+        sum += v[i], squares += (double)v[i] * v[i];
+    sum /= 60 * 40;
+    if (!(fabs(sum - stat->values[0]) < 2 * near) ||
+        !(fabs(sqrt(squares / (60 * 40) - sum * sum) / stat->values[1] - 1) < 0.25))
+        fail_msg("%s: mean %g, MXNet's is %g", c->text, sum, stat->values[0]);
+    tn_array_release(values);
+    tn_array_release(rows);
+    tn_array_release(y);
+}
+
+static void drawn_into_rows(void **state)
+{
+    tn_array_sparse none = {.struct_size = TN_SIZE(tn_array_sparse),
+                            .storage = TN_STORAGE_ROW_SPARSE,
+                            .dtype = TN_F32,
+                            .ndim = 2,
+                            .shape = (int64_t[]){3, 2}};
+    const char *const attrs[] = {"shape", "(2,2)", NULL};
+    const tn_op_call o = {.struct_size = TN_SIZE(tn_op_call), .op = "_random_uniform", .attrs = attrs};
+    tn_array *y = NULL;
+    recording r;
+
+    (void)state;
+    ctx = both[0];
+    assert_true(recording_open(path_of("random.txt.gz"), &r));
+    assert_true(r.count >= 7);
+    for (size_t i = 0; i < r.count; i++)
+        drawn_replay(&r.calls[i]);
+    recording_close(&r);
+    assert_int_equal(tn_array_sparse_from(ctx, &none, &y), TN_OK);
+    assert_int_equal(tn_invoke_text(ctx, &o, 1, &y, NULL), TN_E_SHAPE);
+    tn_array_release(y);
+}
+
 /* ---- files --------------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -326,7 +398,7 @@ static void files_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(replayed), cmocka_unit_test(gradients),
-                                       cmocka_unit_test(files_read)};
+                                       cmocka_unit_test(drawn_into_rows), cmocka_unit_test(files_read)};
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -5,7 +5,8 @@ Calls of operators with sparse arrays in MXNet 1.9.1, into recorded/sparse/calls
 as dense numbers, with two pseudo attributes: `_in=csr,default` has the storage types of the inputs, `_out` that of output 0.
 An output that MXNet makes by its dense fallback has `_out=fallback`. recorded/sparse/arrays.params has arrays as MXNet saves them.
 recorded/sparse/gradients.txt.gz: the gradient of input `_of`, in the storage type `_grad`, where the last input arrives at the
-output; `now 1` is it, `now 0` its row ids. The test mxnet.sparse replays and loads all of them.
+output; `now 1` is it, `now 0` its row ids. recorded/sparse/random.txt.gz: numbers drawn into a row_sparse array of which some
+rows are stored: `now 0` the row ids that are stored then, `stat` what is known of the numbers. The test mxnet.sparse replays and loads all of them.
 
 --check: FOLDER/arrays.params, which that test writes with TENON_SPARSE_SAVED=FOLDER, holds the same arrays.
 """
@@ -213,6 +214,26 @@ def make(dtype, shape, seed, zero=True):
     return runner.array(values.reshape(-1).tolist(), dtype, shape)
 
 
+DRAWN = [("uniform", {"low": -1.0, "high": 3.0}), ("normal", {"loc": 2.0, "scale": 0.5}), ("gamma", {"alpha": 3.0, "beta": 0.5}),
+         ("exponential", {"lam": 2.0}), ("poisson", {"lam": 4.0}), ("negative_binomial", {"k": 3, "p": 0.5}),
+         ("generalized_negative_binomial", {"mu": 2.0, "alpha": 0.25})]
+
+
+def drawn():
+    mx.random.seed(1)
+    for name, attrs in DRAWN:
+        attrs = dict(attrs, shape=(60, 40))
+        out = make("f32", (60, 40), "drawn").tostype(R)
+        with Warned() as w:
+            runner.invoke("_random_" + name, [], ["%s=%s" % i for i in attrs.items()], out)
+            out.wait_to_read()
+        if b"fallback" in w.text:
+            continue
+        yield " ".join(["call", "_random_" + name, "f32"] + [re.sub(r"\s", "", "%s=%s" % i) for i in attrs.items()])
+        yield runner.statistics(out.tostype(D), False)
+        yield "now 0 " + runner.text(indices(out.indices.asnumpy()))
+
+
 def arrays():
     a = make("f32", (5, 3), "a")
     return {"rows": a.tostype(R), "csr": a.tostype(C), "dense": a, "wide": make("f64", (4, 2, 2), "b").tostype(R),
@@ -258,6 +279,7 @@ def main():
     os.makedirs(FOLDER, exist_ok=True)
     write("calls", lines)
     write("gradients", [line for g in gradients() for line in gradient(*g)])
+    write("random", list(drawn()))
     mx.nd.save(os.path.join(FOLDER, "arrays.params"), arrays())
 
 

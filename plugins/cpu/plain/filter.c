@@ -300,6 +300,36 @@ static void value_steps(const tn_tensor *v, int32_t rest, int64_t *step)
     }
 }
 
+static void fill(char *to, const void *element, int64_t bytes, int64_t n)
+{
+    if (n)
+        tncpu_row_copy(to, element, bytes);
+    for (int64_t done = 1; done < n; done *= 2)
+        memcpy(to + done * bytes, to, (size_t)(tncpu_min(done, n - done) * bytes));
+}
+
+/* A row of `inner` elements, cut into lines that are copied whole, or are one element again and again. */
+typedef struct lines {
+    int32_t ndim; /* of the row's dimensions, those that number lines */
+    int64_t count, length;
+    bool same;
+} lines;
+
+/* shape and step: of the row's dimensions. */
+static lines lines_of(int32_t ndim, const int64_t *shape, const int64_t *step)
+{
+    lines l = {.ndim = ndim, .count = 1, .length = 1};
+
+    while (l.ndim > 0 && shape[l.ndim - 1] == 1)
+        l.ndim--;
+    l.same = l.ndim > 0 && !step[l.ndim - 1];
+    while (l.ndim > 0 && (shape[l.ndim - 1] == 1 || step[l.ndim - 1] == (l.same ? 0 : l.length)))
+        l.length *= shape[--l.ndim];
+    for (int32_t d = 0; d < l.ndim; d++)
+        l.count *= shape[d];
+    return l;
+}
+
 static tn_status assign_tensor_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *data = x->in[0], *mask = x->in[1], *v = x->in[2];
@@ -310,24 +340,30 @@ static tn_status assign_tensor_run(const tn_plan *plan, const tn_exec *x, tn_err
                   inner = tncpu_dims(data, last, data->ndim), masked = tn_tensor_count(mask);
     int64_t *at = x->workspace, step[TN_NDIM_MAX + 1];
     const int64_t count = chosen(mask, at);
+    lines l;
 
     (void)plan;
     if (of_value >= 0 && v->shape[of_value] != 1 && v->shape[of_value] != count)
         return tn_fail(err, TN_E_ARG, "the value has another number of elements than the mask chooses");
     data_copy(x);
     value_steps(v, rest, step);
-    for (int64_t o = 0; o < outer && inner; o++)
-        for (int64_t k = 0; k < count; k++) {
-            const int64_t base = tnb_offset(axis, data->shape, step, o) + k * step[axis];
+    l = lines_of(data->ndim - last, data->shape + last, step + axis + 1);
+    for (int64_t o = 0; o < outer && inner; o++) {
+        const char *from = (const char *)v->data + tnb_offset(axis, data->shape, step, o) * bytes;
+
+        for (int64_t k = 0; k < count; k++, from += step[axis] * bytes) {
             char *to = (char *)x->out[0]->data + (o * masked + at[k]) * inner * bytes;
 
-            for (int64_t i = 0; i < inner; i++)
-                memcpy(to + i * bytes,
-                       (const char *)v->data +
-                           (base + tnb_offset(data->ndim - last, data->shape + last, step + axis + 1, i)) *
-                               bytes,
-                       (size_t)bytes);
+            for (int64_t i = 0; i < l.count; i++, to += l.length * bytes) {
+                const char *line = from + tnb_offset(l.ndim, data->shape + last, step + axis + 1, i) * bytes;
+
+                if (l.same)
+                    fill(to, line, bytes, l.length);
+                else
+                    tncpu_row_copy(to, line, l.length * bytes);
+            }
         }
+    }
     return TN_OK;
 }
 
@@ -347,8 +383,7 @@ static tn_status assign_scalar_run(const tn_plan *plan, const tn_exec *x, tn_err
     tncpu_converts[y->dtype].store_f(&value, &element, 1, 1);
     for (int64_t o = 0; o < outer && inner; o++)
         for (int64_t k = 0; k < count; k++)
-            for (int64_t i = 0; i < inner; i++)
-                memcpy((char *)y->data + ((o * masked + at[k]) * inner + i) * bytes, &element, (size_t)bytes);
+            fill((char *)y->data + (o * masked + at[k]) * inner * bytes, &element, bytes, inner);
     return TN_OK;
 }
 
