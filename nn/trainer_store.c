@@ -167,7 +167,7 @@ tn_status tnn_store_open(tn_trainer *t)
 }
 
 /* First values of all parameters, of workers those of worker 0, which then lie on all devices. */
-static tn_status values_spread(tn_app *app, tn_trainer *t)
+static tn_status values_spread(tn_app *app, tn_trainer *t, tn_array **firsts)
 {
     const size_t devices = app->device_count;
 
@@ -178,8 +178,12 @@ static tn_status values_spread(tn_app *app, tn_trainer *t)
         for (size_t k = 0; k < devices; k++)
             if (!(outs[k] = tnn_param_on(app, p, k)))
                 return app->status;
+        if (p->rows &&
+            tnn_check(app, tn_array_to_storage(app->ctx, outs[0], TN_STORAGE_ROW_SPARSE, &firsts[i]),
+                      "parameter %s", p->full))
+            return app->status;
         t->items[i].value_count = 1;
-        t->items[i].values = outs;
+        t->items[i].values = p->rows ? &firsts[i] : outs; /* row_sparse: the store takes its gradients */
         t->items[i].out_count = t->far ? (uint32_t)devices : 0;
         t->items[i].outs = outs;
         t->versions[i] = p->version;
@@ -193,6 +197,8 @@ static tn_status values_spread(tn_app *app, tn_trainer *t)
 tn_status tnn_store_make(tn_trainer *t)
 {
     tn_app *app = t->object.app;
+    tn_array **firsts;
+    tn_status st;
 
     if (tnn_store_open(t) || !t->kv)
         return app->status;
@@ -206,8 +212,14 @@ tn_status tnn_store_make(tn_trainer *t)
         t->items[i].priority = -(int32_t)i;
         t->factors[2 * i] = t->factors[2 * i + 1] = -1;
     }
-    if (values_spread(app, t))
+    if (!(firsts = tnn_alloc(app, t->slot_count, sizeof(*firsts))))
         return app->status;
+    st = values_spread(app, t, firsts);
+    for (size_t i = 0; i < t->slot_count; i++)
+        tn_array_release(firsts[i]);
+    free(firsts);
+    if (st)
+        return st;
     for (size_t i = 0; i < t->slot_count && t->on_store; i++)
         if (factors_send(app, t, i))
             return app->status;

@@ -15,12 +15,30 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kv/rows.h"
 #include "kv/store.h"
 #include "kv/update.h"
 
 #define KEYS_BYTES 60000u /* of one command; well below TNI_KV_COMMAND_MAX with a last long name */
 
-static const uint8_t nothing[4096]; /* what abstains: enough for an array of 8 TiB */
+const uint8_t tni_kv_nothing[4096];
+
+/* Rows of row_sparse keys stay whole: their plan is of rows. */
+static uint64_t unit_bytes(const tni_kv_key *key)
+{
+    const uint64_t rows = key->sparse ? (uint64_t)key->value->shape[0] : 0;
+
+    return rows && tni_array_bytes(key->value) ? tni_array_bytes(key->value) / rows
+                                               : tn_dtype_bytes(key->value->dtype);
+}
+
+tn_status tni_kv_dist_plan(const tni_kv_dist *d, const tni_kv_key *key, tni_kv_plan *out)
+{
+    const tni_kv_plan_options o = {d->settings.servers, d->settings.bound, d->settings.part_bytes};
+    const uint64_t each = unit_bytes(key);
+
+    return tni_kv_plan_make(&o, key->wire, tni_array_bytes(key->value) / each, each, out);
+}
 
 /* ---- trips --------------------------------------------------------------------------------------------- */
 
@@ -32,6 +50,7 @@ typedef struct trip {
     tni_kv_destination *destination; /* of `out`, if that is the key's value */
     tni_operation *op;
     tni_kv_request r;
+    tni_kv_cut *cuts; /* rows; NULL: none */
     char text[];
 } trip;
 
@@ -79,6 +98,25 @@ static tn_status trip_fail(trip *t)
     return trip_break(t, err.code);
 }
 
+/* A gradient of rows: their payloads. */
+static tn_status trip_rows(trip *t)
+{
+    tn_tensor rows, ids[2];
+    tni_kv_plan plan;
+    tn_status st = tni_kv_dist_plan(t->d, t->key, &plan);
+
+    tni_sparse_tensors(t->in, &rows, ids);
+    t->r.row_bytes = (uint32_t)unit_bytes(t->key);
+    if (!st)
+        st = tni_kv_rows_write(&plan, t->r.row_bytes, ids[0].data, (uint64_t)ids[0].shape[0], rows.data,
+                               &t->cuts);
+    if (!st) {
+        t->r.cuts = t->cuts;
+        t->r.in = tni_kv_rows_payload(t->cuts, plan.parts);
+    }
+    return st;
+}
+
 /* Behind the request the trip may be over at any time. */
 static tn_status trip_run(void *payload, tni_run *run)
 {
@@ -90,7 +128,10 @@ static tn_status trip_run(void *payload, tni_run *run)
     if ((t->in && (st = tni_storage_touch(t->in->storage, NULL))) ||
         (t->out && (st = tni_storage_allocate(t->out->storage, NULL))))
         return trip_break(t, st);
-    if (t->in)
+    if (t->in && t->r.what == TNI_KV_ROWS &&
+        ((st = tni_storage_touch(t->in->aux[0]->storage, NULL)) || (st = trip_rows(t))))
+        return trip_break(t, st);
+    if (t->in && !t->r.cuts)
         t->r.in = tni_array_data(t->in);
     if (t->out)
         t->r.out = tni_array_data(t->out);
@@ -113,6 +154,7 @@ static void trip_done(void *payload, tni_engine *engine, tn_status status)
     tni_array_release(t->out);
     tni_array_release(t->order);
     tni_kv_destination_close(t->destination);
+    tni_free(t->cuts);
     tni_free(t);
 }
 
@@ -136,7 +178,7 @@ static void retain(tni_array **to, tni_array *a)
 static tn_status trip_push(trip *t, int32_t priority, bool turns)
 {
     tni_engine *engine = t->d->kv->ctx->engine;
-    tni_var *vars[4];
+    tni_var *vars[5];
     uint32_t reads = 0, writes = 0;
     tni_task task = {.run = trip_run,
                      .done = trip_done,
@@ -151,6 +193,8 @@ static tn_status trip_push(trip *t, int32_t priority, bool turns)
 
     if (t->in && t->in != t->order)
         vars[reads++] = tni_array_var(t->in);
+    if (t->in && t->in->storage_type != TN_STORAGE_DENSE)
+        vars[reads++] = tni_array_var(t->in->aux[0]);
     if (!turns)
         vars[reads++] = &t->d->turn;
     vars[reads + writes++] = turns ? &t->d->turn : tni_array_var(t->order);
@@ -219,6 +263,28 @@ tn_status tni_kv_dist_pull(tni_kv_dist *d, tni_kv_key *key, int32_t priority)
     return trip_push(t, priority, false);
 }
 
+tn_status tni_kv_dist_pull_rows(tni_kv_dist *d, tni_kv_key *key, const int64_t *ids, uint64_t count,
+                                tni_array *rows, int32_t priority)
+{
+    trip *t = trip_of(d, TNI_KV_DO_PULL, key, priority);
+    tni_kv_plan plan;
+    tn_status st = t ? tni_kv_dist_plan(d, key, &plan) : TN_E_NOMEM;
+
+    if (!st)
+        st = tni_kv_rows_write(&plan, unit_bytes(key), ids, count, NULL, &t->cuts);
+    if (st) {
+        if (t)
+            trip_done(&t, NULL, st);
+        return st;
+    }
+    retain(&t->out, rows);
+    t->r.what = TNI_KV_ROWS;
+    t->r.row_bytes = (uint32_t)unit_bytes(key);
+    t->r.cuts = t->cuts;
+    t->r.in = tni_kv_rows_payload(t->cuts, plan.parts);
+    return trip_push(t, priority, false);
+}
+
 /* The bytes that go out are those that come back, so they may be the same memory. */
 tn_status tni_kv_dist_assign(tni_kv_dist *d, tni_kv_key *key, int32_t priority)
 {
@@ -231,7 +297,7 @@ tn_status tni_kv_dist_assign(tni_kv_dist *d, tni_kv_key *key, int32_t priority)
         retain(&t->in, key->value);
         t->r.what = TNI_KV_ASSIGN;
     } else {
-        t->r.in = nothing;
+        t->r.in = tni_kv_nothing;
         t->r.what = TNI_KV_ABSTAIN;
         t->r.shrink_log2 = TNI_KV_ABSTAIN_LOG2;
     }
@@ -430,18 +496,6 @@ void tni_kv_dist_pushed(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)
 
 /* ---- first values -------------------------------------------------------------------------------------- */
 
-static uint64_t element_bytes(const tni_array *a)
-{
-    return tn_dtype_bytes(a->dtype);
-}
-
-static tn_status plan_of(const tni_kv_dist *d, const tni_kv_key *key, tni_kv_plan *out)
-{
-    const tni_kv_plan_options o = {d->settings.servers, d->settings.bound, d->settings.part_bytes};
-
-    return tni_kv_plan_make(&o, key->wire, tni_array_count(key->value), element_bytes(key->value), out);
-}
-
 tn_status tni_kv_dist_whole(const tni_kv_dist *d, const tni_kv_optimizer *o, const tni_kv_key *key)
 {
     tni_kv_plan plan, longest = {0};
@@ -455,7 +509,7 @@ tn_status tni_kv_dist_whole(const tni_kv_dist *d, const tni_kv_optimizer *o, con
     while (tni_map_next(d->kv->keys, &cursor, &text, &found)) {
         if (key && found != key)
             continue;
-        if ((st = plan_of(d, found, &plan)))
+        if ((st = tni_kv_dist_plan(d, found, &plan)))
             return st;
         if (plan.parts > 1 && plan.bytes > longest.bytes) {
             longest = plan;
@@ -575,8 +629,8 @@ tn_status tni_kv_dist_init(tni_kv_dist *d, uint32_t count, tni_kv_key *const *ke
         keys[i]->wire = d->next++;
         if (!(st = tni_array_wait(value)) && !(st = tni_kv_dist_whole(d, d->kv->optimizer, keys[i])) &&
             !(st = tni_storage_touch(value->storage, NULL)))
-            st = tni_kv_process_key(d->process, keys[i]->wire, (uint8_t)value->dtype, tni_array_count(value),
-                                    element_bytes(value));
+            st = tni_kv_process_key(d->process, keys[i]->wire, (uint8_t)value->dtype,
+                                    tni_array_bytes(value) / unit_bytes(keys[i]), unit_bytes(keys[i]));
     }
     if (st || (st = keys_tell(d, count, keys)))
         return st;
@@ -596,118 +650,6 @@ tn_status tni_kv_dist_assigned(tni_kv_dist *d, uint32_t count, tni_kv_key *const
         return st;
     for (uint32_t i = 0; i < count && !st; i++)
         st = tni_kv_dist_pull(d, keys[i], 0);
-    return st;
-}
-
-/* ---- states -------------------------------------------------------------------------------------------- */
-
-/* Pieces that cover what is kept of each part, and one of them, of the whole key. */
-typedef struct pieces {
-    tni_kv_plan plan;
-    uint32_t count, states;
-    uint8_t *data;
-    tni_kv_param_slot slot; /* of a part: views of the key's states */
-} pieces;
-
-static tn_status pieces_begin(tni_kv_dist *d, tni_kv_key *key, pieces *p)
-{
-    uint64_t kept = sizeof(uint64_t), last, count;
-    tn_status st;
-
-    memset(p, 0, sizeof *p);
-    if ((st = plan_of(d, key, &p->plan)) ||
-        (st = tni_kv_param_states(d->kv->optimizer, &key->slot, key->value)))
-        return st;
-    p->states = tni_kv_optimizer_states(d->kv->optimizer);
-    for (uint32_t k = 0; k < p->states; k++) {
-        if ((st = tni_array_wait(key->slot.states[k])))
-            return st;
-        kept += p->plan.bytes / element_bytes(key->value) * element_bytes(key->slot.states[k]);
-    }
-    last = tni_kv_plan_part(&p->plan, p->plan.parts - 1).bytes; /* the shortest */
-    count = last ? kept / p->plan.bytes + sizeof(uint64_t) / last + 2 : 0;
-    if (count > TNI_KV_STATES_END - TNI_KV_STATE)
-        return tni_error(TN_E_UNSUPPORTED, "states of an array of %" PRIu64 " bytes", p->plan.bytes);
-    p->count = (uint32_t)count;
-    return (p->data = tni_alloc(p->plan.bytes)) ? TN_OK : TN_E_NOMEM;
-}
-
-/* Copies piece `index` of each part out of the states, or with `put` into them. */
-static tn_status piece_copy(tni_kv_key *key, pieces *p, uint32_t index, uint64_t *steps, bool put)
-{
-    const uint64_t each = element_bytes(key->value);
-    tn_status st = TN_OK;
-
-    for (uint32_t i = 0; i < p->plan.parts && !st; i++) {
-        const tni_kv_part part = tni_kv_plan_part(&p->plan, i);
-        const int64_t length = (int64_t)(part.bytes / each);
-        tni_kv_param_slot s = {.steps = *steps};
-
-        for (uint32_t k = 0; k < p->states && !st; k++) {
-            tni_array *whole = key->slot.states[k];
-
-            st = tni_array_wrap(whole->storage->space, whole->storage->device,
-                                (char *)tni_array_data(whole) + part.offset / each * element_bytes(whole),
-                                (uint64_t)length * element_bytes(whole), whole->dtype, 1, &length, NULL, NULL,
-                                NULL, &s.states[k]);
-        }
-        if (!st)
-            tni_kv_states_copy(&s, p->states, (uint64_t)index * part.bytes, p->data + part.offset, part.bytes,
-                               put);
-        *steps = i == 0 ? s.steps : *steps;
-        tni_kv_param_fini(&s);
-    }
-    return st;
-}
-
-tn_status tni_kv_dist_fetch(tni_kv_dist *d, tni_kv_key *key)
-{
-    uint64_t steps = 0;
-    pieces p;
-    tn_status st;
-
-    if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
-        return st;
-    st = pieces_begin(d, key, &p);
-    for (uint32_t i = 0; i < p.count && !st; i++) {
-        const tni_kv_request r = {.kind = TNI_KV_DO_PULL,
-                                  .key = key->wire,
-                                  .out = p.data,
-                                  .what = (uint8_t)(TNI_KV_STATE + i),
-                                  .any = true};
-
-        if (!(st = tni_kv_process_call(d->process, &r)))
-            st = piece_copy(key, &p, i, &steps, true);
-    }
-    if (!st)
-        key->slot.steps = steps;
-    tni_free(p.data);
-    return st;
-}
-
-tn_status tni_kv_dist_return(tni_kv_dist *d, tni_kv_key *key)
-{
-    uint64_t steps = key->slot.steps;
-    pieces p;
-    tn_status st;
-
-    if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
-        return st;
-    st = pieces_begin(d, key, &p);
-    for (uint32_t i = 0; i < p.count && !st; i++) {
-        const bool first = d->rank == 0;
-        const tni_kv_request r = {.kind = TNI_KV_DO_PUSH,
-                                  .key = key->wire,
-                                  .in = first ? p.data : nothing,
-                                  .what = (uint8_t)(first ? TNI_KV_STATE + i : TNI_KV_ABSTAIN),
-                                  .shrink_log2 = first ? 0 : TNI_KV_ABSTAIN_LOG2};
-
-        if (!first || !(st = piece_copy(key, &p, i, &steps, false)))
-            st = tni_kv_process_call(d->process, &r);
-        if (!st)
-            atomic_fetch_add(&key->rounds, 1);
-    }
-    tni_free(p.data);
     return st;
 }
 

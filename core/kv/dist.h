@@ -20,6 +20,8 @@ typedef struct tni_kv_dist {
     atomic_bool broken;  /* a step of this job failed, and no value was assigned since */
 } tni_kv_dist;
 
+extern const uint8_t tni_kv_nothing[4096]; /* what abstains: enough for an array of 8 TiB */
+
 /* Joins the job. Statuses of tni_kv_process_join. */
 tn_status tni_kv_dist_open(tni_kv *kv);
 void tni_kv_dist_close(tni_kv_dist *d); /* waits for what is queued; NULL is fine */
@@ -31,13 +33,18 @@ tn_status tni_kv_dist_resume(tni_kv_dist *d);
 /* Queues what makes the value of worker 0, which `key->value` is there, the value of all. */
 tn_status tni_kv_dist_assign(tni_kv_dist *d, tni_kv_key *key, int32_t priority);
 tn_status tni_kv_dist_assigned(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys); /* behind them */
-/* Queues a push of `grad` (dense, row-major, on the host; coded for `what` other than 0), with `pull` into
+/* Queues a push of `grad` (dense, row-major, on the host; coded for `what` other than 0, TNI_KV_ROWS:
+ * row_sparse), with `pull` into
  * key->value, or `grad` itself if the key is `in_place`. A failure of it is one of key->value, and breaks the
  * step. */
 tn_status tni_kv_dist_push(tni_kv_dist *d, tni_kv_key *key, tni_array *grad, uint8_t what, int32_t priority,
                            bool pull);
 tn_status tni_kv_dist_pull(tni_kv_dist *d, tni_kv_key *key,
                            int32_t priority); /* queues it, into key->value */
+/* Queues that `rows` gets those of the value that `ids`, rising, name; they are not kept. */
+tn_status tni_kv_dist_pull_rows(tni_kv_dist *d, tni_kv_key *key, const int64_t *ids, uint64_t count,
+                                tni_array *rows, int32_t priority);
+tn_status tni_kv_dist_plan(const tni_kv_dist *d, const tni_kv_key *key, tni_kv_plan *out);
 /* Queues the changes before what is pushed from here on. */
 tn_status tni_kv_dist_flush(tni_kv_dist *d);
 /* Before a push of these keys: a snapshot, if a step ends here that is due for one. */

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "kv/rows.h"
 #include "kv/server.h"
 
 static uint64_t bucket(const tni_kv_server *s, uint64_t key)
@@ -372,12 +373,12 @@ static void waiting_answer(tni_kv_server *s, tni_kv_store_part *p)
 static tn_status fold(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h, const uint8_t *payload,
                       tni_kv_landing *l)
 {
-    const bool first = p->added == 0;
+    const bool first = p->added == 0, whole = h->bytes == p->bytes && h->what != TNI_KV_ROWS;
     tn_status st;
 
-    if (first && !l && h->bytes == p->bytes)
+    if (first && !l && whole)
         l = landing_make(s, h, payload, false);
-    if (first && l && h->bytes == p->bytes) {
+    if (first && l && whole) {
         p->base = l;
         st = s->update.add(s->update.arg, h, true, l->payload, (void *)(uintptr_t)l->payload, l->payload,
                            p->bytes);
@@ -648,6 +649,14 @@ tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
         answer(s, p, h, TNI_KV_APPLIED, 0, 0);
     }
     expected = empty ? 0 : s->update.payload_bytes(s->update.arg, p->dtype, h->what, p->bytes);
+    if (expected && h->what == TNI_KV_ROWS) {
+        tni_kv_row_set r;
+
+        st = tni_kv_rows_read(payload, h->bytes, true, p->bytes, tn_dtype_bytes(p->dtype), &r);
+        if (st)
+            return st;
+        expected = h->bytes;
+    }
     if (h->bytes != expected || (!empty && (h->dtype != p->dtype || (!expected && p->bytes))))
         return tni_error(TN_E_FORMAT, "push of %llu bytes to a part that takes %llu",
                          (unsigned long long)h->bytes, (unsigned long long)expected);
@@ -661,12 +670,40 @@ tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     return st;
 }
 
-tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h)
+/* The rows that a pull asks for. */
+static void rows_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h, const tni_kv_row_set *r)
+{
+    tni_kv_header of = {.type = TNI_KV_VALUE,
+                        .dtype = p->dtype,
+                        .priority = h->priority,
+                        .round = worker_count(s, p, rank_of(h)),
+                        .sequence = h->sequence,
+                        .key = p->key,
+                        .flags = h->flags & TNI_KV_RETRY};
+    const uint64_t bytes = r->count * r->row_bytes;
+    void *made = tni_alloc(bytes);
+
+    if (!made) {
+        tni_kv_node_answer_failed(&s->node, h, TN_E_NOMEM);
+        return;
+    }
+    tni_kv_rows_take(r, p->value, made);
+    tni_kv_node_send(&s->node, h->from, &of, made, bytes);
+    tni_free(made);
+}
+
+/* Of rows one is told when they are there, and asks again. */
+tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
+                           const uint8_t *payload)
 {
     tni_kv_slot *slot = &p->slots[rank_of(h)];
+    const bool rows = h->what == TNI_KV_ROWS;
     uint16_t who = 0;
     uint32_t count = 1;
+    tni_kv_row_set r;
 
+    if (rows && tni_kv_rows_read(payload, h->bytes, false, p->bytes, tn_dtype_bytes(p->dtype), &r))
+        return TN_E_FORMAT;
     slot->unheard = false;
     if (s->node.async && !(h->flags & TNI_KV_ANY) && h->round > slot->applied) {
         slot->applied = h->round; /* pushed before; a server that went back knows only now */
@@ -676,13 +713,15 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     if (h->flags & TNI_KV_ANY || due(s, p, h->round, &who)) {
         if (!(h->flags & TNI_KV_ANY) && !s->node.async && was_void(p, h->round))
             answer(s, p, h, TNI_KV_VOID, p->breaker, 1);
+        else if (rows)
+            rows_send(s, p, h, &r);
         else
             value_send(s, p, h);
         return TN_OK;
     }
     if (!s->node.async)
         count = missing(s, p, &who);
-    wait_begin(p, h, true);
+    wait_begin(p, h, !rows);
     answer(s, p, h, TNI_KV_HELD, who, count);
     return TN_OK;
 }

@@ -14,6 +14,7 @@ tn_status tni_kv_plan_make(const tni_kv_plan_options *o, uint32_t key, uint64_t 
 {
     const uint8_t text[4] = {(uint8_t)key, (uint8_t)(key >> 8), (uint8_t)(key >> 16), (uint8_t)(key >> 24)};
     tni_kv_plan p = {.servers = o->servers, .key = key, .parts = 1};
+    const uint64_t unit = element_bytes && TNI_KV_ALIGN % element_bytes == 0 ? TNI_KV_ALIGN : element_bytes;
     bool big;
 
     if (!o->servers || !o->part_bytes || !element_bytes || key >= TNI_KV_NUMBERS_MAX)
@@ -30,7 +31,7 @@ tn_status tni_kv_plan_make(const tni_kv_plan_options *o, uint32_t key, uint64_t 
             p.piece = o->part_bytes;
         if (round_up(p.bytes, p.piece) > TNI_KV_PARTS_MAX)
             p.piece = round_up(p.bytes, TNI_KV_PARTS_MAX);
-        p.piece = round_up(p.piece, TNI_KV_ALIGN) * TNI_KV_ALIGN;
+        p.piece = round_up(p.piece, unit) * unit;
         p.parts = (uint32_t)round_up(p.bytes, p.piece);
     }
     *out = p;

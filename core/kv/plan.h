@@ -8,7 +8,9 @@
 
 #define TNI_KV_PARTS_MAX 65535u /* of an array: 16 bits of the key on the wire */
 #define TNI_KV_NUMBERS_MAX (1u << 24)
-#define TNI_KV_ALIGN 128u /* bytes to which parts are cut: 32 floats, a word of a 1-bit code */
+/* Bytes to which parts are cut: 32 floats, a word of a 1-bit code. Elements that do not divide it (rows) stay
+ * whole all the same. */
+#define TNI_KV_ALIGN 128u
 
 typedef struct tni_kv_plan_options {
     uint32_t servers;

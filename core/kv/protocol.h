@@ -401,6 +401,9 @@ typedef struct tni_kv_request {
     const void *in;
     void *out;
     uint64_t bytes, step, cookie;
+    const struct tni_kv_cut
+        *cuts; /* rows.h: of `in`, whose parts are rows, or ask for them; NULL: they are not */
+    uint32_t row_bytes;
     uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2; of a pull: what is wanted */
     bool any;                  /* pull: what there is, also after a broken step */
     void *(*land)(void *arg);  /* asked when a value begins to come: where to, NULL: `out`. May be NULL */

@@ -11,6 +11,7 @@
 
 #include "kv/dist.h"
 #include "kv/group.h"
+#include "kv/rows.h"
 #include "kv/update.h"
 
 typedef struct step { /* of one push */
@@ -313,10 +314,20 @@ static tn_status dist_push(const step *s, uint32_t i, bool pull)
         out = key->coded;
     return st ? st
               : tni_kv_dist_push(s->kv->dist, key, out,
-                                 codec->bits == 2   ? TNI_KV_2BIT
-                                 : codec->bits == 1 ? TNI_KV_1BIT
-                                                    : TNI_KV_PLAIN,
+                                 codec->bits == 2    ? TNI_KV_2BIT
+                                 : codec->bits == 1  ? TNI_KV_1BIT
+                                 : out->storage_type ? TNI_KV_ROWS
+                                                     : TNI_KV_PLAIN,
                                  priority, pull);
+}
+
+/* On the host, with ids as its sums have them, and rows of a size that a payload can say. */
+static bool travels_as_rows(const step *s, uint32_t i)
+{
+    const tni_array *a = s->items[i].values[0], *value = s->keys[i]->value;
+
+    return a->storage->device->host && a->aux[0]->dtype == TN_I64 && value->shape[0] &&
+           tni_array_bytes(value) && tni_array_bytes(value) / (uint64_t)value->shape[0] <= UINT32_MAX;
 }
 
 /* All of it is queued, or nothing. */
@@ -327,7 +338,7 @@ static tn_status dist_queue(const step *s, bool pull)
 
     for (uint32_t i = 0; i < s->count && !st; i++)
         if (!(st = dist_ready(s, i)) && s->items[i].values[0]->storage_type != TN_STORAGE_DENSE)
-            st = sum_dense(s, i);
+            st = travels_as_rows(s, i) ? sum_sparse(s, i) : sum_dense(s, i);
     if (st || (st = tni_kv_dist_step(s->kv->dist, s->count, s->keys)) ||
         (st = tni_kv_dist_flush(s->kv->dist)))
         return st;

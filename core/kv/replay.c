@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "kv/rows.h"
 #include "kv/worker.h"
 
 static bool is_logged(const tni_kv_op *op)
@@ -26,6 +27,8 @@ static uint64_t bytes_of(const tni_kv_op *op)
 {
     const uint32_t code = op->r.kind == TNI_KV_DO_INIT ? 0 : op->r.shrink_log2;
 
+    if (op->r.cuts)
+        return (op->lot->plan.parts + 1ull) * sizeof *op->r.cuts + op->r.cuts[op->lot->plan.parts].at;
     if (!tni_kv_op_sends(op))
         return op->r.kind == TNI_KV_DO_COMMAND ? op->r.bytes : 0;
     return (op->lot->plan.bytes + ((uint64_t)1 << code) - 1) >> code;
@@ -84,9 +87,19 @@ void tni_kv_log_copy(tni_kv_worker *w, tni_kv_op *op)
         tni_kv_log_clear(w);
         return;
     }
-    tni_kv_bytes_copy(op->copy, op->r.in, bytes);
+    tni_kv_bytes_copy(op->copy, op->r.cuts ? (const void *)op->r.cuts : op->r.in, bytes);
     op->copied = bytes;
     w->log_bytes += bytes;
+}
+
+void tni_kv_log_use(tni_kv_op *op)
+{
+    op->own = op->copy != NULL;
+    op->r.in = op->copy;
+    if (op->r.cuts) {
+        op->r.cuts = op->copy;
+        op->r.in = tni_kv_rows_payload(op->r.cuts, op->lot->plan.parts);
+    }
 }
 
 static void log_append(tni_kv_worker *w, tni_kv_op *op)
@@ -134,7 +147,7 @@ void tni_kv_log_take(tni_kv_worker *w, tni_kv_op *op, tn_status st)
         return;
     }
     op->r.kind = op->r.kind == TNI_KV_DO_PUSHPULL ? TNI_KV_DO_PUSH : op->r.kind;
-    op->r.in = op->copy;
+    tni_kv_log_use(op);
     op->r.out = NULL;
     op->r.land = NULL;
     op->r.cookie = 0;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "kv/rows.h"
 #include "kv/worker.h"
 
 #define RETRY_MIN_NS 50000000u
@@ -128,10 +129,14 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
 
     h.flags |= (p->tries ? TNI_KV_RETRY : 0) | (ask ? TNI_KV_PROBE : 0);
     h.flags |= op->r.kind == TNI_KV_DO_PULL && (!l->known || op->r.any) ? TNI_KV_ANY : 0;
-    if (tni_kv_op_sends(op) && !ask) {
+    if (op->r.cuts && !ask) {
+        payload = (const char *)op->r.in + op->r.cuts[index].at;
+        bytes = op->r.cuts[index + 1].at - op->r.cuts[index].at;
+        w->sending = op->own ? 0 : op->r.cookie;
+    } else if (tni_kv_op_sends(op) && !ask) {
         payload = (const char *)op->r.in + (part.offset >> code);
         bytes = (part.bytes + round_up) >> code;
-        w->sending = op->r.in == op->copy ? 0 : op->r.cookie;
+        w->sending = op->own ? 0 : op->r.cookie;
     }
     *tni_kv_number(&w->node, TNI_KV_N_REPEATED) += p->tries && !ask;
     p->tries++;
@@ -237,6 +242,17 @@ static void op_land(tni_kv_worker *w, const tni_kv_op *op)
     }
 }
 
+/* Bytes of a piece, there or back. */
+static uint64_t op_cost(const tni_kv_op *op, uint32_t i)
+{
+    const tni_kv_cut *c = op->r.cuts;
+
+    if (op->lot->control)
+        return 0;
+    return c ? c[i + 1].at - c[i].at + (c[i + 1].row - c[i].row) * op->r.row_bytes
+             : tni_kv_plan_part(&op->lot->plan, i).bytes;
+}
+
 static void op_begin(tni_kv_worker *w, tni_kv_op *op)
 {
     tni_kv_lot *l = op->lot;
@@ -257,7 +273,7 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
         p->sequence = (uint64_t)w->node.incarnation << 32 | ++w->counter;
         p->tries = p->missing = 0;
         p->stalled = false;
-        p->cost = l->control ? 0 : tni_kv_plan_part(&l->plan, i).bytes;
+        p->cost = op_cost(op, i);
         if (!st)
             st = piece_queue(w, l, i);
     }
@@ -385,7 +401,8 @@ void tni_kv_ops_again(tni_kv_worker *w, tni_kv_op *before)
             tni_kv_op_span('e', op, tni_kv_op_kind(op)->name);
         op_land(w, op);
         op->started = false;
-        op->r.in = op->copy ? op->copy : op->r.in;
+        if (op->copy)
+            tni_kv_log_use(op);
         op->lot->first = op->lot->last = NULL;
     }
     w->first = w->last = NULL;
@@ -505,9 +522,14 @@ static void op_failed(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni
 static void value_take(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni_kv_header *h,
                        const uint8_t *payload)
 {
-    const tni_kv_part part = tni_kv_plan_part(&l->plan, piece);
+    tni_kv_part part = tni_kv_plan_part(&l->plan, piece);
     tni_kv_op *op = l->first;
     void *landing;
+
+    if (op->r.cuts && op->r.kind == TNI_KV_DO_PULL) {
+        part.offset = op->r.cuts[piece].row * op->r.row_bytes;
+        part.bytes = op->r.cuts[piece + 1].row * op->r.row_bytes - part.offset;
+    }
 
     if (l->control || !tni_kv_op_kind(op)->value || h->bytes != part.bytes || h->dtype != l->dtype)
         return;
@@ -546,6 +568,8 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
     case TNI_KV_APPLIED:
         if (!tni_kv_op_kind(l->first)->value)
             piece_done(w, l, piece, h);
+        else if (l->first->r.cuts && p->state == TNI_KV_WAITS && !piece_queue(w, l, piece) && lane)
+            lane_pump(w, lane); /* its rows are there now */
         break;
     case TNI_KV_HELD:
         piece_land(w, l, piece, TNI_KV_WAITS);

@@ -289,7 +289,7 @@ static tn_status data_handle(tni_kv_server *s, const tni_kv_header *h, const uin
         tni_kv_node_answer(&s->node, h, TNI_KV_ABSENT, 0, 0);
         return TN_OK;
     }
-    return h->type == TNI_KV_PULL ? tni_kv_part_pull(s, p, h) : tni_kv_part_push(s, p, h, payload);
+    return h->type == TNI_KV_PULL ? tni_kv_part_pull(s, p, h, payload) : tni_kv_part_push(s, p, h, payload);
 }
 
 static void report(tni_kv_server *s, const tni_kv_header *ask)

@@ -7,6 +7,7 @@
 
 #include "kv/dist.h"
 #include "kv/group.h"
+#include "kv/rows.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -547,7 +548,7 @@ static tn_status ids_read(const tni_kv_key *key, tni_array *ids, int64_t **out, 
 static tn_status rows_take(const tni_kv_key *key, tni_array *ids, tni_array **out)
 {
     const tni_array *v = key->value;
-    tni_array *aux[2] = {NULL}, *made = NULL, *values = NULL, *host = NULL;
+    tni_array *host = NULL;
     int64_t *list = NULL, count = 0;
     tni_device *cpu = NULL;
     tn_status st;
@@ -559,15 +560,24 @@ static tn_status rows_take(const tni_kv_key *key, tni_array *ids, tni_array **ou
         tni_array_retain(host = key->value);
     else if (!(st = tni_array_create(v->storage->space, cpu, v->dtype, v->ndim, v->shape, "kvstore", &host)))
         st = tni_array_copy(key->value, host);
-    if (!st && !(st = tni_array_create(v->storage->space, cpu, TN_I64, 1, &count, "kvstore", &aux[0])) &&
-        !(st = tni_array_first_write(aux[0], list, (uint64_t)count * sizeof *list)) &&
-        !(st = tni_array_create_sparse(v->storage->space, cpu, TN_STORAGE_ROW_SPARSE, v->dtype, v->ndim,
-                                       v->shape, aux, &made)) &&
-        !(st = tni_array_values(made, &values)))
-        st = tni_rows_move(host, aux[0], values, false);
-    tni_array_release(values);
-    tni_array_release(aux[0]);
+    if (!st)
+        st = tni_kv_rows_of(host, list, count, NULL, out);
     tni_array_release(host);
+    tni_free(list);
+    return st;
+}
+
+/* From servers: these rows alone. */
+static tn_status rows_pull(tni_kv_dist *d, tni_kv_key *key, const tn_kv_item *item, uint32_t k,
+                           tni_array **out)
+{
+    tni_array *rows = NULL, *made = NULL;
+    int64_t *list = NULL, count = 0;
+    tn_status st = ids_read(key, item->values[k], &list, &count);
+
+    if (!st && !(st = tni_kv_rows_of(key->value, list, count, &rows, &made)))
+        st = tni_kv_dist_pull_rows(d, key, list, (uint64_t)count, rows, item->priority);
+    tni_array_release(rows);
     tni_free(list);
     if (st)
         tni_array_release(made);
@@ -591,10 +601,9 @@ tn_status tni_kv_rows(tni_kv *kv, uint32_t count, const tn_kv_item *items, tni_a
 
         if (!(st = tni_kv_find(kv, &items[i], &key)) && !key->sparse)
             st = tni_error(TN_E_UNSUPPORTED, "rows of a key whose value is dense");
-        if (!st && kv->dist)
-            st = tni_kv_dist_pull(kv->dist, key, items[i].priority);
-        for (uint32_t k = 0; k < items[i].value_count && !st; k++)
-            st = rows_take(key, items[i].values[k], &made[at++]);
+        for (uint32_t k = 0; k < items[i].value_count && !st; k++, at += !st)
+            st = kv->dist ? rows_pull(kv->dist, key, &items[i], k, &made[at])
+                          : rows_take(key, items[i].values[k], &made[at]);
     }
     for (uint64_t i = 0; i < all; i++)
         if (st)

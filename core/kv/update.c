@@ -5,6 +5,8 @@
  */
 #include "kv/update.h"
 
+#include "kv/rows.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +25,7 @@ typedef struct part {
     uint8_t what;           /* of the round under way */
     tni_array *value, *sum; /* views of the server's memory */
     tni_kv_param_slot slot;
+    tni_kv_named named; /* in rounds of rows */
 } part;
 
 struct tni_kv_updates {
@@ -65,6 +68,7 @@ static void part_destroy(part *p)
 {
     views_drop(p);
     tni_kv_param_fini(&p->slot);
+    tni_free(p->named.bits);
     tni_free(p);
 }
 
@@ -170,7 +174,7 @@ static uint64_t payload_bytes(void *arg, uint8_t dtype, uint8_t what, uint64_t b
     case TNI_KV_ABSTAIN:
         return shrunk(bytes, TNI_KV_ABSTAIN_LOG2);
     default:
-        return what <= TNI_KV_ASSIGN || what == TNI_KV_GATHER || what >= TNI_KV_STATE ? bytes : 0;
+        return what <= TNI_KV_ROWS || what >= TNI_KV_STATE ? bytes : 0;
     }
 }
 
@@ -185,6 +189,11 @@ static void coded_add(const tni_kv_codec *c, bool first, float *sum, const uint8
         memcpy(word, payload + whole * c->bits / 8, shrunk((count - whole) * c->bits, 3));
         tni_kv_codec_decode(c, word, count - whole, sum + whole, !first);
     }
+}
+
+static bool moves(uint8_t what) /* gradients */
+{
+    return what < TNI_KV_ASSIGN || what == TNI_KV_ROWS;
 }
 
 static bool of_first(uint8_t what)
@@ -223,6 +232,9 @@ static tn_status add(void *arg, const tni_kv_header *h, bool first, const void *
     begins = first || p->what == TNI_KV_ABSTAIN;
     if (first || h->what != TNI_KV_ABSTAIN)
         p->what = h->what;
+    if (h->what == TNI_KV_ROWS)
+        return tni_kv_rows_add(&p->named, h, begins, base, sum, payload, bytes);
+    p->named.all = p->named.all || h->what != TNI_KV_ABSTAIN;
     if (h->what <= TNI_KV_1BIT && h->what != TNI_KV_PLAIN) {
         if (!begins)
             tni_kv_bytes_copy(sum, base, bytes);
@@ -266,7 +278,9 @@ static tn_status step(tni_kv_updates *u, part *p, const tni_kv_header *h, void *
     p->slot.wd_mult = n ? n->wd_mult : 1;
     if (share < 1)
         (void)tni_kv_optimizer_set(u->optimizer, "rescale_grad", rescale / share);
-    st = tni_kv_optimizer_step(u->optimizer, &p->slot, p->value, p->sum);
+    st = p->what == TNI_KV_ROWS && !p->named.all && !tni_kv_optimizer_apart(u->optimizer)
+             ? tni_kv_rows_step(&p->named, u->optimizer, &p->slot, p->value, p->sum)
+             : tni_kv_optimizer_step(u->optimizer, &p->slot, p->value, p->sum);
     if (share < 1)
         (void)tni_kv_optimizer_set(u->optimizer, "rescale_grad", rescale);
     return st ? st : tni_array_wait(p->value);
@@ -324,11 +338,11 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
                                (void *)(uintptr_t)sum, bytes, true);
         return st;
     }
-    if (u->optimizer && p->what < TNI_KV_ASSIGN)
+    if (u->optimizer && moves(p->what))
         return step(u, p, h, value, sum, bytes, u->async ? 1 : (double)count / members);
     tni_kv_bytes_copy(value, sum, bytes);
     if (p->what != TNI_KV_ASSIGN) {
-        p->slot.steps += p->what < TNI_KV_ASSIGN;
+        p->slot.steps += moves(p->what);
         return TN_OK;
     }
     if ((st = view(u, value, bytes, h->dtype, &p->value)) ||

@@ -21,6 +21,7 @@
 #define TNI_KV_1BIT 2u
 #define TNI_KV_ASSIGN 3u  /* of worker 0: the value itself */
 #define TNI_KV_ABSTAIN 4u /* a byte for each 2 GiB: this worker takes part in the round and adds nothing */
+/* 6: TNI_KV_ROWS of rows.h */
 #define TNI_KV_GATHER 5u  /* elements whose sum is the value, also where there is an optimizer */
 #define TNI_KV_STATE 16u  /* and above, of worker 0, and of pulls: a piece of what the optimizer keeps */
 #define TNI_KV_ABSTAIN_LOG2 31u

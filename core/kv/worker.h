@@ -12,6 +12,7 @@ typedef struct tni_kv_op {             /* a request */
     uint64_t deadline_ns, begun_ns;
     uint32_t round;
     bool started, silent; /* silent: nobody is told of its end */
+    bool own;             /* `in` lies in the copy */
     void *copy;           /* of what `in` has, for the log; NULL: none yet */
     uint64_t copied;      /* bytes of it */
 } tni_kv_op;
@@ -107,6 +108,7 @@ void tni_kv_log_begin(tni_kv_worker *w); /* it has joined */
 void tni_kv_log_clear(tni_kv_worker *w);
 void tni_kv_log_trim(tni_kv_worker *w, uint64_t step);               /* all servers hold it */
 void tni_kv_log_copy(tni_kv_worker *w, tni_kv_op *op);               /* its memory is about to change */
+void tni_kv_log_use(tni_kv_op *op);                                  /* the copy takes the place of `in` */
 void tni_kv_log_take(tni_kv_worker *w, tni_kv_op *op, tn_status st); /* [takes] op, which has ended */
 /* Servers went back to `step`: what they lack is asked for again. False: the log does not reach so far. */
 bool tni_kv_log_back(tni_kv_worker *w, uint64_t step);

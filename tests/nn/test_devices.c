@@ -494,14 +494,51 @@ static void wrong(void **state)
     }
 }
 
+/* Of a store, on one device: rows that nobody looks up stay. */
+static void rows_of_an_embedding(void **state)
+{
+    static const int64_t in[] = {ROWS, 2}, rows[] = {ROWS};
+    static const float ids[ROWS * 2] = {0, 3, 3, 5, 7, 7, 0, 9, 9, 3, 5, 5, 7, 0, 3, 3},
+                                  classes[ROWS] = {0, 1, 2, 1, 0, 2, 2, 1};
+    bench b = {.app = nn_open("device.default=cpu", NULL)};
+    float before[ROOM], after[ROOM];
+    tn_trainer *t;
+    tn_array *w;
+
+    (void)state;
+    b.net = tn_net_new(b.app);
+    tn_net_embedding(b.net, .count = 11, .units = 3, .sparse_grad = 1);
+    tn_net_dense(b.net, .units = 3);
+    tn_net_init(b.net, .with = "uniform", .scale = 0.5, .seed = 2, .shape = {ROWS, 2});
+    b.x = tn_app_array(b.app, 2, in, ids);
+    b.labels = tn_app_array(b.app, 1, rows, classes);
+    w = tn_net_param(b.net, tn_net_param_name(b.net, 0));
+    assert_int_equal(nn_read(b.app, w, before, ROOM), 33);
+    t = tn_trainer_new(b.net, .optimizer = "sgd", .lr = 0.1, .momentum = 0.9, .wd = 0.01, .kvstore = "local");
+    for (int step = 0; step < STEPS; step++) {
+        gradients(&b);
+        tn_trainer_step(t, ROWS);
+    }
+    assert_int_equal(nn_read(b.app, w, after, ROOM), 33);
+    for (size_t i = 0; i < 33; i++) {
+        const size_t row = i / 3;
+        const bool named = row == 0 || row == 3 || row == 5 || row == 7 || row == 9;
+
+        assert_true(named != (after[i] == before[i]));
+    }
+    nn_close(b.app);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts),       cmocka_unit_test(bad_lists),       cmocka_unit_test(bad_parts),
-        cmocka_unit_test(ways),        cmocka_unit_test(factors),         cmocka_unit_test(one_and_two),
-        cmocka_unit_test(by_formulas), cmocka_unit_test(on_fake_devices), cmocka_unit_test(resumed),
-        cmocka_unit_test(compressed),  cmocka_unit_test(shares),          cmocka_unit_test(divided),
-        cmocka_unit_test(wrong),
+        cmocka_unit_test(parts),       cmocka_unit_test(bad_lists),
+        cmocka_unit_test(bad_parts),   cmocka_unit_test(ways),
+        cmocka_unit_test(factors),     cmocka_unit_test(one_and_two),
+        cmocka_unit_test(by_formulas), cmocka_unit_test(on_fake_devices),
+        cmocka_unit_test(resumed),     cmocka_unit_test(compressed),
+        cmocka_unit_test(shares),      cmocka_unit_test(divided),
+        cmocka_unit_test(wrong),       cmocka_unit_test(rows_of_an_embedding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,6 +181,34 @@ static void init_ask(sim *s, sim_proc *p)
     }
 }
 
+/* Instead of the whole of a key: rows that are pushed, or a pull of all rows. */
+static void rows_ask(sim *s, const sim_proc *p, uint32_t key, tni_kv_request *r)
+{
+    const tni_kv_plan_options o = {s->settings.servers, s->settings.bound, s->settings.part_bytes};
+    const bool pushes = r->kind != TNI_KV_DO_PULL;
+    int64_t ids[SIM_ELEMENTS_MOST];
+    float values[SIM_ELEMENTS_MOST];
+    tni_kv_cut **cuts = &p->app->cuts[key];
+    uint64_t count = 0;
+    tni_kv_plan plan;
+
+    for (uint32_t i = 0; i < s->elements[key]; i++) {
+        if (pushes && !sim_row_named(s, p->rank, key, p->app->step, i))
+            continue;
+        values[count] = sim_gradient(s, p->rank, key, p->app->step, i);
+        ids[count++] = i;
+    }
+    tni_free(*cuts);
+    *cuts = NULL;
+    if (tni_kv_plan_make(&o, key, s->elements[key], sizeof(float), &plan) ||
+        tni_kv_rows_write(&plan, sizeof(float), ids, count, pushes ? values : NULL, cuts))
+        return; /* the whole, then */
+    r->what = TNI_KV_ROWS;
+    r->row_bytes = sizeof(float);
+    r->cuts = *cuts;
+    r->in = tni_kv_rows_payload(*cuts, plan.parts);
+}
+
 static void push_ask(sim *s, sim_proc *p, uint32_t key)
 {
     sim_app *a = p->app;
@@ -193,6 +221,8 @@ static void push_ask(sim *s, sim_proc *p, uint32_t key)
     a->pulls[key] = s->apart;
     if (s->apart)
         r.kind = TNI_KV_DO_PUSH;
+    if (s->rows[key])
+        rows_ask(s, p, key, &r);
     ask(s, p, key, &r);
 }
 
@@ -204,6 +234,8 @@ static void pushed(sim *s, sim_proc *p, uint32_t key)
 
     a->pulls[key] = false;
     memset(a->gradient[key], 0x5a, s->elements[key] * sizeof(float)); /* the program uses its buffer again */
+    if (s->rows[key])
+        rows_ask(s, p, key, &r);
     if (!a->broken)
         ask(s, p, key, &r);
 }

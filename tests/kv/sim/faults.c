@@ -92,6 +92,8 @@ static void job_plan(sim *s)
     s->save_every = s->mode <= SIM_ASYNC ? (uint32_t)sim_below(s, 4) : 0;
     s->save_every = s->o.save ? s->o.save : s->save_every;
     s->apart = sim_below(s, 2) && !s->o.byte_ns;
+    for (uint32_t k = 0; k < s->o.keys; k++)
+        s->rows[k] = s->o.seed % 5 < 2 && k % 2 == s->o.seed % 2 && !s->o.byte_ns;
     s->in_place = s->o.seed % 4 == 2 && !s->o.byte_ns;
     s->hurry = sim_below(s, 2) && !(s->faults & (SIM_KILL_WORKER | SIM_KILL_SERVER | SIM_PAUSE | SIM_CUT));
     s->break_worker = (uint32_t)sim_below(s, s->settings.workers);

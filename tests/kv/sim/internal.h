@@ -2,6 +2,7 @@
 #ifndef TN_TESTS_KV_SIM_INTERNAL_H
 #define TN_TESTS_KV_SIM_INTERNAL_H
 
+#include "kv/rows.h"
 #include "kv/sim/sim.h"
 
 #define SIM_KEYS_MAX 6u
@@ -53,6 +54,7 @@ typedef struct sim_app { /* a worker's program */
     uint32_t epoch;                                                 /* of its view, and 1; 0: none yet */
     bool pushed[SIM_KEYS_MAX + 1], pulls[SIM_KEYS_MAX + 1], broken; /* pulls: the push came first */
     float *gradient[SIM_KEYS_MAX], *value[SIM_KEYS_MAX];
+    tni_kv_cut *cuts[SIM_KEYS_MAX]; /* of rows that are pushed, or asked for */
     tn_status status;
     tn_err error;
 } sim_app;
@@ -98,7 +100,8 @@ struct sim {
     bool came[SIM_WORKERS_MAX]; /* to the first barrier */
     bool closed;       /* a worker had left when a server was lost: the others end with an error, by name */
     bool apart, hurry; /* push and pull are two requests; workers leave without a barrier */
-    bool in_place;     /* the value comes to where the gradient is */
+    bool rows[SIM_KEYS_MAX]; /* gradients of this key are rows of one element */
+    bool in_place;           /* the value comes to where the gradient is */
     bool broke, cut, violated, killed, voided[SIM_KEYS_MAX]; /* voided: in the step that was broken */
     uint16_t victim;
     uint64_t victim_ns;
@@ -146,6 +149,7 @@ void sim_app_final(sim *s); /* when all have ended */
 extern const tni_kv_update sim_update;
 sim_shadow *sim_shadow_of(sim *s, uint32_t key, uint32_t part, uint32_t worker);
 float sim_gradient(const sim *s, uint32_t worker, uint32_t key, uint32_t round, uint32_t i);
+bool sim_row_named(const sim *s, uint32_t worker, uint32_t key, uint32_t round, uint32_t i);
 float sim_first_value(uint32_t key, uint32_t i);
 /* Value of `key` after `round`, by adding one after the other what every worker pushed. */
 void sim_reference(sim *s, uint32_t key, uint32_t round);

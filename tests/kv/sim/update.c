@@ -13,12 +13,23 @@ static uint64_t mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
+static uint64_t hash(const sim *s, uint32_t worker, uint32_t key, uint32_t round, uint32_t i)
+{
+    return mix(s->o.seed ^ ((uint64_t)worker << 48 | (uint64_t)key << 40 | (uint64_t)round << 20 | i));
+}
+
+bool sim_row_named(const sim *s, uint32_t worker, uint32_t key, uint32_t round, uint32_t i)
+{
+    return hash(s, worker, key, round, i) % 3 == 0;
+}
+
 /* sync: numbers whose sum depends on the order; async: whole ones, whose sum does not. */
 float sim_gradient(const sim *s, uint32_t worker, uint32_t key, uint32_t round, uint32_t i)
 {
-    const uint64_t z =
-        mix(s->o.seed ^ ((uint64_t)worker << 48 | (uint64_t)key << 40 | (uint64_t)round << 20 | i));
+    const uint64_t z = hash(s, worker, key, round, i);
 
+    if (s->rows[key] && z % 3)
+        return 0;
     return s->mode == SIM_ASYNC ? (float)(int)(z % 17) - 8.0f : (float)(z % 1000003u) / 997.0f - 500.0f;
 }
 
@@ -78,7 +89,31 @@ void sim_reference(sim *s, uint32_t key, uint32_t round)
 static uint64_t update_bytes(void *arg, uint8_t dtype, uint8_t what, uint64_t bytes)
 {
     (void)arg;
-    return dtype == 0 && what == 0 ? bytes : 0;
+    return dtype == 0 && (what == 0 || what == TNI_KV_ROWS) ? bytes : 0;
+}
+
+static tn_status rows_add(const tni_kv_header *h, bool first, const void *base, void *sum,
+                          const void *payload, uint64_t bytes)
+{
+    tni_kv_row_set r;
+    tn_status st = tni_kv_rows_read(payload, h->bytes, true, bytes, sizeof(float), &r);
+
+    if (st)
+        return st;
+    if (first)
+        memset(sum, 0, bytes);
+    else
+        memmove(sum, base, bytes);
+    for (uint64_t i = 0; i < r.count; i++) {
+        float from[SIM_ELEMENTS_MAX], *to = (float *)sum + tni_kv_rows_at(&r, i) / sizeof(float);
+
+        if (r.row_bytes > sizeof from)
+            return tni_error(TN_E_FORMAT, "a row of %llu bytes", (unsigned long long)r.row_bytes);
+        memcpy(from, r.values + i * r.row_bytes, r.row_bytes);
+        for (uint64_t k = 0; k < r.row_bytes / sizeof(float); k++)
+            to[k] += from[k];
+    }
+    return TN_OK;
 }
 
 static tn_status update_add(void *arg, const tni_kv_header *h, bool first, const void *base, void *sum,
@@ -88,7 +123,8 @@ static tn_status update_add(void *arg, const tni_kv_header *h, bool first, const
     float from, before;
 
     (void)arg;
-    (void)h;
+    if (h->what == TNI_KV_ROWS)
+        return rows_add(h, first, base, sum, payload, bytes);
     for (uint64_t i = 0; i < bytes / sizeof(float); i++) {
         memcpy(&from, (const char *)payload + i * sizeof from, sizeof from);
         memcpy(&before, (const char *)base + i * sizeof before, sizeof before);

@@ -167,6 +167,26 @@ static uint64_t arrival(sim *s, sim_proc *from, const sim_proc *to, uint64_t byt
     return at + delay;
 }
 
+/* A message of another job, made from one of this; it may come before. */
+static void stale_send(sim *s, const sim_event *e)
+{
+    sim_event *other = sim_event_add(s, SIM_DELIVER, s->now + sim_below(s, 2 * s->delay_ns), e->bytes);
+    uint8_t *payload;
+
+    if (!other)
+        return;
+    payload = other->payload;
+    other->proc = e->proc;
+    other->arg = e->arg;
+    memcpy(other->header, e->header, TNI_KV_HEADER_BYTES);
+    memcpy(payload, e->payload, e->bytes);
+    tni_kv_put(other->header + 8, s->settings.job ^ 0xff, 8);
+    for (uint64_t i = TNI_KV_ENTRY_BYTES; i < e->bytes; i++)
+        payload[i] ^= 1;
+    tni_kv_put(other->header + 56, tni_kv_payload_sum(payload, e->bytes), 4);
+    tni_kv_put(other->header + 60, tni_crc32(0, other->header, 60), 4);
+}
+
 static void packet_to(sim *s, sim_proc *from, const sim_proc *to, const uint8_t *header, const void *payload,
                       uint64_t bytes)
 {
@@ -189,6 +209,8 @@ static void packet_to(sim *s, sim_proc *from, const sim_proc *to, const uint8_t 
         memcpy(e->header, header, TNI_KV_HEADER_BYTES);
         if (bytes)
             memcpy(e->payload, payload, bytes);
+        if (faults && s->faults & SIM_STALE && sim_chance(s, 60))
+            stale_send(s, e);
         if (faults && s->o.hostile && sim_chance(s, 100))
             forge(s, e);
         if (faults && sim_chance(s, s->damage)) {
@@ -246,26 +268,6 @@ static void sim_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_
         if (p->alive && (to == TNI_KV_UNKNOWN ? p->birth == birth : id_of(p) == to))
             packet_to(s, from, p, header, payload, bytes);
     }
-}
-
-/* A message of another job, made from one of this. */
-static void stale_send(sim *s, sim_proc *p, const sim_event *e)
-{
-    sim_event *other = sim_event_add(s, SIM_DELIVER, s->now + delay_of(s, p, p), e->bytes);
-    uint8_t *payload;
-
-    if (!other)
-        return;
-    payload = other->payload;
-    other->proc = e->proc;
-    other->arg = e->arg;
-    memcpy(other->header, e->header, TNI_KV_HEADER_BYTES);
-    memcpy(payload, e->payload, e->bytes);
-    tni_kv_put(other->header + 8, s->settings.job ^ 0xff, 8);
-    for (uint64_t i = TNI_KV_ENTRY_BYTES; i < e->bytes; i++)
-        payload[i] ^= 1;
-    tni_kv_put(other->header + 56, tni_kv_payload_sum(payload, e->bytes), 4);
-    tni_kv_put(other->header + 60, tni_crc32(0, other->header, 60), 4);
 }
 
 /* ---- disks ---- */
@@ -496,8 +498,10 @@ static void proc_free(sim_proc *p)
     tni_kv_scheduler_destroy(p->scheduler);
     tni_kv_server_destroy(p->server);
     tni_kv_worker_destroy(p->worker);
-    for (uint32_t k = 0; p->app && k < SIM_KEYS_MAX; k++)
+    for (uint32_t k = 0; p->app && k < SIM_KEYS_MAX; k++) {
         tni_free(p->app->gradient[k]);
+        tni_free(p->app->cuts[k]);
+    }
     tni_free(p->app);
     p->scheduler = NULL;
     p->server = NULL;
@@ -579,8 +583,6 @@ static void deliver(sim *s, sim_event *e)
         sim_point_do(s, p);
         return;
     }
-    if (s->faults & SIM_STALE && s->now < s->faults_end_ns && sim_chance(s, 60))
-        stale_send(s, p, e);
     if (s->o.verbose && e->header[3] != TNI_KV_BEAT)
         sim_say(s, "%s %u gets type %u from %04x round %u key %llx seq %llx what %u", roles[p->role], p->rank,
                 e->header[3], (unsigned)tni_kv_get(e->header + 16, 2),

@@ -1,0 +1,122 @@
+/* The optimizer's states of a key, from servers and back: pieces of each part, as pulls and pushes. */
+#include "kv/dist.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "kv/update.h"
+
+static uint64_t element_bytes(const tni_array *a)
+{
+    return tn_dtype_bytes(a->dtype);
+}
+
+/* Pieces that cover what is kept of each part, and one of them, of the whole key. */
+typedef struct pieces {
+    tni_kv_plan plan;
+    uint32_t count, states;
+    uint8_t *data;
+    tni_kv_param_slot slot; /* of a part: views of the key's states */
+} pieces;
+
+static tn_status pieces_begin(tni_kv_dist *d, tni_kv_key *key, pieces *p)
+{
+    uint64_t kept = sizeof(uint64_t), last, count;
+    tn_status st;
+
+    memset(p, 0, sizeof *p);
+    if ((st = tni_kv_dist_plan(d, key, &p->plan)) ||
+        (st = tni_kv_param_states(d->kv->optimizer, &key->slot, key->value)))
+        return st;
+    p->states = tni_kv_optimizer_states(d->kv->optimizer);
+    for (uint32_t k = 0; k < p->states; k++) {
+        if ((st = tni_array_wait(key->slot.states[k])))
+            return st;
+        kept += p->plan.bytes / element_bytes(key->value) * element_bytes(key->slot.states[k]);
+    }
+    last = tni_kv_plan_part(&p->plan, p->plan.parts - 1).bytes; /* the shortest */
+    count = last ? kept / p->plan.bytes + sizeof(uint64_t) / last + 2 : 0;
+    if (count > TNI_KV_STATES_END - TNI_KV_STATE)
+        return tni_error(TN_E_UNSUPPORTED, "states of an array of %" PRIu64 " bytes", p->plan.bytes);
+    p->count = (uint32_t)count;
+    return (p->data = tni_alloc(p->plan.bytes)) ? TN_OK : TN_E_NOMEM;
+}
+
+/* Copies piece `index` of each part out of the states, or with `put` into them. */
+static tn_status piece_copy(tni_kv_key *key, pieces *p, uint32_t index, uint64_t *steps, bool put)
+{
+    const uint64_t each = element_bytes(key->value);
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; i < p->plan.parts && !st; i++) {
+        const tni_kv_part part = tni_kv_plan_part(&p->plan, i);
+        const int64_t length = (int64_t)(part.bytes / each);
+        tni_kv_param_slot s = {.steps = *steps};
+
+        for (uint32_t k = 0; k < p->states && !st; k++) {
+            tni_array *whole = key->slot.states[k];
+
+            st = tni_array_wrap(whole->storage->space, whole->storage->device,
+                                (char *)tni_array_data(whole) + part.offset / each * element_bytes(whole),
+                                (uint64_t)length * element_bytes(whole), whole->dtype, 1, &length, NULL, NULL,
+                                NULL, &s.states[k]);
+        }
+        if (!st)
+            tni_kv_states_copy(&s, p->states, (uint64_t)index * part.bytes, p->data + part.offset, part.bytes,
+                               put);
+        *steps = i == 0 ? s.steps : *steps;
+        tni_kv_param_fini(&s);
+    }
+    return st;
+}
+
+tn_status tni_kv_dist_fetch(tni_kv_dist *d, tni_kv_key *key)
+{
+    uint64_t steps = 0;
+    pieces p;
+    tn_status st;
+
+    if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
+        return st;
+    st = pieces_begin(d, key, &p);
+    for (uint32_t i = 0; i < p.count && !st; i++) {
+        const tni_kv_request r = {.kind = TNI_KV_DO_PULL,
+                                  .key = key->wire,
+                                  .out = p.data,
+                                  .what = (uint8_t)(TNI_KV_STATE + i),
+                                  .any = true};
+
+        if (!(st = tni_kv_process_call(d->process, &r)))
+            st = piece_copy(key, &p, i, &steps, true);
+    }
+    if (!st)
+        key->slot.steps = steps;
+    tni_free(p.data);
+    return st;
+}
+
+tn_status tni_kv_dist_return(tni_kv_dist *d, tni_kv_key *key)
+{
+    uint64_t steps = key->slot.steps;
+    pieces p;
+    tn_status st;
+
+    if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
+        return st;
+    st = pieces_begin(d, key, &p);
+    for (uint32_t i = 0; i < p.count && !st; i++) {
+        const bool first = d->rank == 0;
+        const tni_kv_request r = {.kind = TNI_KV_DO_PUSH,
+                                  .key = key->wire,
+                                  .in = first ? p.data : tni_kv_nothing,
+                                  .what = (uint8_t)(first ? TNI_KV_STATE + i : TNI_KV_ABSTAIN),
+                                  .shrink_log2 = first ? 0 : TNI_KV_ABSTAIN_LOG2};
+
+        if (!first || !(st = piece_copy(key, &p, i, &steps, false)))
+            st = tni_kv_process_call(d->process, &r);
+        if (!st)
+            atomic_fetch_add(&key->rounds, 1);
+    }
+    tni_free(p.data);
+    return st;
+}
