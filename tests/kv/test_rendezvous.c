@@ -129,7 +129,7 @@ static void places(void **state)
     }
 }
 
-/* Where the scheduler of a dist type is to be. Of ports that follow from a job's number the range is known. */
+/* Where the scheduler of a dist type is to be. Ports that follow from a job's number have a range only. */
 typedef struct meeting_row {
     const char *set[16];
     const char *settings[4];
