@@ -1,9 +1,9 @@
 /*
- * How much of a step's sums hides behind backward, with kvstore.type = mpi, where the wire is the limit and not
- * the processor: bench/overlap shapes the wire, and backward is a device that works elsewhere, so this thread
- * sleeps for each layer's time. A step sums the gradient of each layer once it is there (overlapped), or all
- * of them behind the last layer (behind); what a step takes beyond backward is exposed. Both take turns. Rank
- * 0 prints medians in ms. Sums are compared with what they have to be.
+ * How much of a step's sums hides behind backward, with kvstore.type = mpi, where the wire is the limit and
+ * not the processor: bench/mpi-overlap shapes the wire, and backward is a device that works elsewhere, so
+ * this thread sleeps for each layer's time. A step sums the gradient of each layer once it is there
+ * (overlapped), or all of them behind the last layer (behind); what a step takes beyond backward is exposed.
+ * Both take turns. Rank 0 prints medians in ms. Sums are compared with what they have to be.
  *
  *     mpirun -n 2 overlap [SECTION.KEY=VALUE...]
  */
