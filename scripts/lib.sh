@@ -7,6 +7,7 @@ packages_build="gcc libc6-dev cmake ninja-build pkgconf libjansson-dev libinih-d
 packages_test="libcmocka-dev strace clang libclang-rt-14-dev lld g++ python3 binutils valgrind locales git procps
     dpkg-dev groff-base bsdextrautils file openssh-server rsync openmpi-bin libopenmpi-dev munge slurm-client
     slurmctld slurmd"
+packages_guest="qemu-system-x86 busybox-static cpio kmod iproute2 rdma-core ibverbs-utils perftest"
 
 say() { printf '%s\n' "$*" >&2; }
 

@@ -39,4 +39,12 @@ typedef struct tni_kv_place {
 } tni_kv_place;
 tn_status tni_kv_rendezvous(const tni_options *o, tni_kv_place *out); /* TN_E_ATTR names two variables */
 
+/* The same of dist types, where a launcher started workers alone: where their scheduler is to be. */
+typedef struct tni_kv_meeting {
+    uint32_t rank, ranks; /* ranks 0: no launcher, or a scheduler of its own */
+    char host[256];
+    uint64_t port;
+} tni_kv_meeting;
+tn_status tni_kv_meet(const tni_options *o, tni_kv_meeting *out); /* TN_E_ATTR: no place can be found, why */
+
 #endif

@@ -26,6 +26,7 @@ typedef struct tni_kv_setup {
     bool priority;
     uint32_t lanes, verbose, drop; /* drop: of a million messages that come */
     int32_t rank;                  /* -1: the scheduler chooses */
+    bool launched;                 /* by a launcher that knows no scheduler: beside.c */
     const char *folder;            /* of snapshots and journal; "": none */
     const tni_log *log;
     uint64_t (*clock)(void);
@@ -79,6 +80,16 @@ tn_status tni_kv_serve_with(tni_kv_setup *setup, const tni_kv_start *start, cons
 /* [takes] post, which is open; `journal` and its text as in tni_kv_scheduler_create. */
 tn_status tni_kv_schedule_with(tni_kv_setup *setup, tni_kv_post *post, const tni_kv_journal *journal,
                                const void *text, uint64_t bytes);
+
+/* As tn_kv_run_role does with TNI_KV_SCHEDULER or TNI_KV_SERVER. */
+tn_status tni_kv_role_run(tni_context *c, uint32_t role, tn_kv_command_fn fn, void *arg);
+
+/* ---- beside.c: scheduler and servers of a job whose launcher started workers alone ---- */
+
+struct tni_kv_beside;
+/* Starts those that are this worker's, by its rank, as threads. TN_E_…: the scheduler cannot listen. */
+tn_status tni_kv_beside_start(tni_context *c, const tni_kv_setup *worker, struct tni_kv_beside **out);
+void tni_kv_beside_end(struct tni_kv_beside *b); /* waits for the job's end; NULL is fine */
 
 #define TNI_KV_COPY_MAX 16384u /* bytes of a payload that is copied rather than held */
 

@@ -39,7 +39,8 @@ struct tni_kv_process {
     tni_kv_post *post;
     tni_kv_worker *worker;
     tni_thread *thread;
-    call *running; /* the machine has them, or the transport */
+    struct tni_kv_beside *beside; /* NULL: scheduler and servers are processes */
+    call *running;                /* the machine has them, or the transport */
     uint64_t begun_ns;
     bool over, told; /* nothing more is asked; it was said who is waited for */
     tni_mutex lock;
@@ -471,16 +472,21 @@ tn_status tni_kv_process_start(const tni_kv_setup *setup, tni_kv_process **out)
 
 tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out)
 {
+    struct tni_kv_beside *beside = NULL;
     tni_kv_process *p = NULL;
     tni_kv_setup setup;
     tn_status st;
 
-    if ((st = tni_kv_setup_read(c, TNI_KV_WORKER, async, &setup)) || (st = tni_kv_process_start(&setup, &p)))
+    if ((st = tni_kv_setup_read(c, TNI_KV_WORKER, async, &setup)) ||
+        (setup.launched && (st = tni_kv_beside_start(c, &setup, &beside))))
         return st;
-    if ((st = tni_kv_process_joined(p))) {
+    if (!(st = tni_kv_process_start(&setup, &p)) && (st = tni_kv_process_joined(p)))
         tni_kv_process_end(p);
+    if (st) {
+        tni_kv_beside_end(beside);
         return st;
     }
+    p->beside = beside;
     *out = p;
     return TN_OK;
 }
@@ -488,6 +494,7 @@ tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out)
 tn_status tni_kv_process_leave(tni_kv_process *p)
 {
     const tni_kv_request bye = {.kind = TNI_KV_DO_BYE};
+    struct tni_kv_beside *beside;
     tn_status st;
 
     if (!p)
@@ -495,7 +502,9 @@ tn_status tni_kv_process_leave(tni_kv_process *p)
     st = tni_kv_process_status(p);
     if (!st)
         st = tni_kv_process_call(p, &bye);
+    beside = p->beside;
     tni_kv_process_end(p);
+    tni_kv_beside_end(beside);
     return st;
 }
 

@@ -248,8 +248,6 @@ static tn_status serve(tni_context *c, tn_kv_command_fn fn, void *arg)
 
     if (st)
         return st;
-    (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES / 8); /* else each message of a part brings its pages anew */
-    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
     start.rank = setup.rank;
     if (!(st = snapshots_open(&setup, &start, &snapshots, &disk)) &&
         !(st = tni_kv_updates_create(c, false, fn, arg, &updates))) {
@@ -262,6 +260,11 @@ static tn_status serve(tni_context *c, tn_kv_command_fn fn, void *arg)
     return st;
 }
 
+tn_status tni_kv_role_run(tni_context *c, uint32_t role, tn_kv_command_fn fn, void *arg)
+{
+    return (role == TNI_KV_SERVER ? serve : schedule)(c, fn, arg);
+}
+
 tn_status tni_kv_run_role(tni_context *c, tn_kv_command_fn fn, void *arg, int32_t *ran)
 {
     const char *role = tni_option_text(c->options, "kvstore.role");
@@ -269,5 +272,9 @@ tn_status tni_kv_run_role(tni_context *c, tn_kv_command_fn fn, void *arg, int32_
     *ran = strcmp(role, "worker") != 0;
     if (!*ran)
         return TN_OK;
-    return (strcmp(role, "server") ? schedule : serve)(c, fn, arg);
+    if (strcmp(role, "server") != 0)
+        return schedule(c, fn, arg);
+    (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES / 8); /* else each message of a part brings its pages anew */
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    return serve(c, fn, arg);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kv/address.h"
+#include "kv/group.h"
 #include "kv/post.h"
 #include "kv/process.h"
 
@@ -148,9 +149,9 @@ static tn_status clashes_check(const tni_options *o, const tni_kv_settings *s, b
     return TN_OK;
 }
 
-static tn_status counts_read(const tni_options *o, tni_kv_settings *s)
+static tn_status counts_read(const tni_options *o, uint32_t ranks, tni_kv_settings *s)
 {
-    const int64_t workers = tni_option_int(o, "kvstore.workers"),
+    const int64_t workers = ranks ? ranks : tni_option_int(o, "kvstore.workers"),
                   servers = tni_option_int(o, "kvstore.servers"),
                   staleness = tni_option_int(o, "kvstore.staleness");
 
@@ -164,7 +165,8 @@ static tn_status counts_read(const tni_options *o, tni_kv_settings *s)
     return TN_OK;
 }
 
-static tn_status settings_read(const tni_context *c, bool worker, bool async, tni_kv_settings *out)
+static tn_status settings_read(const tni_context *c, uint32_t ranks, bool worker, bool async,
+                               tni_kv_settings *out)
 {
     static const char *const uneven[] = {"pad", "drop", NULL};
     const tni_options *o = c->options;
@@ -176,7 +178,7 @@ static tn_status settings_read(const tni_context *c, bool worker, bool async, tn
 
     numbers_read(o, &s);
     s.uneven = (tni_kv_uneven)choice(tni_option_text(o, "kvstore.uneven"), uneven);
-    if ((st = counts_read(o, &s)) ||
+    if ((st = counts_read(o, ranks, &s)) ||
         (st = loss_read(o, "kvstore.on_worker_loss", true, &s.worker_loss, &s.worker_wait_ns,
                         &s.workers_min)) ||
         (st = loss_read(o, "kvstore.on_server_loss", false, &s.server_loss, &s.server_wait_ns, &none)) ||
@@ -196,7 +198,7 @@ static tn_status settings_read(const tni_context *c, bool worker, bool async, tn
 
 tn_status tni_kv_settings_read(const tni_context *c, bool async, tni_kv_settings *out)
 {
-    return settings_read(c, true, async, out);
+    return settings_read(c, 0, true, async, out);
 }
 
 /* ---- the secret ---- */
@@ -292,10 +294,10 @@ static tn_status secret_read(const char *path, uint8_t out[TN_TRANSPORT_SECRET_B
 }
 
 /* All processes of a job decide alike: by the scheduler's host. */
-static tn_status security_read(const tni_options *o, tni_kv_setup *s)
+static tn_status security_read(const tni_options *o, const char *host, tni_kv_setup *s)
 {
     const char *file = tni_option_text(o, "kvstore.secret_file"),
-               *host = tni_option_text(o, "kvstore.scheduler"), *how = tni_option_text(o, "kvstore.security");
+               *how = tni_option_text(o, "kvstore.security");
 
     if (!strcmp(how, "none")) {
         if (*file)
@@ -321,12 +323,11 @@ static tn_status security_read(const tni_options *o, tni_kv_setup *s)
 /* ---- places, transport ---- */
 
 /* The scheduler's port is known to all; servers take free ones. */
-static tn_status places_read(const tni_options *o, uint32_t role, tni_kv_setup *s)
+static tn_status places_read(const tni_options *o, uint32_t role, const char *scheduler, uint64_t port,
+                             tni_kv_setup *s)
 {
-    const char *scheduler = tni_option_text(o, "kvstore.scheduler"),
-               *own = tni_option_text(o, "kvstore.address"),
+    const char *own = tni_option_text(o, "kvstore.address"),
                *interface = tni_option_text(o, "kvstore.interface");
-    const uint64_t port = (uint64_t)tni_option_int(o, "kvstore.scheduler_port");
     char host[TN_TRANSPORT_ADDRESS_MAX];
     tn_status st;
 
@@ -418,6 +419,9 @@ void tni_kv_setup_job(tni_kv_setup *s, const char *name)
 tn_status tni_kv_setup_read(tni_context *c, uint32_t role, bool async, tni_kv_setup *out)
 {
     const tni_options *o = c->options;
+    const char *host = tni_option_text(o, "kvstore.scheduler");
+    uint64_t port = (uint64_t)tni_option_int(o, "kvstore.scheduler_port");
+    tni_kv_meeting meeting;
     tni_kv_setup s = {.priority = tni_option_bool(o, "kvstore.priority"),
                       .lanes = (uint32_t)tni_option_int(o, "kvstore.lanes"),
                       .verbose = (uint32_t)tni_option_int(o, "kvstore.verbose"),
@@ -425,10 +429,17 @@ tn_status tni_kv_setup_read(tni_context *c, uint32_t role, bool async, tni_kv_se
                       .folder = tni_option_text(o, "kvstore.state_folder"),
                       .log = &c->log,
                       .clock = CLOCK};
-    tn_status st;
+    tn_status st = tni_kv_meet(o, &meeting);
 
-    if ((st = settings_read(c, role == TNI_KV_WORKER, async, &s.settings)) || (st = fault_read(o, &s.drop)) ||
-        (st = security_read(o, &s)) || (st = places_read(o, role, &s)) || (st = transport_find(c, role, &s)))
+    if (meeting.ranks) {
+        host = meeting.host;
+        port = meeting.port;
+        s.launched = true;
+        s.rank = role == TNI_KV_WORKER ? (int32_t)meeting.rank : -1;
+    }
+    if (st || (st = settings_read(c, meeting.ranks, role == TNI_KV_WORKER, async, &s.settings)) ||
+        (st = fault_read(o, &s.drop)) || (st = security_read(o, host, &s)) ||
+        (st = places_read(o, role, host, port, &s)) || (st = transport_find(c, role, &s)))
         return st;
     s.settings.verbose = s.verbose;
     tni_kv_setup_job(&s, tni_option_text(o, "kvstore.job"));

@@ -1,0 +1,74 @@
+# Read by the cases of the emulated machine (scripts/rdma-guest): the tool of the build in PATH, both ends of the
+# cable, faults on it. A case is a function case_NAME of a script; `cases NAME...` runs them, prints a line for each and
+# ends with 1 if one failed; the last line is `count N`.
+[ "${TENON_GUEST:-0}" = 1 ] || { echo "this is run by scripts/rdma-guest"; exit 77; }
+set -u
+tool=$(command -v tenon) || { echo "the tool is not built"; exit 77; }
+plugins=$(dirname "$(dirname "$tool")")/lib/tenon/plugins-1
+export XDG_CONFIG_HOME=/run/no-config
+work=$(mktemp -d) && cd "$work" || exit 1
+count=0 bad=0
+
+fail() {
+    echo "$*"
+    exit 1
+}
+
+# What a process could leave behind: what RDMA devices have but for the kernel's own, files of shared memory.
+leftovers() {
+    rdma resource show 2>/dev/null | sed 's/^[0-9]*: //'
+    find /dev/shm -mindepth 1 | sort
+}
+
+# cable FAULT...: netem's words for both directions ("loss 5%", "delay 10ms reorder 25%"); none: a good cable
+cable() {
+    local end
+    for end in veth0 veth1; do
+        tc qdisc del dev $end root 2>/dev/null
+        [ $# = 0 ] || tc qdisc add dev $end root netem limit 10000 "$@" || fail "netem refuses $*"
+    done
+}
+
+loopback() { # the same for 127.0.0.1
+    tc qdisc del dev lo root 2>/dev/null
+    [ $# = 0 ] || tc qdisc add dev lo root netem limit 10000 "$@" || fail "netem refuses $*"
+}
+
+packets() { cat /sys/class/net/"$1"/statistics/tx_packets; }
+
+# kit PLUGIN [TEST...]: tests of the conformance kit's group transport, default all
+kit() {
+    local plugin=$1 test
+    shift
+    for test in "${@:-}"; do
+        "$tool" plugins check "$plugins/$plugin.so" --only "transport${test:+/$test}" >kit.log 2>&1 ||
+            { grep -v ^PASS kit.log; fail "the kit on $plugin${test:+, $test}"; }
+        sed -n 's/^SKIP/skipped/p' kit.log
+    done
+    tail -n 1 kit.log
+}
+
+cases() {
+    local name status before after start
+    before=$(leftovers)
+    for name in "$@"; do
+        start=$SECONDS
+        ("case_$name") >log 2>&1
+        status=$?
+        case $status in
+        0) echo "PASS  $name $((SECONDS - start)) s: $(tail -n 1 log)"; count=$((count + 1)) ;;
+        77) echo "SKIP  $name: $(tail -n 1 log)" ;;
+        *) echo "FAIL  $name"; sed 's/^/    /' log | tail -n 40; bad=$((bad + 1)) ;;
+        esac
+        cable
+        loopback
+        after=$(leftovers)
+        [ "$before" = "$after" ] || {
+            echo "FAIL  $name leaves something: before"; echo "$before"; echo "after"; echo "$after"
+            bad=$((bad + 1))
+            before=$after
+        }
+    done
+    echo "count $count"
+    [ $bad = 0 ]
+}

@@ -1,0 +1,69 @@
+#!/bin/bash
+# Five cases in the emulated machine, in little time: the cable between its devices, and transports on a bad network.
+. "$(dirname "$0")/common.bash"
+
+gid_of() { # gid_of DEVICE 4|6: index of the GID that is the address of its end
+    local number=$((${1#rxe} + 1)) file want
+    want=$([ "$2" = 4 ] && echo "ffff:0a4d:000$number" || echo "fd77:0000:0000:0000:0000:0000:0000:000$number")
+    file=$(grep -l "$want" "/sys/class/infiniband/$1/ports/1/gids/"* 2>/dev/null | head -n 1)
+    [ -n "$file" ] && basename "$file"
+}
+
+pingpong() { # pingpong 4|6: from one device to the other
+    local from to
+    from=$(gid_of rxe0 "$1") to=$(gid_of rxe1 "$1") || fail "no GID of IPv$1"
+    ibv_rc_pingpong -d rxe0 -g "$from" -e -n 50 -s 4096 >server 2>&1 &
+    until ss -ltn | grep -q ':18515 '; do kill -0 $! || fail "$(cat server)"; sleep 0.1; done
+    timeout 60 ibv_rc_pingpong -d rxe1 -g "$to" -e -n 50 -s 4096 localhost || fail "IPv$1: $(cat server)"
+    wait $!
+}
+
+# What goes from device to device crosses the cable, also a bad one.
+case_cable() {
+    local before
+    cable loss 2%
+    for family in 4 6; do
+        before=$(packets veth0)
+        pingpong $family
+        [ $(($(packets veth0) - before)) -ge 200 ] || fail "IPv$family: $(($(packets veth0) - before)) packets on the cable"
+    done
+    echo "$(packets veth0) packets"
+}
+
+case_zmq() {
+    loopback loss 1% duplicate 2% reorder 10% delay 1ms
+    kit kv-zmq messages order
+}
+
+case_shm() { kit kv-shm messages killed; }
+
+# A cable that is cut: who sends is told, in time.
+case_cut() {
+    local from to start=$SECONDS
+    from=$(gid_of rxe0 4) to=$(gid_of rxe1 4)
+    ibv_rc_pingpong -d rxe0 -g "$from" -e -n 100000 -s 4096 >server 2>&1 &
+    until ss -ltn | grep -q ':18515 '; do sleep 0.1; done
+    ibv_rc_pingpong -d rxe1 -g "$to" -e -n 100000 -s 4096 localhost >client 2>&1 &
+    local client=$! before
+    before=$(packets veth0)
+    while [ $(($(packets veth0) - before)) -lt 200 ]; do kill -0 $client || fail "$(cat client)"; sleep 0.1; done
+    cable loss 100%
+    before=$(packets veth0)
+    sleep 1
+    kill -9 $client %1 2>/dev/null || true
+    wait
+    [ $SECONDS -lt $((start + 60)) ] || fail "$((SECONDS - start)) s"
+    echo "cut after $before packets"
+}
+
+case_train() { # bits do not depend on the network
+    loopback loss 1%
+    training=(train zoo:mlp --data digits --epochs 1 --seed 42 --json --set train.batch=256 --set run.deterministic=threads)
+    "$tool" "${training[@]}" --set kvstore.type=local >one || return 1
+    "$tool" launch -n 1 -s 1 --launcher local -- "$tool" "${training[@]}" --set kvstore.type=dist_sync \
+        --set kvstore.transport=zmq >two || return 1
+    hash() { sed -n 's/.*"params_sha256":"\([^"]*\)".*/\1/p' "$1"; }
+    [ -n "$(hash one)" ] && [ "$(hash one)" = "$(hash two)" ] || fail "$(hash one) and $(hash two)"
+}
+
+cases cable zmq shm cut train
