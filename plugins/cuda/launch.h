@@ -102,6 +102,10 @@ tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 /* Elements of a dense array in another data type; `add`: added to what is there. */
 tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err);
 
+/* ---- random.c ------------------------------------------------------------------------------------------ */
+
+tncuda_draw tncuda_draw_of(const tn_rng *rng);
+
 /* ---- reduce.c ------------------------------------------------------------------------------------------ */
 
 /* What of `t` each element of the output is made of: the axes of `mask`. */

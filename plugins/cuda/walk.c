@@ -114,14 +114,22 @@ static const char *single_suffix(int32_t dtype)
     return dtype == TN_F64 ? "wide" : "f32";
 }
 
+/* A plan that fails keeps nothing. */
+static tn_status plan_end(tn_plan *plan, tn_status st)
+{
+    if (st)
+        tncuda_release(plan);
+    return st;
+}
+
 static tn_status forward_plan(void *plugin, const tn_node *node, tn_plan *plan, const tnb_walk *w,
                               const char *suffix, tn_err *err)
 {
-    const tn_status st = state_make(plugin, node, plan, suffix, 1, err);
+    tn_status st = state_make(plugin, node, plan, suffix, 1, err);
 
-    return st ? st
-              : call_make(w, w->inputs, tn_tensor_count(node->out[0]), ((walk_state *)plan->state)->call,
-                          err);
+    if (!st)
+        st = call_make(w, w->inputs, tn_tensor_count(node->out[0]), ((walk_state *)plan->state)->call, err);
+    return plan_end(plan, st);
 }
 
 /* in: dy, inputs */
@@ -136,10 +144,10 @@ static tn_status backward_plan(void *plugin, const tn_node *node, tn_plan *plan,
 
         st = call_make(w, to, tn_tensor_count(node->out[to]), c, err);
         c->out = (uint32_t)to;
-        for (int32_t k = 1; k < c->args.inputs; k++)
+        for (int32_t k = 1; k < c->args.inputs && k < TNCUDA_WALK_IN; k++)
             c->in[k] = (uint32_t)(k + (k > to));
     }
-    return st;
+    return plan_end(plan, st);
 }
 
 static tn_status call_run(const walk_state *s, const walk_call *c, const tn_plan *plan, const tn_exec *x,
@@ -368,7 +376,7 @@ static tn_status backward_attention_prepare(void *plugin, const tn_node *node, t
         c->in_at[1] = at[!k];
         c->args.root = a.scores ? (double)a.depth : 0;
     }
-    return st;
+    return plan_end(plan, st);
 }
 
 static const char *const einsum_types[] = {"data0:" TNCUDA_MOST, "*:=data0", NULL};
