@@ -17,7 +17,7 @@ static tn_status random_prepare(void *plugin, const tn_node *node, tn_plan *plan
     return st;
 }
 
-static tncuda_draw draw_of(const tn_rng *rng)
+tncuda_draw tncuda_draw_of(const tn_rng *rng)
 {
     const uint64_t zero = 0;
     const tn_rng still = {
@@ -49,7 +49,7 @@ static tn_status random_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const random_state *s = plan->state;
     tncuda_random_args a = {.count = tn_tensor_count(x->out[0]),
-                            .draw = draw_of(x->rng),
+                            .draw = tncuda_draw_of(x->rng),
                             .parameters = (int32_t)s->of->count,
                             .interval = s->of->interval};
     const tn_status st = s->form->from == NUMBERS ? numbers_check(s, x->attrs, err) : TN_OK;
@@ -86,7 +86,7 @@ static bool holds(int32_t dtype, int64_t number)
 static tn_status randint_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     tncuda_random_args a = {.count = tn_tensor_count(x->out[0]),
-                            .draw = draw_of(x->rng),
+                            .draw = tncuda_draw_of(x->rng),
                             .low = tn_value_int(x->attrs[TN_random_randint_low]),
                             .high = tn_value_int(x->attrs[TN_random_randint_high]),
                             .out = {{x->out[0]->data, x->out[0]->dtype, TN_MODE_WRITE}}};
@@ -164,7 +164,7 @@ static tn_status dropout_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         mask.data = x->workspace; /* nobody wants it afterwards */
     if (s->active) {
         const tncuda_random_args a = {.count = tn_tensor_count(&mask),
-                                      .draw = draw_of(x->rng),
+                                      .draw = tncuda_draw_of(x->rng),
                                       .source = {{.number = tn_value_float(x->attrs[TN_Dropout_p])}},
                                       .out = {{mask.data, mask.dtype, TN_MODE_WRITE}}};
 
