@@ -35,7 +35,7 @@ TNB_INLINE tnb_taps tnb_area_taps(int64_t o, double scale, int64_t in)
     t.count = b - t.first;
     if (behind > 1e-3) {
         t.count++;
-        t.w[2] = fmin(fmin(behind, 1), scale) / width;
+        t.w[2] = fmin(fmin(behind, 1.0), scale) / width;
     }
     return t;
 }
