@@ -45,16 +45,6 @@ static tn_status ranks_sort(const tn_exec *x, int64_t count, int64_t size, void 
     return tncuda_order_merge(x, count, size, sorted, &spare, err);
 }
 
-/* Numbers of an attribute into f, from `at` on; how many there are. */
-static int64_t numbers_copy(const tn_exec *x, uint32_t attr, int64_t at, tncuda_call_args *a)
-{
-    const tn_floats *f = (const tn_floats *)tn_value_pointer(x->attrs[attr]);
-
-    for (int64_t k = 0; k < f->count && at + k < TNCUDA_CALL_NUMBERS; k++)
-        a->f[at + k] = f->item[k];
-    return f->count;
-}
-
 static int64_t count_of(const tn_node *node, uint32_t attr)
 {
     return ((const tn_floats *)tn_value_pointer(node->attrs[attr]))->count;
@@ -79,12 +69,12 @@ static tn_status prior_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     (void)plan;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
-    (void)numbers_copy(x, TN_contrib_MultiBoxPrior_steps, 0, &a);
-    (void)numbers_copy(x, TN_contrib_MultiBoxPrior_offsets, 2, &a);
+    (void)tncuda_call_numbers(x->attrs, TN_contrib_MultiBoxPrior_steps, 0, &a);
+    (void)tncuda_call_numbers(x->attrs, TN_contrib_MultiBoxPrior_offsets, 2, &a);
     for (int k = 0; k < 2; k++)
         a.f[k] = a.f[k] > 0 ? a.f[k] : (double)(1.0f / (float)map[k]);
-    a.n[2] = numbers_copy(x, TN_contrib_MultiBoxPrior_sizes, 4, &a);
-    a.n[3] = a.n[2] + numbers_copy(x, TN_contrib_MultiBoxPrior_ratios, 4 + a.n[2], &a) - 1;
+    a.n[2] = tncuda_call_numbers(x->attrs, TN_contrib_MultiBoxPrior_sizes, 4, &a);
+    a.n[3] = a.n[2] + tncuda_call_numbers(x->attrs, TN_contrib_MultiBoxPrior_ratios, 4 + a.n[2], &a) - 1;
     tncuda_call_arrays(x, 0, 1, &a);
     return launch(x, "prior", x->out[0]->dtype, 0, &a, err);
 }
@@ -292,7 +282,7 @@ static tn_status detection_run(const tn_plan *plan, const tn_exec *x, tn_err *er
     (void)plan;
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
-    (void)numbers_copy(x, TN_contrib_MultiBoxDetection_variances, 1, &a);
+    (void)tncuda_call_numbers(x->attrs, TN_contrib_MultiBoxDetection_variances, 1, &a);
     a.f[5] = overlap;
     tncuda_call_arrays(x, 3, 1, &a);
     if ((st = launch(x, "predict", y->dtype, 0, &a, err)))
@@ -333,7 +323,7 @@ static tn_status target_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     tn_status st;
 
     (void)plan;
-    (void)numbers_copy(x, TN_contrib_MultiBoxTarget_variances, 4, &a);
+    (void)tncuda_call_numbers(x->attrs, TN_contrib_MultiBoxTarget_variances, 4, &a);
     tncuda_call_arrays(x, 3, 3, &a);
     a.count = a.outer * a.size;
     if ((st = launch(x, "targets_match", dtype, a.outer, &a, err)))
@@ -375,8 +365,8 @@ static tn_status proposal_run(const tn_plan *plan, const tn_exec *x, tn_err *err
     tn_status st;
 
     (void)plan;
-    a.n[5] = numbers_copy(x, TN_contrib_Proposal_scales, 1, &a);
-    (void)numbers_copy(x, TN_contrib_Proposal_ratios, 1 + a.n[5], &a);
+    a.n[5] = tncuda_call_numbers(x->attrs, TN_contrib_Proposal_scales, 1, &a);
+    (void)tncuda_call_numbers(x->attrs, TN_contrib_Proposal_ratios, 1 + a.n[5], &a);
     tncuda_call_arrays(x, 3, 2, &a);
     if ((st = launch(x, "propose", prob->dtype, 0, &a, err)) ||
         (st = ranks_sort(x, a.count, size, x->workspace, &a.in[3].data, err)))

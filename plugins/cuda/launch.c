@@ -327,6 +327,15 @@ void tncuda_call_rows(const tn_tensor *t, int32_t first, int32_t end, tncuda_cal
     args->inner = tnb_dims(t, end, t->ndim);
 }
 
+int64_t tncuda_call_numbers(const tn_value *attrs, uint32_t index, int64_t at, tncuda_call_args *args)
+{
+    const tn_floats *f = (const tn_floats *)tn_value_pointer(attrs[index]);
+
+    for (int64_t k = 0; k < f->count && at + k < TNCUDA_CALL_NUMBERS; k++)
+        args->f[at + k] = f->item[k];
+    return f->count;
+}
+
 /* ---- sums ---------------------------------------------------------------------------------------------- */
 
 static bool is_short(const tn_tensor *t)

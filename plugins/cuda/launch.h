@@ -56,6 +56,9 @@ void tncuda_call_arrays(const tn_exec *x, uint32_t in_count, uint32_t out_count,
 /* Rows along the axes first … end-1 of a tensor, those of them that there are. */
 void tncuda_call_rows(const tn_tensor *t, int32_t first, int32_t end, tncuda_call_args *args);
 
+/* The numbers of an attribute into f, from `at` on, as many as fit; how many there are. */
+int64_t tncuda_call_numbers(const tn_value *attrs, uint32_t index, int64_t at, tncuda_call_args *args);
+
 /* Sums that become output `o`: its own memory, or f32 in the workspace, `*at` bytes from its start, for a
  * short type; `*at` moves on. Planning needs tncuda_sums_bytes of workspace for each. */
 void *tncuda_sums(const tn_exec *x, uint32_t o, uint64_t *at);
@@ -112,6 +115,11 @@ tncuda_draw tncuda_draw_of(const tn_rng *rng);
 void tncuda_reduce_split(const tn_tensor *t, uint32_t mask, tncuda_reduce_args *args);
 /* One of the kernels of ../common/reduce.list; `args` has all but what is summed by whom. */
 tn_status tncuda_reduce_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *args, tn_err *err);
+
+/* ---- random.c ------------------------------------------------------------------------------------------ */
+
+/* The draw of a call, for the GPU: its step is looked at when a kernel runs. */
+tncuda_draw tncuda_draw_of(const tn_rng *rng);
 
 /* ---- order.c ------------------------------------------------------------------------------------------- */
 

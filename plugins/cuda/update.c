@@ -137,7 +137,7 @@ static tn_status update_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return st;
 }
 
-/* ---- LAMB of many weights, one history for each row ----------------------------------------------------- */
+/* ---- LAMB of many weights, one history for each row ---------------------------------------------------- */
 
 enum { RATE = TN_lamb_update_phase1_clip_gradient + 1 }; /* of LAMB_BOTH */
 

@@ -6,6 +6,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "../../common/colours.h"
+#include "../../common/taps.h"
 #include "forms.h"
 #include "move.h"
 #include "tenon/plugin/op/image.h"
@@ -142,22 +144,12 @@ static void backward_to_tensor(const void *call, int64_t task, double *room)
 
 /* ---- colours ----------------------------------------------------------------------------------------- */
 
-enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, LIGHTING };
-
-/* A change of one image's colours: by a factor, or by what is added. */
-typedef struct change {
-    int kind;
-    double alpha, add[3];
-} change;
-
-static const float grey_of[] = {0.299f, 0.587f, 0.114f};
-
-#define BODY "../plain/colours.inc"
+#define BODY "../../common/colours.inc"
 #include "../common/floats.inc"
 
 typedef struct colour_call {
     const tn_tensor *from, *to;
-    change c;
+    tnb_change c;
 } colour_call;
 
 #define PIXELS (TNCPU_TILE / 3)
@@ -166,7 +158,7 @@ static void colours_part(void *arg, int64_t begin, int64_t end)
 {
     const colour_call *call = arg;
     const int64_t channels = call->to->shape[2];
-    void (*pixels_change)(const change *, int64_t, int64_t, double *) =
+    void (*pixels_change)(const tnb_change *, int64_t, int64_t, double *) =
         call->to->dtype == TN_F64 ? pixels_change_f64 : pixels_change_f32;
     double v[TNCPU_TILE];
 
@@ -190,16 +182,16 @@ static double grey_mean(const tn_tensor *t)
 
         tncpu_numbers(t, at * channels, 1, n * channels, v);
         for (int64_t i = 0; i < n * channels; i++)
-            sum += v[i] * (channels == 3 ? (double)grey_of[i % 3] : 1);
+            sum += v[i] * (channels == 3 ? (double)tnb_grey((int32_t)(i % 3)) : 1);
     }
     return sum / (double)tncpu_max(pixels, 1);
 }
 
-static void colours_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *from, change c)
+static void colours_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *from, tnb_change c)
 {
     colour_call call = {from, x->out[0], c};
 
-    if (c.kind == CONTRAST)
+    if (c.kind == TNB_CONTRAST)
         call.c.add[0] = (from->dtype == TN_F64 ? mean_part_f64 : mean_part_f32)(c.alpha, grey_mean(from));
     tncpu_for(plan, x, from->shape[0] * from->shape[1], PIXELS, colours_part, &call);
 }
@@ -221,10 +213,9 @@ static double between(const tn_exec *x, uint64_t k, double low, double high)
 
 static tn_status random_run(const tn_plan *plan, const tn_exec *x, int kind)
 {
-    const change c = {kind,
-                      between(x, 0, tn_value_float(x->attrs[TN_image_random_min_factor]),
-                              tn_value_float(x->attrs[TN_image_random_max_factor])),
-                      {0}};
+    const tnb_change c = {.kind = kind,
+                          .alpha = between(x, 0, tn_value_float(x->attrs[TN_image_random_min_factor]),
+                                           tn_value_float(x->attrs[TN_image_random_max_factor]))};
 
     colours_run(plan, x, x->in[0], c);
     return TN_OK;
@@ -236,16 +227,16 @@ static tn_status random_run(const tn_plan *plan, const tn_exec *x, int kind)
         (void)err;                                                                                           \
         return random_run(plan, x, kind);                                                                    \
     }
-RANDOM(brightness, BRIGHTNESS)
-RANDOM(contrast, CONTRAST)
-RANDOM(saturation, SATURATION)
-RANDOM(hue, HUE)
+RANDOM(brightness, TNB_BRIGHTNESS)
+RANDOM(contrast, TNB_CONTRAST)
+RANDOM(saturation, TNB_SATURATION)
+RANDOM(hue, TNB_HUE)
 
 /* The changes in a random order (elements 0 to 3 of the draw), each by a number of its own. */
 static tn_status jitter_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tn_tensor *from = x->in[0];
-    int order[] = {BRIGHTNESS, CONTRAST, SATURATION, HUE};
+    int order[] = {TNB_BRIGHTNESS, TNB_CONTRAST, TNB_SATURATION, TNB_HUE};
 
     (void)err;
     for (int k = 3; k > 0; k--) {
@@ -256,29 +247,25 @@ static tn_status jitter_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     }
     for (int k = 0; k < 4; k++) {
         const double far = tn_value_float(x->attrs[order[k]]);
-        change c = {.kind = order[k]};
+        tnb_change c = {.kind = order[k]};
 
         if (!(far > 0))
             continue;
-        c.alpha = between(x, (uint64_t)(4 + k), -far, far) + (order[k] == HUE ? 0 : 1);
+        c.alpha = between(x, (uint64_t)(4 + k), -far, far) + (order[k] == TNB_HUE ? 0 : 1);
         colours_run(plan, x, from, c);
         from = x->out[0];
     }
     if (from == x->in[0])
-        colours_run(plan, x, from, (change){.kind = BRIGHTNESS, .alpha = 1});
+        colours_run(plan, x, from, (tnb_change){.kind = TNB_BRIGHTNESS, .alpha = 1});
     return TN_OK;
 }
 
 /* Adds multiples of the eigenvectors of ImageNet's colours, which are multiplied by their eigenvalues. */
 static tn_status lighting(const tn_plan *plan, const tn_exec *x, const double *alpha)
 {
-    static const double axes[3][3] = {{55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009},
-                                      {55.46 * -0.5808, 4.794 * -0.0045, 1.148 * -0.8140},
-                                      {55.46 * -0.5836, 4.794 * -0.6948, 1.148 * 0.4203}};
-    change c = {.kind = LIGHTING};
+    tnb_change c = {.kind = TNB_LIGHTING};
 
-    for (int k = 0; k < 3; k++)
-        c.add[k] = axes[k][0] * alpha[0] + axes[k][1] * alpha[1] + axes[k][2] * alpha[2];
+    tnb_light(alpha, c.add);
     colours_run(plan, x, x->in[0], c);
     return TN_OK;
 }
@@ -303,112 +290,12 @@ static tn_status random_lighting_run(const tn_plan *plan, const tn_exec *x, tn_e
         uint32_t w[4];
 
         tn_draw_words(&draw, k, w);
-        alpha[k] = deviation * sqrt(-2 * log(1 - tn_unit(w[0], w[1]))) *
-                   cos(6.283185307179586 * tn_unit(w[2], w[3]));
+        alpha[k] = tnb_light_normal(deviation, tn_unit(w[0], w[1]), tn_unit(w[2], w[3]));
     }
     return lighting(plan, x, alpha);
 }
 
 /* ---- resize: rows of the output are the tasks -------------------------------------------------------- */
-
-#define TAPS_FIXED 4
-#define UNIT 2048.0
-
-/* Where an output pixel reads along one axis: pixels first … first + count - 1, cut to the image. */
-typedef struct taps {
-    int64_t first, count;
-    double w[TAPS_FIXED]; /* of areas: of the first and the last one, and of those between */
-} taps;
-
-enum { NEAREST, LINEAR, CUBIC, AREA, AREA_UP };
-
-static taps area_taps(int64_t o, double scale, int64_t in)
-{
-    const double begin = (double)o * scale, end = begin + scale, width = fmin(scale, (double)in - begin);
-    int64_t a = (int64_t)ceil(begin), b = tncpu_min((int64_t)floor(end), in - 1);
-    const double before = (double)a - begin, behind = end - (double)b;
-    taps t = {.first = a, .w = {1 / width, 1 / width, 1 / width}};
-
-    a = tncpu_min(a, b);
-    t.first = a;
-    if (before > 1e-3) {
-        t.first = a - 1;
-        t.w[0] = before / width;
-    }
-    t.count = b - t.first;
-    if (behind > 1e-3) {
-        t.count++;
-        t.w[2] = fmin(fmin(behind, 1), scale) / width;
-    }
-    return t;
-}
-
-static double area_weight(const taps *t, int64_t k)
-{
-    return k == 0 ? t->w[0] : k == t->count - 1 ? t->w[2] : t->w[1];
-}
-
-static taps taps_of(int64_t o, int64_t in, int64_t out, int interp)
-{
-    const double scale = (double)in / (double)out, x = ((double)o + 0.5) * scale - 0.5;
-    double at = floor(x), f = (double)(float)(x - at);
-    taps t = {.first = (int64_t)at, .count = 2};
-
-    if (interp == NEAREST)
-        return (taps){tncpu_min((int64_t)floor((double)o * scale), in - 1), 1, {1}};
-    if (interp == AREA)
-        return area_taps(o, scale, in);
-    if (interp == CUBIC) {
-        t.first--;
-        t.count = 4;
-        t.w[0] = ((-0.75 * (f + 1) + 5 * 0.75) * (f + 1) - 8 * 0.75) * (f + 1) + 4 * 0.75;
-        t.w[1] = (1.25 * f - 2.25) * f * f + 1;
-        t.w[2] = (1.25 * (1 - f) - 2.25) * (1 - f) * (1 - f) + 1;
-        t.w[3] = 1 - t.w[0] - t.w[1] - t.w[2];
-        return t;
-    }
-    if (interp == AREA_UP) { /* linear, but pixels keep their area */
-        at = floor((double)o * scale);
-        f = (double)(o + 1) - (at + 1) / scale;
-        f = f <= 0 ? 0 : (double)(float)(f - floor(f));
-        t.first = (int64_t)at;
-    }
-    t.w[0] = 1 - f;
-    t.w[1] = f;
-    return t;
-}
-
-/* The way that pixels are read: areas need a smaller image, and halves are areas, as in OpenCV. */
-static int way_of(const tn_value *attrs, const int64_t *in, const int64_t *out)
-{
-    const int64_t interp = tn_value_int(attrs[TN_image_resize_interp]);
-    const bool half = in[0] == 2 * out[0] && in[1] == 2 * out[1];
-
-    if (interp == LINEAR && half)
-        return AREA;
-    return interp == AREA && (in[0] < out[0] || in[1] < out[1]) ? AREA_UP : (int)interp;
-}
-
-/* Weights of bytes are multiples of 1 / 2048, and sums of them are whole numbers, as in OpenCV. */
-static double tap_weight(const taps *t, int64_t k, int way, bool bytes)
-{
-    const double w = way == AREA ? area_weight(t, k) : t->w[k];
-
-    return bytes && way != AREA && way != NEAREST ? rint(w * UNIT) : w;
-}
-
-/* sum + w v; of areas in float32, as OpenCV has it. */
-static double sum_of(double sum, double w, double v, int way)
-{
-    return way == AREA ? (double)((float)sum + (float)w * (float)v) : sum + w * v;
-}
-
-/* The same of rows: OpenCV's linear rows of bytes lose bits on the way. */
-static double rows_sum(double sum, double w, double v, int way, bool bytes)
-{
-    return bytes && (way == LINEAR || way == AREA_UP) ? sum + floor(w * floor(v / 16) / 65536)
-                                                      : sum_of(sum, w, v, way);
-}
 
 /* One row of the image into a row of the output's width. */
 static void columns_sum(const double *row, const int64_t *size, int64_t width, int way, bool bytes,
@@ -417,27 +304,18 @@ static void columns_sum(const double *row, const int64_t *size, int64_t width, i
     const int64_t channels = size[2];
 
     for (int64_t o = 0; o < width; o++) {
-        const taps t = taps_of(o, size[1], width, way);
+        const tnb_taps t = tnb_taps_of(o, size[1], width, way);
 
         for (int64_t c = 0; c < channels; c++)
             to[o * channels + c] = 0;
         for (int64_t k = 0; k < t.count; k++) {
             const int64_t at = tncpu_min(tncpu_max(t.first + k, 0), size[1] - 1);
-            const double w = tap_weight(&t, k, way, bytes);
+            const double w = tnb_tap_weight(&t, k, way, bytes);
 
             for (int64_t c = 0; c < channels; c++)
-                to[o * channels + c] = sum_of(to[o * channels + c], w, row[at * channels + c], way);
+                to[o * channels + c] = tnb_sum_of(to[o * channels + c], w, row[at * channels + c], way);
         }
     }
-}
-
-static double pixel_of(double sum, int way, bool whole, bool bytes, bool half)
-{
-    if (bytes && (way == LINEAR || way == AREA_UP))
-        return floor((sum + 2) / 4);
-    if (bytes && way == CUBIC)
-        return floor((sum + UNIT * UNIT / 2) / (UNIT * UNIT));
-    return !whole ? sum : half ? floor(sum + 0.5) : rint(sum);
 }
 
 static int64_t resized_rows(const tn_node *node)
@@ -460,23 +338,23 @@ static void resize_row(const void *call, int64_t task, double *room)
     const tn_tensor *t = x->in[0], *y = x->out[0];
     const int64_t *in = t->shape + t->ndim - 3, *out = y->shape + y->ndim - 3, row = in[1] * in[2],
                   n = out[1] * out[2];
-    const int way = way_of(x->attrs, in, out);
+    const int way = tnb_way_of((int32_t)tn_value_int(x->attrs[TN_image_resize_interp]), in, out);
     const bool bytes = t->dtype == TN_U8, half = in[0] == 2 * out[0] && in[1] == 2 * out[1];
-    const taps v = taps_of(task % out[0], in[0], out[0], way);
+    const tnb_taps v = tnb_taps_of(task % out[0], in[0], out[0], way);
     double *from = room, *columns = room + row, *sum = columns + n;
 
     memset(sum, 0, sizeof *sum * (size_t)n);
     for (int64_t k = 0; k < v.count; k++) {
         const int64_t at = tncpu_min(tncpu_max(v.first + k, 0), in[0] - 1);
-        const double w = tap_weight(&v, k, way, bytes);
+        const double w = tnb_tap_weight(&v, k, way, bytes);
 
         tncpu_numbers(t, (task / out[0] * in[0] + at) * row, 1, row, from);
         columns_sum(from, in, out[1], way, bytes, columns);
         for (int64_t i = 0; i < n; i++)
-            sum[i] = rows_sum(sum[i], w, columns[i], way, bytes);
+            sum[i] = tnb_rows_sum(sum[i], w, columns[i], way, bytes);
     }
     for (int64_t i = 0; i < n; i++)
-        sum[i] = pixel_of(sum[i], way, !tncpu_is_float(t->dtype), bytes, half);
+        sum[i] = tnb_pixel_of(sum[i], way, !tncpu_is_float(t->dtype), bytes, half);
     tncpu_numbers_store(y, task * n, 1, n, sum);
 }
 

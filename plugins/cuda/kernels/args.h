@@ -272,4 +272,17 @@ enum {
     TNCUDA_NMS_TURN
 };
 
+/* Changes of an image's colours: room has `passes` of them, drawn by the GPU. */
+typedef struct tncuda_image_args {
+    int64_t count, outer, size, channels; /* flips: (outer, size, channels), of which `size` turns */
+    tncuda_array from, to;
+    void *room;
+    tncuda_draw draw;
+    int32_t kind, pass, bytes, reserved;
+    double f[8];
+} tncuda_image_args;
+
+#define TNCUDA_IMAGE_JITTER 16 /* kinds beside those of ../../common/colours.h: all four of them */
+#define TNCUDA_IMAGE_LIGHT 17  /* lighting whose numbers are drawn */
+
 #endif

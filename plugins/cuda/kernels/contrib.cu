@@ -102,8 +102,8 @@ TNCUDA_KERNEL(contrib_complex, FREE, tncuda_call_args)
 }
 
 /*
- * in[1] to out[1]: n: p, the transforms so far of m numbers each, m. A row holds size / m transforms, number s is
- * of the numbers s, s + size / m …; p of them become one of p · m numbers.
+ * in[1] to out[1]: n: p, the transforms so far of m numbers each, m. A row holds size / m transforms,
+ * number s is of the numbers s, s + size / m …; p of them become one of p · m numbers.
  */
 TNCUDA_KERNEL(contrib_fft, FREE, tncuda_call_args)
 {
@@ -136,7 +136,7 @@ TNCUDA_KERNEL(contrib_plain, FREE, tncuda_call_args)
         NUMBER_OUT(0, i, from[call->n[0] ? 2 * i : i]);
 }
 
-/* ---- index_copy: in: old or dy (rows, size), index, new ------------------------------------------------- */
+/* ---- index_copy: in: old or dy (rows, size), index, new ------------------------------------------------ */
 
 /* room: for each row the last position of the index that names it, -1. n: positions */
 TNCUDA_KERNEL(contrib_index_last, FREE, tncuda_call_args)

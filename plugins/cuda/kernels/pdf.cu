@@ -1,6 +1,6 @@
 /*
- * Densities of ../../common/pdf.list and Dirichlet's, in double. A group is what one element of the parameters
- * serves: `inner` samples. n: the logarithm is meant; first: input of the samples, behind dy.
+ * Densities of ../../common/pdf.list and Dirichlet's, in double. A group is what one element of the
+ * parameters serves: `inner` samples. n: the logarithm is meant; first: input of the samples, behind dy.
  */
 #include "../../common/pdf.h"
 #include "block.h"
@@ -15,7 +15,8 @@ TNCUDA_INLINE tnb_pdf pdf_parameters(const tncuda_call_args *call, int32_t first
     return k;
 }
 
-/* Gradients of one group by the parameters, from every `step`-th sample on; those of its samples are written. */
+/* Gradients of one group by the parameters, from every `step`-th sample on; those of its samples are
+ * written. */
 #define PDF(name, parameters, moves, group_, log_, slope_)                                                   \
     TNCUDA_KERNEL(pdf_##name, FREE, tncuda_call_args)                                                        \
     {                                                                                                        \
