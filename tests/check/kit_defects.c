@@ -6,6 +6,7 @@
 #include "support/runs.h"
 
 #define TESTS_MAX 160
+#define STEP_SHORT 6 /* with TENON_TEST_SHORT=1 every sixth, from the first or the fourth in turns */
 
 static const char *plugins; /* prefix of their files */
 
@@ -75,6 +76,7 @@ static void healthy_passes(void **state)
 int kit_defects(const char *group, const char *prefix, const kit_defect *rows, size_t count,
                 const char *const *healthy)
 {
+    const size_t step = test_short() && !test_full() ? STEP_SHORT : 1;
     static struct CMUnitTest tests[TESTS_MAX];
     size_t used = 0;
 
@@ -83,7 +85,7 @@ int kit_defects(const char *group, const char *prefix, const kit_defect *rows, s
     for (; *healthy && used < TESTS_MAX; healthy++)
         tests[used++] = (struct CMUnitTest){
             .name = *healthy, .test_func = healthy_passes, .initial_state = (void *)(uintptr_t)*healthy};
-    for (size_t i = 0; i < count && used < TESTS_MAX; i += test_short() ? 3 : 1)
+    for (size_t i = step > 1 ? 3 * (size_t)test_rotation(2) : 0; i < count && used < TESTS_MAX; i += step)
         tests[used++] = (struct CMUnitTest){
             .name = rows[i].file, .test_func = defect_is_found, .initial_state = (void *)(uintptr_t)&rows[i]};
     if (used == TESTS_MAX)

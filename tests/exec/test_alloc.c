@@ -169,7 +169,7 @@ static tn_status load_and_step(trained *t, bool reload)
     return st ? st : step(t);
 }
 
-/* Every allocation of the calling thread fails in turn, once or for ever after; in a short test a third. */
+/* Every allocation of the calling thread fails in turn, once or for ever after; in a short test some. */
 static void each_fails(trained *t, bool reload, bool forever, float expected[PARAMS][400])
 {
     float got[PARAMS][400];
