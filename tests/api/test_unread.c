@@ -1,8 +1,8 @@
 /*
  * What a net does not read. An operator with outputs whose sizes only a run tells, beside one of known shape:
  * a net that reads one of them alone has the values of the call that reads all; an array is taken for the
- * output of known shape, and for no other. Values that are read for their shape alone: what refuses to compute
- * them fails the net, as it fails the operators called by themselves.
+ * output of known shape, and for no other. Values that are read for their shape alone: what refuses to
+ * compute them fails the net, as it fails the operators called by themselves.
  */
 #include "api/later.h"
 
