@@ -75,6 +75,31 @@ static void instructions_find(finder *f)
     }
 }
 
+/* What is there only because it may refuse its inputs stays: nobody would ask for its results. */
+static tn_status unread_stay(finder *f)
+{
+    uint8_t *read = tni_calloc(f->c->values.count + 1, 1);
+
+    if (!read)
+        return TN_E_NOMEM;
+    for (uint32_t i = (uint32_t)f->c->code.count; i-- > 0;) {
+        tni_instruction *in = tni_code_at(f->c, i);
+        const uint32_t *operand = tni_code_operands(f->c, in);
+        bool any = false;
+
+        for (uint32_t o = in->in_count; o < in->in_count + in->out_count; o++)
+            any |= read[tni_code_root(f->c, operand[o])];
+        if (!any && in->flags & TNI_CODE_ONCE) {
+            in->flags = (uint16_t)(in->flags & ~TNI_CODE_ONCE);
+            f->found--;
+        }
+        for (uint32_t k = 0; k < in->in_count; k++)
+            read[tni_code_root(f->c, operand[k])] = 1;
+    }
+    tni_free(read);
+    return TN_OK;
+}
+
 static tn_status part_keep(tni_edit *e, bool once)
 {
     tn_status st = TN_OK;
@@ -110,6 +135,7 @@ tn_status tni_pass_constants(tni_code *c)
         inputs_note(&f);
         copies_note(&f);
         instructions_find(&f);
+        st = unread_stay(&f);
     }
     c->rewrites = f.found;
     if (!st && f.found)

@@ -364,6 +364,8 @@ typedef struct hazards { /* per root in an arena: its last writer, and the reade
     tni_vec links;  /* {segment, next} */
     uint32_t *mark; /* per segment: the last one that has an edge from it, +1 */
     uint32_t *seen; /* per port: the first segment of the forward that notes its version */
+    uint64_t
+        *behind; /* per node of the graph: segments of the forward, modulo 64, in which it may have failed */
 } hazards;
 
 typedef struct reader {
@@ -429,6 +431,61 @@ static tn_status again_wait(cutter *w, hazards *h, uint32_t index)
     return st;
 }
 
+/* ---- what only a shape is read of ------------------------------------------------------------------ */
+
+/* A run may refuse it, for its attributes or for what it reads. */
+static bool may_fail(const tni_code *c, const tni_instruction *in)
+{
+    return tni_instruction_phase(in) == TNI_FORWARD &&
+           (in->kind != TN_EXEC_KERNEL || in->def->op->effects || in->def->op->flags & TN_OP_CHECKS_VALUES) &&
+           in->node < c->p->graph->node_count;
+}
+
+static bool reads_shape(const tni_code *c, const tni_instruction *in)
+{
+    for (uint32_t k = 0; k < in->in_count; k++)
+        if (tni_code_value(c, tni_code_operands(c, in)[k])->place == TNI_PLACE_SHAPE)
+            return tni_instruction_phase(in) == TNI_FORWARD && in->node < c->p->graph->node_count;
+    return false;
+}
+
+/* Per node: where it, or one that it follows from, may fail. */
+static tn_status behind_make(cutter *w, hazards *h)
+{
+    const tni_graph *g = w->c->p->graph;
+
+    if (!w->c->shape_of || w->segments.count < 2)
+        return TN_OK;
+    if (!(h->behind = tni_calloc(g->node_count + 1u, sizeof *h->behind)))
+        return TN_E_NOMEM;
+    for (uint32_t index = 0; index < w->segments.count; index++) {
+        const tni_segment *s = tni_vec_at(&w->segments, index);
+
+        for (uint32_t i = s->first_code; i < s->first_code + s->code_count; i++)
+            if (may_fail(w->c, tni_code_at(w->c, i)))
+                h->behind[tni_code_at(w->c, i)->node] |= (uint64_t)1 << index % 64;
+    }
+    for (uint32_t n = 0; n < g->node_count; n++)
+        for (uint32_t i = 0; i < g->nodes[n].input_count; i++)
+            h->behind[n] |= h->behind[g->entry_node[tni_graph_input(g, &g->nodes[n], i)]];
+    return TN_OK;
+}
+
+/* Who reads a shape alone fails with what that would be computed from, as an operator called by itself does.
+ * The last 64 segments are looked at, so that edges grow no faster than nets. */
+static tn_status shape_wait(cutter *w, hazards *h, const tni_instruction *in, uint32_t index)
+{
+    tn_status st = TN_OK;
+
+    if (!h->behind || !reads_shape(w->c, in))
+        return TN_OK;
+    for (uint32_t from = index > 64 ? index - 64 : 0; from < index && !st; from++)
+        if (h->behind[in->node] >> from % 64 & 1u &&
+            ((const tni_segment *)tni_vec_at(&w->segments, from))->phase == TNI_FORWARD)
+            st = edge_add(w, h, from, index);
+    return st;
+}
+
 static tn_status edges_make(cutter *w, hazards *h)
 {
     tni_code *c = w->c;
@@ -447,6 +504,8 @@ static tn_status edges_make(cutter *w, hazards *h)
                 if (value != TNI_NONE && tni_code_value(c, tni_code_root(c, value))->place == TNI_PLACE_NONE)
                     st = root_touch(w, h, index, tni_code_root(c, value), writes(c, in, k));
             }
+            if (!st)
+                st = shape_wait(w, h, in, index);
         }
         if (!st)
             st = edge_add(w, h, w->constants_from[index], index);
@@ -470,8 +529,10 @@ static tn_status order_make(cutter *w)
         memset(h.seen, 0xff, w->c->ports.count * sizeof(uint32_t));
         memset(h.writer, 0xff, w->c->values.count * sizeof(uint32_t));
         memset(h.readers, 0xff, w->c->values.count * sizeof(uint32_t));
-        st = edges_make(w, &h);
+        if (!(st = behind_make(w, &h)))
+            st = edges_make(w, &h);
     }
+    tni_free(h.behind);
     tni_free(h.writer);
     tni_free(h.readers);
     tni_free(h.mark);

@@ -233,11 +233,20 @@ static bool is_sparse(const tni_graph *g)
     return false;
 }
 
+/* Nodes that name a device may all name this one. */
+static bool is_on(const tni_graph *g, const tni_device *d)
+{
+    for (uint32_t n = 0; n < g->node_count; n++)
+        if (g->nodes[n].device && g->nodes[n].device != d)
+            return false;
+    return true;
+}
+
 /* As MXNet: memory that stays bound needs a program. */
 static bool inlines(const tni_cached_op *op, const tni_cached_key *k, const tni_graph *g)
 {
     if (k->rows || is_sparse(g))
-        return !k->several && tni_inlines(op->graph, UINT32_MAX);
+        return (!k->several || is_on(g, k->device)) && tni_inlines(op->graph, UINT32_MAX);
     return !op->flags.static_alloc && !k->several && tni_inlines(op->graph, op->flags.inline_limit);
 }
 

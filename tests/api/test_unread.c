@@ -1,7 +1,8 @@
 /*
- * An operator with outputs whose sizes only a run tells, beside one of known shape. A net that reads one of
- * them alone has the values of the call that reads all; an array is taken for the output of known shape, and
- * for no other.
+ * What a net does not read. An operator with outputs whose sizes only a run tells, beside one of known shape:
+ * a net that reads one of them alone has the values of the call that reads all; an array is taken for the
+ * output of known shape, and for no other. Values that are read for their shape alone: what refuses to
+ * compute them fails the net, as it fails the operators called by themselves.
  */
 #include "api/later.h"
 
@@ -117,14 +118,88 @@ static void given(void **state)
     test_close(ctx);
 }
 
+static tn_symbol *node(tn_ctx *ctx, const char *op, tn_symbol *in, const char *attr, const char *text)
+{
+    const char *const pair[] = {attr, text, NULL};
+    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
+                                 .in_count = in != NULL,
+                                 .op = op,
+                                 .attrs = attr ? pair : NULL,
+                                 .in = &in};
+    tn_symbol *made = NULL;
+
+    assert_ok(tn_symbol_op(ctx, &call, &made));
+    tn_symbol_release(in);
+    return made;
+}
+
+/* With x = -1, which potrf refuses: as an input, or as a constant of a program. */
+static void shape_of_refused(void **state)
+{
+    tn_ctx *ctx = test_open((const char *const[]){*state, NULL});
+    tn_array *x = test_array(ctx, 2, (int64_t[]){1, 1}, (const float[]){-1}), *y = NULL;
+    tn_symbol *v = NULL, *net;
+    tn_cached_op *op = NULL;
+    tn_params *params = NULL;
+    tn_program *p = NULL;
+
+    assert_ok(tn_symbol_variable(ctx, "x", &v));
+    net = node(ctx, "_linalg_potrf", v, NULL, NULL);
+    net = node(ctx, "_linalg_potri", net, NULL, NULL);
+    net = node(ctx, "_random_normal_like", net, NULL, NULL);
+    assert_ok(tn_cached_op_create(ctx, net, NULL, &op));
+    assert_ok(tn_cached_op_call(op, 1, &x, 1, &y));
+    assert_fails(tn_array_wait(y), TN_E_ARG);
+    tn_array_release(y);
+    tn_cached_op_release(op);
+    assert_ok(tn_params_create(&params));
+    assert_ok(tn_params_add(params, "x", x));
+    assert_ok(tn_program_create(ctx, net, params, &p));
+    y = NULL;
+    assert_ok(tn_program_run(p, 0, NULL, 1, &y));
+    assert_fails(tn_array_wait(y), TN_E_ARG);
+    tn_array_release(y);
+    tn_program_destroy(p);
+    tn_params_destroy(params);
+    tn_symbol_release(net);
+    tn_array_release(x);
+    assert_ok(tn_close(ctx));
+}
+
+/* A number that a run refuses, on another device than the reader of the shape. */
+static void shape_of_refused_elsewhere(void **state)
+{
+    tn_ctx *ctx = test_open((const char *const[]){*state, NULL});
+    const tn_cached_options flags = {.struct_size = TN_SIZE(tn_cached_options), .static_alloc = 1};
+    tn_symbol *net = node(ctx, "_random_exponential", NULL, "lam", "-1");
+    tn_cached_op *op = NULL;
+    tn_array *y = NULL;
+
+    net = node(ctx, "_CrossDeviceCopy", net, NULL, NULL);
+    net = node(ctx, "_random_gamma_like", net, NULL, NULL);
+    assert_ok(tn_cached_op_create(ctx, net, &flags, &op));
+    assert_ok(tn_cached_op_call(op, 0, NULL, 1, &y));
+    assert_fails(tn_array_wait(y), TN_E_ATTR);
+    tn_array_release(y);
+    tn_cached_op_release(op);
+    tn_symbol_release(net);
+    assert_ok(tn_close(ctx));
+}
+
 int main(void)
 {
 #define TEST(f, e)                                                                                           \
     {                                                                                                        \
 #f, f, NULL, NULL, (void *)(uintptr_t)later_engines[e]                                               \
     }
-    const struct CMUnitTest tests[] = {TEST(read_alone, 0), TEST(read_alone, 1), TEST(read_alone, 2),
-                                       TEST(given, 0),      TEST(given, 1),      TEST(given, 2)};
+    const struct CMUnitTest tests[] = {TEST(read_alone, 0),
+                                       TEST(read_alone, 1),
+                                       TEST(read_alone, 2),
+                                       TEST(given, 0),
+                                       TEST(given, 1),
+                                       TEST(given, 2),
+                                       TEST(shape_of_refused, 0),
+                                       TEST(shape_of_refused_elsewhere, 0)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

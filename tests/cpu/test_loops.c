@@ -1,8 +1,8 @@
 /*
  * Loops of the plugin cpu for wider instruction sets give the bits of those that every processor has: for
  * numbers of all sizes, infinities, NaN, subnormal ones, for every length of a tail, and in place. So do
- * conversions of short floats. The plugin's objects are linked into this program. What this processor lacks
- * is skipped.
+ * conversions of short floats, and softmax, whose exponential is as near to the library's as it says. The
+ * plugin's objects are linked into this program. What this processor lacks is skipped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 
 #include "../../plugins/cpu/plain/isa.h"
 #include "../../plugins/cpu/plain/loops.h"
+#include "../../plugins/cpu/plain/softmax.h"
 #include "tenon/plugin/attr.h"
 
 #define COUNT 65536
@@ -111,6 +112,54 @@ static void shorts_check(const tncpu_shorts *wide)
     }
 }
 
+/* Rows and vectors side by side of several lengths, forward and backward, in each mode. */
+static void softmax_check(const char *what, const tncpu_softmax *wide)
+{
+    static const int64_t lengths[] = {1, 7, 8, 10, 16, 100, 513};
+
+    for (int64_t i = 0; i < COUNT; i++)
+        for (int k = 0; k < 2; k++) /* in [-8, 8) */
+            in[k][i] =
+                (float)((double)(uint32_t)(i * 2654435761u + (uint32_t)k * 40503u) / 268435456.0 - 8.0);
+    for (uint32_t i = 0; i < 7 * 3 * 4; i++) {
+        const uint32_t back = i & 1u, strips = i >> 1 & 1u;
+        const int64_t n = lengths[i / 12];
+        const tncpu_vectors v = {.n = n,
+                                 .stride = strips ? 50 : 1,
+                                 .width = strips    ? 50
+                                          : n < 512 ? 512 / n
+                                                    : 1,
+                                 .mode = (int32_t)(i / 4 % 3),
+                                 .over = 1.5};
+        const void *const from[] = {in[0], in[1]};
+
+        memset(expected, 0, sizeof expected);
+        memset(got, 0, sizeof got);
+        tncpu_softmax_f32_base.of[back][strips](&v, from, expected);
+        wide->of[back][strips](&v, from, got);
+        same_bits(what, 1000 + i, COUNT);
+    }
+}
+
+static void exponential_is_near(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0; bits < 0xff800000u; bits += 997) {
+        const float x = tnb_bits_float(bits), y = tnb_exp_f32(x);
+        const double e = exp((double)x);
+
+        if (x != x)
+            assert_true(y != y);
+        else if (e < 0x1p-124)
+            assert_true((double)y >= 0 && (double)y <= 1.000001 * e);
+        else if (e > 3.4e38)
+            assert_true(y > 3.39e38f);
+        else if (!(fabs((double)y - e) <= 1.1 * ldexp(1, ilogb(e) - 23)))
+            fail_msg("e^%a is %a, not %a", (double)x, (double)y, e);
+    }
+    assert_true(tnb_exp_f32(-INFINITY) == 0 && isinf(tnb_exp_f32(INFINITY)) && tnb_exp_f32(0) == 1);
+}
+
 static void avx2_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -120,6 +169,7 @@ static void avx2_gives_the_same_bits(void **state)
     }
     table_check("AVX2", tncpu_loops_f32_avx2);
     shorts_check(&tncpu_shorts_avx2);
+    softmax_check("AVX2", &tncpu_softmax_f32_avx2);
 }
 
 static void avx512_gives_the_same_bits(void **state)
@@ -131,6 +181,7 @@ static void avx512_gives_the_same_bits(void **state)
     }
     table_check("AVX-512", tncpu_loops_f32_avx512);
     shorts_check(&tncpu_shorts_avx512);
+    softmax_check("AVX-512", &tncpu_softmax_f32_avx512);
 }
 
 static void the_widest_is_chosen(void **state)
@@ -151,6 +202,7 @@ int main(void)
         cmocka_unit_test(avx2_gives_the_same_bits),
         cmocka_unit_test(avx512_gives_the_same_bits),
         cmocka_unit_test(the_widest_is_chosen),
+        cmocka_unit_test(exponential_is_near),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

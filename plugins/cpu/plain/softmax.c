@@ -2,49 +2,34 @@
  * The softmax family. An array is seen as (outer, size, inner): `size` elements sum to 1. Vectors of types
  * that are not computed in themselves are brought to the workspace and back.
  */
-#include <math.h>
-
-#include "loops.h"
+#include "softmax.h"
+#include "isa.h"
 #include "rows.h"
 #include "tenon/plugin/op/softmax.h"
 
-#define SOFT 0
-#define LOGS 1
-#define MIN 2
-#define STRIP 64  /* vectors side by side */
-#define BLOCK 512 /* elements of a row at a time */
-
-/* Vectors of n elements that lie `stride` apart, `width` of them side by side; rows, whose elements are
- * together: one behind the other. `over` is 1 / temperature. */
-typedef struct vectors {
-    int64_t n, stride, width;
-    int32_t mode;
-    double over;
-} vectors;
-typedef void vectors_function(const vectors *v, const void *const *in, void *to);
-
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
-
 #define K float
 #define N _f32
-#define KIND TNCPU_K_F32
+#define KEY int32_t
+#define EXP tnb_exp_f32
 #include "softmax.inc"
 #undef K
 #undef N
-#undef KIND
+#undef KEY
+#undef EXP
 #define K double
 #define N _f64
-#define KIND TNCPU_K_F64
+#define KEY int64_t
+#define EXP exp
 #include "softmax.inc"
 #undef K
 #undef N
+#undef KEY
+#undef EXP
 
-static vectors_function *const functions[2][2][2] = {
-    /* [of double][backward][strips] */
-    {{forward_row_f32, forward_strip_f32}, {back_row_f32, back_strip_f32}},
-    {{forward_row_f64, forward_strip_f64}, {back_row_f64, back_strip_f64}},
-};
+const tncpu_softmax tncpu_softmax_f32_base = TNCPU_SOFTMAX(_f32);
+static const tncpu_softmax softmax_f64 = TNCPU_SOFTMAX(_f64);
+static const tncpu_softmax *const softmaxes[TNCPU_ISAS] = {&tncpu_softmax_f32_base, &tncpu_softmax_f32_avx2,
+                                                           &tncpu_softmax_f32_avx512};
 
 typedef struct soft_plan {
     tncpu_rows rows;
@@ -54,6 +39,7 @@ typedef struct soft_plan {
     uint32_t inputs;
     bool wide, direct, lengths; /* wide: computed as f64; direct: in the arrays themselves */
     double over;
+    const tncpu_softmax *functions;
 } soft_plan;
 
 typedef struct soft_call {
@@ -82,17 +68,18 @@ static tn_status soft_plan_make(void *plugin, const tn_node *node, tn_plan *plan
     p->rows = tncpu_rows_of(out, axis_first, axis_end);
     p->inputs = strncmp(node->op, "_backward", 9) == 0 ? 2 : 1;
     p->lengths = p->inputs == 1 && node->in_count > 1 && strcmp(node->op, "softmax") == 0;
-    p->strip = p->lengths ? 1 : STRIP;
+    p->strip = p->lengths ? 1 : TNCPU_SOFT_STRIP;
     p->per_row = tncpu_ceil_div(p->rows.inner, p->strip);
     p->over = 1;
     p->wide = out->dtype == TN_F64;
     for (uint32_t k = 0; k < p->inputs; k++)
         p->wide |= node->in[k]->dtype == TN_F64;
+    p->functions = p->wide ? &softmax_f64 : softmaxes[tncpu_isa()];
     p->direct = out->dtype == (p->wide ? TN_F64 : TN_F32);
     for (uint32_t k = 0; k < p->inputs; k++)
         p->direct &= node->in[k]->dtype == out->dtype;
     p->group = p->rows.inner == 1 && p->direct && !p->lengths && p->rows.size
-                   ? tncpu_max(1, BLOCK / p->rows.size)
+                   ? tncpu_max(1, TNCPU_SOFT_BLOCK / p->rows.size)
                    : 1;
     tncpu_plan_work(node, plan,
                     20.0 + (double)(p->rows.outer * p->rows.inner) * 40.0 +
@@ -115,7 +102,9 @@ static tn_status softmax_prepare(void *plugin, const tn_node *node, tn_plan *pla
 
     if (st)
         return st;
-    p->mode = strcmp(name, "softmax") == 0 ? SOFT : strcmp(name, "softmin") == 0 ? MIN : LOGS;
+    p->mode = strcmp(name, "softmax") == 0   ? TNCPU_SOFT
+              : strcmp(name, "softmin") == 0 ? TNCPU_SOFT_MIN
+                                             : TNCPU_SOFT_LOGS;
     p->over = temperature ? 1 / *temperature : 1;
     return TN_OK;
 }
@@ -184,7 +173,7 @@ static void strip_run(const void *arg, int64_t strip, double *room)
     const int64_t vector = (p->per_row > 1 ? strip / p->per_row : strip * p->group) * inner + lead;
     const int64_t at = tncpu_row_at(&p->rows, vector);
     const int64_t bytes = p->wide ? 8 : 4, n = length_of(call, vector);
-    vectors v = {n, inner, tncpu_min(p->strip, inner - lead), p->mode, p->over};
+    tncpu_vectors v = {n, inner, tncpu_min(p->strip, inner - lead), p->mode, p->over};
     const int64_t rows = tncpu_min(p->group, p->rows.outer - vector / inner);
     const int64_t runs = inner == 1 ? 1 : n, run = inner == 1 ? n : v.width;
     char *out = (char *)x->out[0]->data + at * bytes;
@@ -202,7 +191,7 @@ static void strip_run(const void *arg, int64_t strip, double *room)
     }
     if (inner == 1)
         v.width = rows;
-    functions[p->wide][p->inputs - 1][inner > 1](&v, in, out);
+    p->functions->of[p->inputs - 1][inner > 1](&v, in, out);
     if (!p->direct)
         block_move(p, x->out[0], at, runs, run, out, true);
     for (int64_t k = n; k < p->rows.size; k++)
