@@ -237,19 +237,21 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
         return;
     }
     s->save_asked = *h;
-    if (s->saving)
+    if (s->saving) {
+        tni_kv_node_answer(&s->node, h, TNI_KV_HELD, 0, 0);
         return;
+    }
     tni_str_init(&text, (size_t)1 << 40);
     st = tni_kv_snapshot_write(s, &text);
     if (!st) {
         TNI_KV_POINT(logged);
         s->saving = h->key;
-        st = s->snapshots.write(s->snapshots.arg, h->key, text.text, text.length);
+        st = s->snapshots.write(s->snapshots.arg, h->key, &text);
     }
     tni_str_fini(&text);
     if (st == TN_PENDING)
-        return;
-    if (s->saving)
+        tni_kv_node_answer(&s->node, h, TNI_KV_HELD, 0, 0);
+    else if (s->saving)
         tni_kv_server_saved(s, h->key, st, s->node.now);
     else
         tni_kv_node_answer_failed(&s->node, h, st);

@@ -38,9 +38,13 @@ tn_status tni_kv_snapshot_write(const tni_kv_server *s, tni_str *out)
         if (st)
             return st;
     }
-    if (out->status == TN_OK)
-        tni_kv_write(out, tni_crc32(0, out->text, out->length), 4);
+    tni_kv_write(out, 0, 4); /* for the checksum */
     return out->status;
+}
+
+void tni_kv_snapshot_seal(void *text, uint64_t bytes)
+{
+    tni_kv_put((uint8_t *)text + bytes - 4, tni_crc32(0, text, bytes - 4), 4);
 }
 
 static tn_status part_read(tni_kv_server *s, tni_kv_reader *r)
