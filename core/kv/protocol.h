@@ -26,6 +26,7 @@
  *      workers, not messages. `sync` sums in order of ranks: rank i is added when all below i are in, and
  *      waits in memory until then (at most `landing_bytes`, beyond which the server says BUSY). Then `apply`
  *      runs, once.
+ *      A worker that has ended says so of each key that it pushed less often than others (LAST).
  *   5. HELD: the push has arrived. Only APPLIED, or the value, completes it. The worker asks again what is
  *      held, so a server that lost it gets it again.
  *   6. `async`: round r of worker w is applied when it arrives, if r is above the last applied round of w. A
@@ -398,7 +399,8 @@ typedef enum tni_kv_kind {
     TNI_KV_DO_BARRIER,
     TNI_KV_DO_END, /* step: the last one; complete when all workers have ended */
     TNI_KV_DO_BYE,
-    TNI_KV_DO_BREAK /* a push that never comes; by tni_kv_worker_break */
+    TNI_KV_DO_BREAK, /* a push that never comes; by tni_kv_worker_break */
+    TNI_KV_DO_LAST   /* no push of this key comes any more; by END, of keys that are pushed seldom */
 } tni_kv_kind;
 
 /* `in` stays as it is, and `out` belongs to the machine, until `done`. */

@@ -26,6 +26,7 @@ const tni_kv_kind_row tni_kv_kinds[] = {
     [TNI_KV_DO_END] = {TNI_KV_END, 0, true, false, true, false, "end of data", 0},
     [TNI_KV_DO_BYE] = {TNI_KV_BYE, 0, true, false, true, false, "leaving", 0},
     [TNI_KV_DO_BREAK] = {TNI_KV_PUSH, TNI_KV_BROKEN, false, true, false, false, "break of", 0},
+    [TNI_KV_DO_LAST] = {TNI_KV_PUSH, TNI_KV_LAST, false, false, false, false, "end of", 0},
 };
 
 uint16_t tni_kv_op_target(const tni_kv_worker *w, const tni_kv_lot *l, uint32_t piece)
@@ -726,6 +727,20 @@ static tn_status request_check(const tni_kv_worker *w, const tni_kv_request *r, 
     return TN_OK;
 }
 
+/* Of keys that have had fewer rounds than others. */
+static tn_status lasts_request(tni_kv_worker *w, uint64_t step, uint64_t now)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; !st && i < w->key_count; i++) {
+        const tni_kv_request r = {.kind = TNI_KV_DO_LAST, .key = i, .priority = 255};
+
+        if (w->keys[i] && w->keys[i]->known && w->keys[i]->round < step)
+            st = tni_kv_worker_request(w, &r, now);
+    }
+    return st;
+}
+
 tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint64_t now)
 {
     tni_kv_lot *l = NULL;
@@ -733,9 +748,11 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
     tn_status st;
 
     w->node.now = now;
-    if ((uint32_t)r->kind > TNI_KV_DO_BREAK)
+    if ((uint32_t)r->kind > TNI_KV_DO_LAST)
         return tni_error(TN_E_ARG, "request of kind %d", (int)r->kind);
     st = request_check(w, r, &l);
+    if (!st && r->kind == TNI_KV_DO_END)
+        st = lasts_request(w, r->step, now);
     if (st)
         return st;
     op = tni_zalloc(sizeof *op);
@@ -746,9 +763,9 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
     }
     op->r = *r;
     op->lot = l;
-    op->silent = r->kind == TNI_KV_DO_BREAK;
+    op->silent = r->kind >= TNI_KV_DO_BREAK;
     l->round += tni_kv_kinds[r->kind].pushes;
-    op->round = l->control ? (uint32_t)r->step : l->round;
+    op->round = l->control ? (uint32_t)r->step : l->round + (r->kind == TNI_KV_DO_LAST);
     op_link(w, op);
     if (op_may(w, op) && (w->fences == 0 || w->first == op))
         op_begin(w, op);
