@@ -1,6 +1,6 @@
 /*
  * Snapshots and the journal as files. A snapshot is written beside its name, synced and renamed, and older
- * ones than the newest two are removed then; a journal is appended to and synced. So a crash at any point
+ * ones than the newest three are removed then; a journal is appended to and synced. So a crash at any point
  * leaves the newest state that was reported as written, or a later one.
  */
 #include "kv/disk.h"
@@ -19,8 +19,16 @@
 
 struct tni_kv_disk {
     char *folder, *text; /* text: of the snapshot or journal that was read */
-    uint64_t job, steps[2];
+    uint64_t job, steps[3];
     uint32_t rank;
+    tni_thread *thread; /* that writes; what it works on is its own until `over` */
+    tni_str writing;
+    uint64_t step;
+    tn_status status;
+    tn_err error;
+    atomic_bool over;
+    void (*wake)(void *arg);
+    void *wake_arg;
     char *path; /* of the journal */
     int fd;
 };
@@ -55,6 +63,16 @@ static uint64_t step_of(const tni_kv_disk *d, const char *file)
     return strcmp(name, file) == 0 ? step : 0;
 }
 
+static void writer_wait(tni_kv_disk *d)
+{
+    if (!d->thread)
+        return;
+    tni_thread_join(d->thread);
+    d->thread = NULL;
+    tni_str_fini(&d->writing);
+    atomic_store(&d->over, false);
+}
+
 static tn_status disk_make(const char *folder, uint64_t job, tni_kv_disk **out)
 {
     tni_kv_disk *d = tni_zalloc(sizeof *d);
@@ -77,6 +95,7 @@ void tni_kv_disk_close(tni_kv_disk *d)
 {
     if (!d)
         return;
+    writer_wait(d);
     if (d->fd >= 0)
         (void)close(d->fd);
     tni_free(d->folder);
@@ -91,8 +110,10 @@ static tn_status snapshot_read(void *arg, uint64_t step, const void **text, uint
 {
     tni_kv_disk *d = arg;
     char *path = NULL;
-    tn_status st = path_of(d, step, &path);
+    tn_status st;
 
+    writer_wait(d);
+    st = path_of(d, step, &path);
     tni_free(d->text);
     d->text = NULL;
     if (!st)
@@ -126,31 +147,82 @@ static void old_remove(tni_kv_disk *d, uint64_t step, void *arg)
     char *path = NULL;
 
     (void)arg;
-    if (step != d->steps[0] && step != d->steps[1] && !path_of(d, step, &path))
+    if (step != d->steps[0] && step != d->steps[1] && step != d->steps[2] && !path_of(d, step, &path))
         (void)unlink(path);
     tni_free(path);
 }
 
-static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint64_t bytes)
+/* The third one, which nobody is told of, is there in case that servers go back while this is written. */
+static tn_status text_write(tni_kv_disk *d, uint64_t step, tni_str *text)
 {
-    tni_kv_disk *d = arg;
     char *path = NULL;
     tn_status st = path_of(d, step, &path);
 
+    tni_kv_snapshot_seal(text->text, text->length);
     if (!st)
         st = tni_failpoint("kv.snapshot");
     if (!st)
-        st = tni_file_write_all(path, text, bytes);
+        st = tni_file_write_all(path, text->text, text->length);
     tni_free(path);
     if (st)
         return st;
     if (step != d->steps[0]) {
-        d->steps[1] = d->steps[0];
+        memmove(d->steps + 1, d->steps, 2 * sizeof *d->steps);
         d->steps[0] = step;
     }
     st = each(d, old_remove, NULL);
     TNI_KV_POINT(trimmed);
     return st;
+}
+
+static void writer(void *arg)
+{
+    tni_kv_disk *d = arg;
+
+    d->status = text_write(d, d->step, &d->writing);
+    if (d->status)
+        tni_error_get(&d->error);
+    atomic_store(&d->over, true);
+    d->wake(d->wake_arg);
+}
+
+/* Where nobody is woken it is written at once. */
+static tn_status snapshot_write(void *arg, uint64_t step, tni_str *text)
+{
+    tni_kv_disk *d = arg;
+
+    writer_wait(d);
+    if (!d->wake)
+        return text_write(d, step, text);
+    d->step = step;
+    d->writing = *text;
+    if (tni_thread_create("tenon-kv-disk", writer, d, &d->thread))
+        return text_write(d, step, text);
+    tni_str_init(text, 1);
+    return TN_PENDING;
+}
+
+static bool snapshot_over(void *arg, uint64_t *step, tn_status *st)
+{
+    tni_kv_disk *d = arg;
+
+    if (!atomic_load(&d->over))
+        return false;
+    writer_wait(d);
+    *step = d->step;
+    *st = d->status;
+    if (d->status)
+        tni_error_set(&d->error);
+    return true;
+}
+
+static void snapshot_wakes(void *arg, void (*wake)(void *), void *wake_arg)
+{
+    tni_kv_disk *d = arg;
+
+    writer_wait(d);
+    d->wake = wake;
+    d->wake_arg = wake_arg;
 }
 
 /* Its checksum, which ends it, is right. */
@@ -174,7 +246,7 @@ static void newest_take(tni_kv_disk *d, uint64_t step, void *arg)
 tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank, const tni_log *log,
                                 uint64_t steps[2], tni_kv_disk **out)
 {
-    uint64_t below = UINT64_MAX, found[2] = {0};
+    uint64_t below = UINT64_MAX, found[3] = {0};
     uint32_t count = 0;
     tni_kv_disk *d;
     tn_status st = disk_make(folder, job, &d);
@@ -182,7 +254,7 @@ tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank,
     if (st)
         return st;
     d->rank = rank;
-    while (!st && count < 2) {
+    while (!st && count < 3) {
         d->steps[0] = 0;
         st = each(d, newest_take, &below);
         if (st || !d->steps[0])
@@ -197,7 +269,7 @@ tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank,
     tni_free(d->text);
     d->text = NULL;
     memcpy(d->steps, found, sizeof found);
-    memcpy(steps, found, sizeof found);
+    memcpy(steps, found, 2 * sizeof *found);
     if (st)
         tni_kv_disk_close(d);
     else
@@ -207,7 +279,7 @@ tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank,
 
 tni_kv_snapshots tni_kv_disk_table(tni_kv_disk *d)
 {
-    return (tni_kv_snapshots){d, snapshot_write, snapshot_read};
+    return (tni_kv_snapshots){d, snapshot_write, snapshot_read, snapshot_over, snapshot_wakes};
 }
 
 /* ---- journal ---- */

@@ -44,56 +44,6 @@ static tn_status limit_check(const tni_kv_server *s, uint64_t bytes)
     return TN_OK;
 }
 
-/* ---- blocks ---- */
-
-static tni_kv_block *block_of(void *bytes)
-{
-    return (tni_kv_block *)(void *)((char *)bytes - offsetof(tni_kv_block, bytes));
-}
-
-static void block_free(tni_kv_hold *hold)
-{
-    tni_free(hold);
-}
-
-static void *block_make(uint64_t bytes)
-{
-    tni_kv_block *b = tni_alloc(sizeof *b + bytes);
-
-    if (!b)
-        return NULL;
-    b->hold = (tni_kv_hold){.free = block_free};
-    return b->bytes;
-}
-
-/* The messages that hold it give it back later. */
-static void block_drop(void *bytes)
-{
-    tni_kv_block *b = bytes ? block_of(bytes) : NULL;
-
-    if (!b)
-        return;
-    b->hold.ended = true;
-    if (!b->hold.count)
-        block_free(&b->hold);
-}
-
-/* May be written from here on; its bytes stay, if `keeps`. */
-static tn_status block_own(void **bytes, uint64_t count, bool keeps)
-{
-    void *made;
-
-    if (!block_of(*bytes)->hold.count)
-        return TN_OK;
-    if (!(made = block_make(count)))
-        return TN_E_NOMEM;
-    if (keeps)
-        memcpy(made, *bytes, count);
-    block_drop(*bytes);
-    *bytes = made;
-    return TN_OK;
-}
-
 /* ---- the table ---- */
 
 static tn_status table_grow(tni_kv_server *s)
@@ -129,10 +79,10 @@ tn_status tni_kv_part_create(tni_kv_server *s, uint64_t key, uint8_t dtype, uint
     p = tni_zalloc(slots_bytes(s));
     if (!p)
         return TN_E_NOMEM;
-    p->value = block_make(bytes);
-    p->sum = p->value ? block_make(bytes) : NULL;
+    p->value = tni_kv_block_make(bytes);
+    p->sum = p->value ? tni_kv_block_make(bytes) : NULL;
     if (!p->sum) {
-        block_drop(p->value);
+        tni_kv_block_drop(p->value);
         tni_free(p);
         return TN_E_NOMEM;
     }
@@ -197,8 +147,8 @@ void tni_kv_parts_clear(tni_kv_server *s)
             for (uint32_t w = 0; w < s->node.settings->workers; w++)
                 landing_free(s, &p->slots[w].landing);
             landing_free(s, &p->base);
-            block_drop(p->value);
-            block_drop(p->sum);
+            tni_kv_block_drop(p->value);
+            tni_kv_block_drop(p->sum);
             tni_free(p);
         }
     tni_free(s->table);
@@ -218,6 +168,8 @@ static bool needed(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t 
 {
     const tni_kv_member *m = &s->node.view.members[rank];
 
+    if (p->slots[rank].last && p->version + 1 >= p->slots[rank].last)
+        return false;
     return TNI_KV_BUG(NO_LEAVE) ? m->state != TNI_KV_GONE : tni_kv_member_needed(m, p->version + 1);
 }
 
@@ -253,7 +205,7 @@ static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_head
     if (!h->what || h->type != TNI_KV_PULL || !s->update.read) {
         if (s->node.settings->checked)
             value_sum(p, &answer);
-        s->sending = &block_of(p->value)->hold;
+        s->sending = &tni_kv_block_of(p->value)->hold;
         tni_kv_node_send(&s->node, h->from, &answer, p->value, p->bytes);
         TNI_KV_POINT_IF(h->type == TNI_KV_PULL && p->key & 0xffff, pull_half);
         s->sending = NULL;
@@ -435,7 +387,7 @@ static tn_status apply(tni_kv_server *s, tni_kv_store_part *p, uint32_t members)
         p->sum = p->value;
         p->value = sum;
     } else {
-        st = block_own(&p->value, p->bytes, true);
+        st = tni_kv_block_own(&p->value, p->bytes, true);
     }
     tni_kv_span('B', "apply", p->key, p->head.round);
     if (!st)
@@ -511,7 +463,7 @@ static tn_status round_take(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
     uint16_t who;
 
     TNI_KV_POINT_IF(missing(s, p, &who) == 1, all_in);
-    if (!p->here && block_own(&p->sum, p->bytes, false)) {
+    if (!p->here && tni_kv_block_own(&p->sum, p->bytes, false)) {
         busy_answer(s, p, h);
         return TN_OK;
     }
@@ -559,6 +511,14 @@ static tn_status sync_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     const uint32_t version = p->version;
     tn_status st;
 
+    if (h->flags & TNI_KV_LAST) {
+        slot->last = h->round;
+        s->all_needed = false;
+        s->lasts = true;
+        st = round_step(s, p);
+        answer(s, p, h, TNI_KV_APPLIED, 0, 0);
+        return st;
+    }
     if (h->round <= p->version) {
         *tni_kv_number(&s->node, TNI_KV_N_DUPLICATES) += !(h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN));
         if (was_void(p, h->round))
@@ -601,6 +561,10 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
     uint16_t who = 0;
     tn_status st = TN_OK;
 
+    if (h->flags & TNI_KV_LAST) {
+        answer(s, p, h, TNI_KV_APPLIED, 0, 0);
+        return TN_OK;
+    }
     if (h->round > slot->applied) {
         if (h->flags & TNI_KV_PROBE) {
             answer(s, p, h, TNI_KV_ABSENT, 0, 0);
@@ -608,7 +572,7 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         }
         if (!(h->flags & TNI_KV_BROKEN)) {
             p->added = 0;
-            if (block_own(&p->sum, p->bytes, false)) {
+            if (tni_kv_block_own(&p->sum, p->bytes, false)) {
                 busy_answer(s, p, h);
                 return TN_OK;
             }
@@ -640,7 +604,7 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
 tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                            const uint8_t *payload)
 {
-    const bool empty = h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN);
+    const bool empty = h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN | TNI_KV_LAST);
     uint64_t expected;
     tn_status st;
 

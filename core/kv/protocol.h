@@ -26,6 +26,7 @@
  *      workers, not messages. `sync` sums in order of ranks: rank i is added when all below i are in, and
  *      waits in memory until then (at most `landing_bytes`, beyond which the server says BUSY). Then `apply`
  *      runs, once.
+ *      A worker that has ended says so of each key that it pushed less often than others (LAST).
  *   5. HELD: the push has arrived. Only APPLIED, or the value, completes it. The worker asks again what is
  *      held, so a server that lost it gets it again.
  *   6. `async`: round r of worker w is applied when it arrives, if r is above the last applied round of w. A
@@ -34,8 +35,8 @@
  *      The round is void for all parts of the key, as no part can be complete without that worker. All
  *      workers get the same error, break what they have not pushed either, and refuse pushes until `resume`.
  *   8. Fences (command, snapshot, barrier, end, bye) begin when all requests before them are complete, and
- *      those behind them begin after. So a snapshot of rank 0 at the end of step s is the same cut on all
- *      servers.
+ *      those behind them begin after; of a snapshot, once all servers have copied what they hold (HELD),
+ *      which they write then. So a snapshot of rank 0 at the end of step s is the same cut on all servers.
  *   9. A server that comes back holds the steps that it wrote. The scheduler takes the last one that all
  *      servers hold (0: none, empty stores) and begins a new epoch: all servers load it, messages of older
  *      views have no effect, and each worker sends again, in order, what it pushed and commanded since then
@@ -333,11 +334,18 @@ typedef struct tni_kv_update {
 /* Where snapshots go. The newest two that are complete are kept. */
 typedef struct tni_kv_snapshots {
     void *arg;
-    tn_status (*write)(void *arg, uint64_t step, const void *text,
-                       uint64_t bytes); /* TN_PENDING: `saved` follows */
+    /* Seals the text and writes it; it may take its memory and leave an empty one. TN_PENDING: `saved`
+     * follows, and workers go on until then. */
+    tn_status (*write)(void *arg, uint64_t step, tni_str *text);
     tn_status (*read)(void *arg, uint64_t step, const void **text,
                       uint64_t *bytes); /* borrowed until the next */
+    /* What `write` left pending, once it is over. NULL: the host knows by itself. */
+    bool (*over)(void *arg, uint64_t *step, tn_status *st);
+    void (*wakes)(void *arg, void (*wake)(void *),
+                  void *wake_arg); /* when there is something; NULL: waits for it */
 } tni_kv_snapshots;
+
+void tni_kv_snapshot_seal(void *text, uint64_t bytes); /* its checksum, which takes as long as a copy */
 
 tn_status tni_kv_server_create(const tni_kv_settings *s, const tni_kv_host *host, const tni_kv_start *start,
                                const tni_kv_update *update, const tni_kv_snapshots *snapshots,
@@ -391,7 +399,8 @@ typedef enum tni_kv_kind {
     TNI_KV_DO_BARRIER,
     TNI_KV_DO_END, /* step: the last one; complete when all workers have ended */
     TNI_KV_DO_BYE,
-    TNI_KV_DO_BREAK /* a push that never comes; by tni_kv_worker_break */
+    TNI_KV_DO_BREAK, /* a push that never comes; by tni_kv_worker_break */
+    TNI_KV_DO_LAST   /* no push of this key comes any more; by END, of keys that are pushed seldom */
 } tni_kv_kind;
 
 /* `in` stays as it is, and `out` belongs to the machine, until `done`. */

@@ -363,6 +363,16 @@ static tn_status alike(const step *s)
     return TN_OK;
 }
 
+/* Of a collective the others are on their way into the sums. */
+tn_status tni_kv_push_failed(tni_kv *kv, uint32_t count, tn_status st)
+{
+    if (st == TN_E_NOMEM && kv->group) {
+        (void)tni_error(st, "no memory for a push of %u keys", count);
+        tni_kv_group_break(kv->group);
+    }
+    return st;
+}
+
 tn_status tni_kv_push_all(tni_kv *kv, uint32_t count, const tn_kv_item *items, bool pull)
 {
     step s = {.kv = kv, .count = count, .items = items};
@@ -382,7 +392,7 @@ tn_status tni_kv_push_all(tni_kv *kv, uint32_t count, const tn_kv_item *items, b
     tni_free((void *)s.keys);
     tni_free((void *)s.sums);
     tni_free((void *)s.gate);
-    return tni_kv_quiet_end(q, st);
+    return tni_kv_quiet_end(q, tni_kv_push_failed(kv, count, st));
 }
 
 tn_status tni_kv_push(tni_kv *kv, uint32_t count, const tn_kv_item *items)

@@ -109,19 +109,25 @@ static void log_append(tni_kv_worker *w, tni_kv_op *op)
     w->log_last = op;
 }
 
+void tni_kv_log_mark(tni_kv_worker *w, uint64_t step)
+{
+    tni_kv_op *mark = w->logs ? tni_zalloc(sizeof *mark) : NULL;
+
+    if (!mark) {
+        tni_kv_log_clear(w);
+        return;
+    }
+    mark->r.kind = TNI_KV_DO_SNAPSHOT;
+    mark->r.step = step;
+    mark->lot = &w->saves;
+    log_append(w, mark);
+}
+
 void tni_kv_log_begin(tni_kv_worker *w)
 {
-    tni_kv_op *mark = NULL;
-
-    if (w->node.settings->replay_bytes && !w->node.async &&
-        w->node.incarnation <= w->node.settings->workers + w->node.settings->servers)
-        mark = tni_zalloc(sizeof *mark);
-    if (!mark)
-        return;
-    mark->r.kind = TNI_KV_DO_SNAPSHOT;
-    mark->lot = &w->servers;
-    log_append(w, mark);
-    w->logs = true;
+    w->logs = w->node.settings->replay_bytes && !w->node.async &&
+              w->node.incarnation <= w->node.settings->workers + w->node.settings->servers;
+    tni_kv_log_mark(w, 0);
 }
 
 /* Whether the log needs it; what ended with an error and is needed empties the log. A broken round is part of
@@ -130,8 +136,11 @@ static bool needed(tni_kv_worker *w, tni_kv_op *op, tn_status st)
 {
     if (!w->logs || !is_logged(op) || st == TN_E_CANCELLED)
         return false;
-    if (is_mark(op))
-        return !st;
+    if (is_mark(op)) {
+        if (!st && !op->released)
+            tni_kv_log_mark(w, op->r.step);
+        return false;
+    }
     if (st && op->r.kind != TNI_KV_DO_COMMAND && op->r.kind != TNI_KV_DO_BREAK) {
         tni_kv_log_clear(w);
         return false;

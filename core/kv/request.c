@@ -26,6 +26,7 @@ const tni_kv_kind_row tni_kv_kinds[] = {
     [TNI_KV_DO_END] = {TNI_KV_END, 0, true, false, true, false, "end of data", 0},
     [TNI_KV_DO_BYE] = {TNI_KV_BYE, 0, true, false, true, false, "leaving", 0},
     [TNI_KV_DO_BREAK] = {TNI_KV_PUSH, TNI_KV_BROKEN, false, true, false, false, "break of", 0},
+    [TNI_KV_DO_LAST] = {TNI_KV_PUSH, TNI_KV_LAST, false, false, false, false, "end of", 0},
 };
 
 uint16_t tni_kv_op_target(const tni_kv_worker *w, const tni_kv_lot *l, uint32_t piece)
@@ -79,34 +80,6 @@ static uint64_t answer_time(const tni_kv_lane *lane)
     return ns > RETRY_MIN_NS ? ns : 4u * RETRY_MIN_NS;
 }
 
-#ifdef TN_TEST_SWITCHES
-static bool all_sent(const tni_kv_lot *l)
-{
-    bool all = l->left == l->plan.parts;
-
-    for (uint32_t i = 0; all && i < l->plan.parts; i++)
-        all = l->pieces[i].state == TNI_KV_SENT;
-    return all;
-}
-
-static void piece_sent(const tni_kv_lot *l)
-{
-    const tni_kv_kind kind = l->first->r.kind;
-
-    TNI_KV_POINT_IF(kind == TNI_KV_DO_INIT, init_pushed);
-    TNI_KV_POINT_IF(kind == TNI_KV_DO_BARRIER, in_barrier);
-    TNI_KV_POINT_IF(tni_kv_op_sends(l->first) && tni_kv_op_kind(l->first)->pushes && l->plan.parts > 1 &&
-                        !all_sent(l),
-                    push_part);
-    TNI_KV_POINT_IF(tni_kv_op_kind(l->first)->pushes && all_sent(l), all_sent);
-    TNI_KV_POINT_IF(kind == TNI_KV_DO_PULL, pull_asked);
-    TNI_KV_POINT_IF(kind == TNI_KV_DO_SNAPSHOT, save_asked);
-    TNI_KV_POINT_IF(kind == TNI_KV_DO_BYE, leave_sent);
-}
-#else
-#define piece_sent(l) ((void)0)
-#endif
-
 static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
 {
     const tni_kv_op *op = l->first;
@@ -144,7 +117,7 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     retry_at(w, p, p->state == TNI_KV_WAITS ? ASK_NS : answer_time(lane_of(w, l, index)));
     tni_kv_node_send(&w->node, tni_kv_op_target(w, l, index), &h, payload, bytes);
     w->sending = 0;
-    piece_sent(l);
+    tni_kv_op_sent(l);
 }
 
 /* There was no memory: the next tick tries again. */
@@ -324,6 +297,15 @@ static void op_link(tni_kv_worker *w, tni_kv_op *op)
     w->fences += fence;
 }
 
+/* Nothing waits for it any more. */
+static void op_leave(tni_kv_worker *w, const tni_kv_op *op)
+{
+    *(op->previous ? &op->previous->next : &w->first) = op->next;
+    *(op->next ? &op->next->previous : &w->last) = op->previous;
+    w->fences -= tni_kv_op_kind(op)->fence;
+    w->op_count--;
+}
+
 static void op_unlink(tni_kv_worker *w, tni_kv_op *op)
 {
     tni_kv_op **at = &op->lot->first;
@@ -336,10 +318,20 @@ static void op_unlink(tni_kv_worker *w, tni_kv_op *op)
         while (op->lot->last && op->lot->last->after)
             op->lot->last = op->lot->last->after;
     }
-    *(op->previous ? &op->previous->next : &w->first) = op->next;
-    *(op->next ? &op->next->previous : &w->last) = op->previous;
-    w->fences -= tni_kv_op_kind(op)->fence;
-    w->op_count--;
+    if (!op->released)
+        op_leave(w, op);
+}
+
+/* A snapshot that servers still write is forgotten. */
+static void save_drop(tni_kv_worker *w)
+{
+    tni_kv_op *op = w->saves.first;
+
+    if (!op || !op->released)
+        return;
+    op_land(w, op);
+    op_unlink(w, op);
+    tni_kv_op_free(w, op);
 }
 
 /* Ends an operation, begins what may begin then, and tells. */
@@ -349,6 +341,9 @@ static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     const bool fence = tni_kv_op_kind(op)->fence, silent = op->silent;
     const uint64_t cookie = op->r.cookie;
 
+    if (st && op->released)
+        tni_logf(w->node.host.log, TN_LOG_WARNING, "kvstore: no snapshot of step %llu: %s",
+                 (unsigned long long)op->r.step, tni_error_message());
     if (!st && tni_kv_op_kind(op)->time)
         tni_kv_op_timed(w, op, tni_kv_op_kind(op)->name, tni_kv_op_kind(op)->time - 1u);
     TNI_KV_POINT_IF(!st && tni_kv_op_kind(op)->value, installed);
@@ -373,6 +368,7 @@ void tni_kv_ops_fail(tni_kv_worker *w, tn_status st)
     tn_err error;
 
     tni_error_get(&error);
+    save_drop(w);
     for (; op; op = op->next) {
         op_land(w, op);
         op->lot->first = op->lot->last = NULL;
@@ -396,6 +392,7 @@ void tni_kv_ops_again(tni_kv_worker *w, tni_kv_op *before)
 {
     tni_kv_op *lists[2] = {before, w->first}, *next;
 
+    save_drop(w);
     for (tni_kv_op *op = w->first; op; op = op->next) {
         if (op->started)
             tni_kv_op_span('e', op, tni_kv_op_kind(op)->name);
@@ -418,6 +415,7 @@ void tni_kv_ops_free(tni_kv_worker *w)
 {
     tni_kv_op *op = w->first, *next;
 
+    save_drop(w);
     for (; op; op = next) {
         next = op->next;
         tni_kv_op_free(w, op);
@@ -456,9 +454,33 @@ static tni_kv_lot *answer_lot(tni_kv_worker *w, const tni_kv_header *h, uint32_t
     *piece = TNI_KV_RANK(h->from);
     if (w->servers.pieces[*piece].sequence == h->sequence)
         return &w->servers;
+    if (w->saves.pieces[*piece].sequence == h->sequence)
+        return &w->saves;
     *piece = (uint32_t)(h->key & 0xffff);
     l = key < w->key_count ? w->keys[key] : NULL;
     return l && *piece < l->plan.parts && tni_kv_op_target(w, l, *piece) == h->from ? l : NULL;
+}
+
+/* All servers have copied what they hold: the program goes on while they write. */
+static void save_release(tni_kv_worker *w)
+{
+    tni_kv_op *op = w->saves.first;
+    const uint64_t cookie = op->r.cookie;
+    const bool silent = op->silent;
+
+    for (uint32_t i = 0; i < w->saves.plan.parts; i++)
+        if (w->saves.pieces[i].state == TNI_KV_QUEUED || w->saves.pieces[i].state == TNI_KV_SENT)
+            return;
+    if (op->released)
+        return;
+    op_leave(w, op);
+    op->released = op->silent = true;
+    op->deadline_ns = w->node.now + w->node.settings->timeout_ns;
+    w->deadline_ns = op->deadline_ns < w->deadline_ns ? op->deadline_ns : w->deadline_ns;
+    tni_kv_log_mark(w, op->r.step);
+    tni_kv_ops_start(w);
+    if (!silent)
+        w->done(w->node.host.arg, cookie, TN_OK);
 }
 
 static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni_kv_header *h)
@@ -482,6 +504,8 @@ static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
         if (op->r.kind == TNI_KV_DO_BARRIER)
             w->barriers = l->got > op->round ? l->got : op->round;
         op_end(w, op, TN_OK);
+    } else if (l == &w->saves) {
+        save_release(w);
     }
     if (lane)
         lane_pump(w, lane);
@@ -575,6 +599,8 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
         piece_land(w, l, piece, TNI_KV_WAITS);
         p->tries = 1;
         retry_at(w, p, ASK_NS);
+        if (l == &w->saves)
+            save_release(w);
         if (lane)
             lane_pump(w, lane);
         break;
@@ -606,6 +632,11 @@ static void deadlines_check(tni_kv_worker *w)
     do {
         late = NULL;
         w->deadline_ns = TNI_KV_NEVER;
+        op = w->saves.first && w->saves.first->released ? w->saves.first : NULL;
+        if (op && op->deadline_ns <= w->node.now)
+            late = op;
+        else if (op)
+            w->deadline_ns = op->deadline_ns;
         for (op = w->first; op && !late; op = op->next)
             if (op->deadline_ns <= w->node.now)
                 late = op;
@@ -669,7 +700,9 @@ static tn_status request_check(const tni_kv_worker *w, const tni_kv_request *r, 
     if (w->op_count >= TNI_KV_OPS_MAX)
         return tni_error(TN_E_NOMEM, "%u requests wait already", w->op_count);
     if (k->fence) {
-        *lot = (tni_kv_lot *)(k->scheduler ? &w->scheduler : &w->servers);
+        *lot = (tni_kv_lot *)(k->scheduler                    ? &w->scheduler
+                              : r->kind == TNI_KV_DO_SNAPSHOT ? &w->saves
+                                                              : &w->servers);
         if (r->kind == TNI_KV_DO_COMMAND && r->bytes > TNI_KV_COMMAND_MAX)
             return tni_error(TN_E_ARG, "command of %llu bytes, at most %u", (unsigned long long)r->bytes,
                              TNI_KV_COMMAND_MAX);
@@ -694,6 +727,20 @@ static tn_status request_check(const tni_kv_worker *w, const tni_kv_request *r, 
     return TN_OK;
 }
 
+/* Of keys that have had fewer rounds than others. */
+static tn_status lasts_request(tni_kv_worker *w, uint64_t step, uint64_t now)
+{
+    tn_status st = TN_OK;
+
+    for (uint32_t i = 0; !st && i < w->key_count; i++) {
+        const tni_kv_request r = {.kind = TNI_KV_DO_LAST, .key = i, .priority = 255};
+
+        if (w->keys[i] && w->keys[i]->known && w->keys[i]->round < step)
+            st = tni_kv_worker_request(w, &r, now);
+    }
+    return st;
+}
+
 tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint64_t now)
 {
     tni_kv_lot *l = NULL;
@@ -701,9 +748,11 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
     tn_status st;
 
     w->node.now = now;
-    if ((uint32_t)r->kind > TNI_KV_DO_BREAK)
+    if ((uint32_t)r->kind > TNI_KV_DO_LAST)
         return tni_error(TN_E_ARG, "request of kind %d", (int)r->kind);
     st = request_check(w, r, &l);
+    if (!st && r->kind == TNI_KV_DO_END)
+        st = lasts_request(w, r->step, now);
     if (st)
         return st;
     op = tni_zalloc(sizeof *op);
@@ -714,9 +763,9 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
     }
     op->r = *r;
     op->lot = l;
-    op->silent = r->kind == TNI_KV_DO_BREAK;
+    op->silent = r->kind >= TNI_KV_DO_BREAK;
     l->round += tni_kv_kinds[r->kind].pushes;
-    op->round = l->control ? (uint32_t)r->step : l->round;
+    op->round = l->control ? (uint32_t)r->step : l->round + (r->kind == TNI_KV_DO_LAST);
     op_link(w, op);
     if (op_may(w, op) && (w->fences == 0 || w->first == op))
         op_begin(w, op);

@@ -15,6 +15,7 @@
 
 typedef struct acting { /* one of the two */
     tni_kv_server *server;
+    const tni_kv_snapshots *snapshots; /* NULL: none that are written meanwhile */
     tni_kv_scheduler *scheduler;
     uint64_t next_ns;
 } acting;
@@ -47,7 +48,13 @@ static uint64_t server_receive(void *arg, const uint8_t *header, const void *pay
 static uint64_t server_step(void *arg, uint64_t now)
 {
     acting *a = arg;
+    uint64_t step;
+    tn_status st;
 
+    if (a->snapshots && a->snapshots->over(a->snapshots->arg, &step, &st)) {
+        tni_kv_server_saved(a->server, step, st, now);
+        a->next_ns = now;
+    }
     return now < a->next_ns ? a->next_ns : (a->next_ns = tni_kv_server_tick(a->server, now));
 }
 
@@ -59,6 +66,11 @@ static const tni_kv_view *server_view(void *arg)
 static tni_kv_hold *server_hold(void *arg)
 {
     return tni_kv_server_sending(((acting *)arg)->server);
+}
+
+static void server_wake(void *post)
+{
+    tni_kv_post_wake(post);
 }
 
 static bool server_over(void *arg)
@@ -88,8 +100,14 @@ tn_status tni_kv_serve_with(tni_kv_setup *setup, const tni_kv_start *from, const
     tni_kv_post_address(post, &start.address, &start.address_bytes);
     tni_kv_post_host(post, &host);
     st = tni_kv_server_create(&setup->settings, &host, &start, update, snapshots, &a.server);
+    if (snapshots && snapshots->wakes) {
+        a.snapshots = snapshots;
+        snapshots->wakes(snapshots->arg, server_wake, post);
+    }
     if (!st && !(st = tni_kv_post_run(post, &role)))
         st = tni_kv_server_status(a.server);
+    if (a.snapshots)
+        snapshots->wakes(snapshots->arg, NULL, NULL);
     if (st == TN_E_TIMEOUT && *tni_kv_post_why(post)) {
         tn_err error;
 

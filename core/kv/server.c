@@ -63,6 +63,7 @@ static tn_status load(tni_kv_server *s, uint64_t step)
     command_errors_clear(s);
     memset(s->commands, 0, s->node.settings->workers * sizeof *s->commands);
     s->saving = 0;
+    s->lasts = false;
     if (step)
         st = s->snapshots.read ? s->snapshots.read(s->snapshots.arg, step, &text, &bytes)
                                : tni_error(TN_E_STATE, "this server keeps no snapshots");
@@ -79,7 +80,7 @@ static void needed_count(tni_kv_server *s)
 {
     const tni_kv_view *v = &s->node.view;
 
-    s->all_needed = true;
+    s->all_needed = !s->lasts;
     for (uint32_t w = 0; w < v->workers; w++)
         s->all_needed = s->all_needed && tni_kv_member_needed(&v->members[w], UINT32_MAX);
 }
@@ -90,7 +91,6 @@ static void view_changed(tni_kv_server *s)
     const tni_kv_view *v = &s->node.view;
     tn_status st = TN_OK;
 
-    needed_count(s);
     if (s->node.fenced)
         st = tni_error(TN_E_PEER, "another process has taken the place of this server");
     else if (v->flags & TNI_KV_JOB_FAILED)
@@ -102,6 +102,7 @@ static void view_changed(tni_kv_server *s)
         return;
     }
     s->loaded_epoch = v->epoch_view;
+    needed_count(s);
     for (uint64_t i = 0; i < s->table_size; i++)
         for (tni_kv_store_part *p = s->table[i]; p && !s->status; p = p->next)
             tni_kv_part_view(s, p);
@@ -237,19 +238,21 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
         return;
     }
     s->save_asked = *h;
-    if (s->saving)
+    if (s->saving) {
+        tni_kv_node_answer(&s->node, h, TNI_KV_HELD, 0, 0);
         return;
+    }
     tni_str_init(&text, (size_t)1 << 40);
     st = tni_kv_snapshot_write(s, &text);
     if (!st) {
         TNI_KV_POINT(logged);
         s->saving = h->key;
-        st = s->snapshots.write(s->snapshots.arg, h->key, text.text, text.length);
+        st = s->snapshots.write(s->snapshots.arg, h->key, &text);
     }
     tni_str_fini(&text);
     if (st == TN_PENDING)
-        return;
-    if (s->saving)
+        tni_kv_node_answer(&s->node, h, TNI_KV_HELD, 0, 0);
+    else if (s->saving)
         tni_kv_server_saved(s, h->key, st, s->node.now);
     else
         tni_kv_node_answer_failed(&s->node, h, st);

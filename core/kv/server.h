@@ -18,6 +18,7 @@ typedef struct tni_kv_slot {  /* of a worker, for one part */
     tni_kv_landing *landing;  /* waits for those of lower ranks */
     uint64_t sequence;        /* of the request that waits; 0: none */
     uint32_t round, applied;  /* round that it waits for; async: last applied */
+    uint32_t last;            /* first round that never comes; 0: none so far */
     uint32_t seen;            /* async: updates that the value had that it got last, and 1; 0: it got none */
     bool want, here, unheard; /* wants the value; its gradient is here; async: since the server came back */
     uint8_t priority;
@@ -29,6 +30,13 @@ typedef struct tni_kv_block {
     tni_kv_hold hold; /* first */
     _Alignas(16) uint8_t bytes[];
 } tni_kv_block;
+
+/* block.c, by the address of the bytes. NULL: no memory. */
+void *tni_kv_block_make(uint64_t bytes);
+tni_kv_block *tni_kv_block_of(void *bytes);
+void tni_kv_block_drop(void *bytes); /* messages that hold it give it back later; NULL is fine */
+/* May be written from here on; its bytes stay, if `keeps`. */
+tn_status tni_kv_block_own(void **bytes, uint64_t count, bool keeps);
 
 typedef struct tni_kv_store_part {
     struct tni_kv_store_part *next;          /* in the table's chain */
@@ -64,10 +72,11 @@ struct tni_kv_server {
     uint64_t *commands;        /* last sequence of each worker */
     tn_err **command_errors;   /* of that command; NULL: it was done */
     uint32_t loaded_epoch;
-    tni_kv_late *late;         /* of workers, since the last table */
-    uint64_t late_rounds;      /* of parts */
-    tni_kv_hold *sending;      /* of the value that is being sent */
-    bool finished, all_needed; /* all_needed: every worker, in every round, as far as the view says */
+    tni_kv_late *late;    /* of workers, since the last table */
+    uint64_t late_rounds; /* of parts */
+    tni_kv_hold *sending; /* of the value that is being sent */
+    bool finished, lasts; /* lasts: some worker has said LAST */
+    bool all_needed;      /* all_needed: every worker, in every round, as far as the view says */
     tn_status status;
     tn_err error;
 };

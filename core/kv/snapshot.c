@@ -1,13 +1,14 @@
 /*
  * What a server writes at the end of a step, one text: magic 8, version 4, job 8, workers 4, parts 8, the
- * workers' last commands, each part (key 8, dtype 1, bytes 8, rounds 4, voids 8, breaker 2, applied rounds
- * of each worker, value), the optimizer's states, and a CRC-32 of all before it.
+ * workers' last commands, each part (key 8, dtype 1, bytes 8, rounds 4, voids 8, breaker 2, of each worker
+ * applied rounds 4 and the first that never comes 4, value), the optimizer's states, and a CRC-32 of all
+ * before it.
  */
 #include <string.h>
 
 #include "kv/server.h"
 
-#define MAGIC 0x31766b736e657474u
+#define MAGIC 0x32766b736e657474u
 
 tn_status tni_kv_snapshot_write(const tni_kv_server *s, tni_str *out)
 {
@@ -28,8 +29,10 @@ tn_status tni_kv_snapshot_write(const tni_kv_server *s, tni_str *out)
             tni_kv_write(out, p->version, 4);
             tni_kv_write(out, p->voids, 8);
             tni_kv_write(out, p->breaker, 2);
-            for (uint32_t w = 0; w < workers; w++)
+            for (uint32_t w = 0; w < workers; w++) {
                 tni_kv_write(out, p->slots[w].applied, 4);
+                tni_kv_write(out, p->slots[w].last, 4);
+            }
             (void)tni_str_add_bytes(out, p->value, p->bytes);
         }
     if (s->update.save && out->status == TN_OK) {
@@ -38,9 +41,13 @@ tn_status tni_kv_snapshot_write(const tni_kv_server *s, tni_str *out)
         if (st)
             return st;
     }
-    if (out->status == TN_OK)
-        tni_kv_write(out, tni_crc32(0, out->text, out->length), 4);
+    tni_kv_write(out, 0, 4); /* for the checksum */
     return out->status;
+}
+
+void tni_kv_snapshot_seal(void *text, uint64_t bytes)
+{
+    tni_kv_put((uint8_t *)text + bytes - 4, tni_crc32(0, text, bytes - 4), 4);
 }
 
 static tn_status part_read(tni_kv_server *s, tni_kv_reader *r)
@@ -52,7 +59,7 @@ static tn_status part_read(tni_kv_server *s, tni_kv_reader *r)
     const uint32_t version = (uint32_t)tni_kv_read(r, 4);
     const uint64_t voids = tni_kv_read(r, 8);
     const uint16_t breaker = (uint16_t)tni_kv_read(r, 2);
-    const uint8_t *applied = tni_kv_read_bytes(r, 4ull * workers), *value = tni_kv_read_bytes(r, bytes);
+    const uint8_t *applied = tni_kv_read_bytes(r, 8ull * workers), *value = tni_kv_read_bytes(r, bytes);
     tni_kv_store_part *p;
     tn_status st;
 
@@ -63,10 +70,12 @@ static tn_status part_read(tni_kv_server *s, tni_kv_reader *r)
     p->version = version;
     p->voids = voids;
     p->breaker = breaker;
-    for (uint32_t w = 0; w < workers; w++)
-        p->slots[w].applied = TNI_KV_BUG(DEDUP_LOST) ? 0 : (uint32_t)tni_kv_get(applied + 4ull * w, 4);
-    for (uint32_t w = 0; w < workers; w++)
+    for (uint32_t w = 0; w < workers; w++) {
+        p->slots[w].applied = TNI_KV_BUG(DEDUP_LOST) ? 0 : (uint32_t)tni_kv_get(applied + 8ull * w, 4);
+        p->slots[w].last = (uint32_t)tni_kv_get(applied + 8ull * w + 4, 4);
         p->slots[w].unheard = true;
+        s->lasts = s->lasts || p->slots[w].last;
+    }
     memcpy(p->value, value, bytes);
     return TN_OK;
 }

@@ -474,7 +474,9 @@ tn_status tni_kv_pushpull(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 {
     tn_status st;
 
-    if ((st = tni_kv_pull_check(kv, count, items)) || (st = tni_kv_push_all(kv, count, items, true)))
+    if ((st = tni_kv_pull_check(kv, count, items)))
+        return tni_kv_push_failed(kv, count, st);
+    if ((st = tni_kv_push_all(kv, count, items, true)))
         return st;
     return outs_all(kv, count, items);
 }

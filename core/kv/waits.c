@@ -96,3 +96,31 @@ void tni_kv_ops_report(tni_kv_worker *w, const tni_kv_header *ask)
         r.numbers[TNI_KV_N_ROUND_MIN] = 0;
     tni_kv_node_report_send(&w->node, ask, &r, NULL);
 }
+
+/* ---- named points ---- */
+
+#ifdef TN_TEST_SWITCHES
+static bool all_sent(const tni_kv_lot *l)
+{
+    bool all = l->left == l->plan.parts;
+
+    for (uint32_t i = 0; all && i < l->plan.parts; i++)
+        all = l->pieces[i].state == TNI_KV_SENT;
+    return all;
+}
+
+void tni_kv_op_sent(const tni_kv_lot *l)
+{
+    const tni_kv_kind kind = l->first->r.kind;
+
+    TNI_KV_POINT_IF(kind == TNI_KV_DO_INIT, init_pushed);
+    TNI_KV_POINT_IF(kind == TNI_KV_DO_BARRIER, in_barrier);
+    TNI_KV_POINT_IF(tni_kv_op_sends(l->first) && tni_kv_op_kind(l->first)->pushes && l->plan.parts > 1 &&
+                        !all_sent(l),
+                    push_part);
+    TNI_KV_POINT_IF(tni_kv_op_kind(l->first)->pushes && all_sent(l), all_sent);
+    TNI_KV_POINT_IF(kind == TNI_KV_DO_PULL, pull_asked);
+    TNI_KV_POINT_IF(kind == TNI_KV_DO_SNAPSHOT, save_asked);
+    TNI_KV_POINT_IF(kind == TNI_KV_DO_BYE, leave_sent);
+}
+#endif

@@ -61,6 +61,7 @@ typedef enum tni_kv_type {
 #define TNI_KV_CHECKED 8u /* the payload's checksum is there */
 #define TNI_KV_BROKEN 16u /* PUSH without payload: this round of the key never comes */
 #define TNI_KV_ANY 32u    /* PULL: of any round */
+#define TNI_KV_LAST 64u   /* PUSH without payload: no round of the key from this one on comes */
 
 typedef enum tni_kv_state {
     TNI_KV_APPLIED = 1, /* done; of a push: it is part of the value */

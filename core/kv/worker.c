@@ -195,6 +195,8 @@ tn_status tni_kv_worker_create(const tni_kv_settings *s, const tni_kv_host *host
         st = w->lanes ? lot_init(&w->servers, s->servers) : TN_E_NOMEM;
         if (!st)
             st = lot_init(&w->scheduler, 1);
+        if (!st)
+            st = lot_init(&w->saves, s->servers);
     }
     if (st) {
         tni_kv_worker_destroy(w);
@@ -222,6 +224,7 @@ void tni_kv_worker_destroy(tni_kv_worker *w)
     tni_free(w->lanes);
     tni_free(w->servers.pieces);
     tni_free(w->scheduler.pieces);
+    tni_free(w->saves.pieces);
     tni_vec_fini(&w->flights);
     tni_kv_node_fini(&w->node);
     tni_free(w);

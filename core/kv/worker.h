@@ -13,6 +13,7 @@ typedef struct tni_kv_op {             /* a request */
     uint32_t round;
     bool started, silent; /* silent: nobody is told of its end */
     bool own;             /* `in` lies in the copy */
+    bool released;        /* a snapshot that servers still write: `saves` alone has it */
     void *copy;           /* of what `in` has, for the log; NULL: none yet */
     uint64_t copied;      /* bytes of it */
 } tni_kv_op;
@@ -58,7 +59,7 @@ struct tni_kv_worker {
     tni_kv_done done;
     tni_kv_lot **keys; /* by number */
     uint32_t key_count, op_count;
-    tni_kv_lot servers, scheduler;
+    tni_kv_lot servers, scheduler, saves; /* saves: servers again, for snapshots */
     tni_kv_lane *lanes;
     tni_kv_op *first, *last;
     tni_vec flights; /* pieces that are SENT or WAIT: tni_kv_queued */
@@ -69,7 +70,7 @@ struct tni_kv_worker {
     uint32_t break_round;       /* up to which there is still to break, for want of memory; 0: none */
     bool broken, over, starved; /* over: `status` holds; starved: there was no memory to send, later */
     bool logs;                  /* it keeps what it sends again */
-    tni_kv_op *log, *log_last;  /* replay.c */
+    tni_kv_op *log, *log_last;  /* replay.c: they are kept */
     uint64_t log_bytes;         /* of copies, here and in requests that have not ended */
     tn_status status;
     tn_err error;
@@ -102,10 +103,17 @@ void tni_kv_op_span(char phase, const tni_kv_op *op, const char *name);
 void tni_kv_op_name(const tni_kv_op *op, uint32_t part, char out[96]);
 void tni_kv_op_late(tni_kv_worker *w, const tni_kv_op *op);
 
+#ifdef TN_TEST_SWITCHES
+void tni_kv_op_sent(const tni_kv_lot *l); /* a piece of it: points of tests */
+#else
+#define tni_kv_op_sent(l) ((void)0)
+#endif
+
 /* replay.c */
 void tni_kv_op_free(tni_kv_worker *w, tni_kv_op *op);
 void tni_kv_log_begin(tni_kv_worker *w); /* it has joined */
 void tni_kv_log_clear(tni_kv_worker *w);
+void tni_kv_log_mark(tni_kv_worker *w, uint64_t step);               /* nothing is under way */
 void tni_kv_log_trim(tni_kv_worker *w, uint64_t step);               /* all servers hold it */
 void tni_kv_log_copy(tni_kv_worker *w, tni_kv_op *op);               /* its memory is about to change */
 void tni_kv_log_use(tni_kv_op *op);                                  /* the copy takes the place of `in` */

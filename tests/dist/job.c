@@ -82,11 +82,11 @@ uint64_t job_snapshots(uint64_t *last)
     return atomic_load(&running->snapshots);
 }
 
-static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint64_t bytes)
+static tn_status snapshot_write(void *arg, uint64_t step, tni_str *text)
 {
     job *j = arg;
 
-    if (!text || !bytes)
+    if (!text->text || !text->length)
         return tni_error(TN_E_INTERNAL, "an empty snapshot");
     atomic_store(&j->snapshot_step, step);
     atomic_fetch_add(&j->snapshots, 1);

@@ -78,8 +78,9 @@ static tn_status update_apply(void *arg, const tni_kv_header *h, void *value, co
     return TN_OK;
 }
 
-static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint64_t bytes)
+static tn_status snapshot_write(void *arg, uint64_t step, tni_str *text)
 {
+    const uint64_t bytes = text->length;
     job_disk *d = arg;
 
     free(d->texts[1]);
@@ -88,7 +89,8 @@ static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint
     d->bytes[1] = d->bytes[0];
     if (!(d->texts[0] = malloc(bytes)))
         return TN_E_NOMEM;
-    memcpy(d->texts[0], text, bytes);
+    tni_kv_snapshot_seal(text->text, bytes);
+    memcpy(d->texts[0], text->text, bytes);
     d->steps[0] = step;
     d->bytes[0] = bytes;
     return TN_OK;
@@ -118,7 +120,7 @@ static void serve_run(void *arg)
 {
     job_node *n = arg;
     const tni_kv_update update = {.payload_bytes = update_bytes, .add = update_add, .apply = update_apply};
-    const tni_kv_snapshots snapshots = {n->disk, snapshot_write, snapshot_read};
+    const tni_kv_snapshots snapshots = {.arg = n->disk, .write = snapshot_write, .read = snapshot_read};
     const tni_kv_start start = {
         .rank = (int32_t)n->rank, .birth = tni_kv_birth(), .steps = {n->disk->steps[0], n->disk->steps[1]}};
 

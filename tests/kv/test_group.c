@@ -301,6 +301,52 @@ static void gradient_fails(void **state)
     job(WORKERS, NULL, gradient_fails_run);
 }
 
+static atomic_uint_fast64_t fails_at; /* allocation of worker 1's push that fails */
+static atomic_bool went_well;
+
+/* A push of worker 1 has no memory: the others hear of it at once. */
+static void push_without_memory_run(worker *w)
+{
+    tn_array *grad = full(w, 2, 1), *out = full(w, 2, -1);
+    const tn_kv_item it = item("a", 1, &grad, &out);
+    float got[2];
+    tn_status st;
+
+    init(w, "a", 2, 0);
+    if (w->rank == 1)
+        tni_mem_fail_at(atomic_load(&fails_at), false, true);
+    st = tn_kv_pushpull(w->kv, 1, &it);
+    if (w->rank == 1) {
+        atomic_store(&went_well, !tni_mem_failed());
+        tni_mem_fail_at(0, false, false);
+        MUST(w, !st || st == TN_E_NOMEM);
+    }
+    (void)pthread_barrier_wait(w->meet);
+    if (atomic_load(&went_well)) {
+        OK(w, tn_array_read(out, got, sizeof got));
+        MUST(w, got[0] == 3);
+    } else if (w->rank != 1) {
+        st = st ? st : tn_array_read(out, got, sizeof got);
+        if (st) /* else it was for what follows the sum */
+            SAYS(w, "rank 1 has given up: no memory for a push of 1 keys");
+        else
+            MUST(w, got[0] == 3);
+    }
+    tn_array_release(grad);
+    tn_array_release(out);
+}
+
+static void push_without_memory(void **state)
+{
+    (void)state;
+    atomic_store(&went_well, false);
+    for (uint64_t n = 1; n < 200 && !atomic_load(&went_well); n++) {
+        atomic_store(&fails_at, n);
+        job(WORKERS, LIST("kvstore.timeout=600s"), push_without_memory_run);
+    }
+    assert_true(atomic_load(&went_well));
+}
+
 /* Worker 2 does not push: the others hear of it at the deadline. */
 static void never_comes_run(worker *w)
 {
@@ -462,9 +508,11 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums),           cmocka_unit_test(updates),           cmocka_unit_test(late_first),
-        cmocka_unit_test(gradient_fails), cmocka_unit_test(never_comes),       cmocka_unit_test(other_keys),
-        cmocka_unit_test(no_memory),      cmocka_unit_test(no_memory_between), cmocka_unit_test(refused),
+        cmocka_unit_test(sums),        cmocka_unit_test(updates),
+        cmocka_unit_test(late_first),  cmocka_unit_test(gradient_fails),
+        cmocka_unit_test(never_comes), cmocka_unit_test(other_keys),
+        cmocka_unit_test(no_memory),   cmocka_unit_test(no_memory_between),
+        cmocka_unit_test(refused),     cmocka_unit_test(push_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,6 +142,7 @@ static void changed_snapshots(void **unused)
     }
     tni_str_init(&text, 1u << 20);
     assert_int_equal(tni_kv_snapshot_write(s, &text), TN_OK);
+    tni_kv_snapshot_seal(text.text, text.length);
     tni_kv_parts_clear(s);
     assert_int_equal(tni_kv_snapshot_read(s, text.text, text.length), TN_OK);
     assert_non_null(tni_kv_server_value(s, 2 << 16, &version));
@@ -154,12 +155,12 @@ static void changed_snapshots(void **unused)
         assert_int_equal(tni_kv_snapshot_read(s, text.text, bytes), TN_E_FORMAT);
         text.text[bit / 8] ^= (char)(1 << bit % 8);
         assert_int_equal(tni_kv_snapshot_read(s, text.text, text.length), TN_E_FORMAT);
-        tni_kv_put((uint8_t *)text.text + text.length - 4, tni_crc32(0, text.text, text.length - 4), 4);
+        tni_kv_snapshot_seal(text.text, text.length);
         tni_kv_parts_clear(s);
         st = tni_kv_snapshot_read(s, text.text, text.length); /* well signed: no more than an error */
         assert_true(st == TN_OK || st == TN_E_FORMAT || st == TN_E_NOMEM);
         text.text[bit / 8] ^= (char)(1 << bit % 8);
-        tni_kv_put((uint8_t *)text.text + text.length - 4, tni_crc32(0, text.text, text.length - 4), 4);
+        tni_kv_snapshot_seal(text.text, text.length);
     }
     tni_str_fini(&text);
     tni_kv_server_destroy(s);
@@ -406,9 +407,9 @@ static void values_that_are_refused(void **unused)
 
 static uint64_t written[8], writes;
 
-static tn_status written_later(void *arg, uint64_t step, const void *text, uint64_t bytes)
+static tn_status written_later(void *arg, uint64_t step, tni_str *text)
 {
-    (void)arg, (void)text, (void)bytes;
+    (void)arg, (void)text;
     assert_true(writes < 8);
     written[writes++] = step;
     return TN_PENDING;
@@ -431,29 +432,28 @@ static void snapshots_one_by_one(void **unused)
     writes = 0;
     talk_begin(&t);
     t.s->snapshots.write = written_later;
-    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0);
-    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0);
+    assert_int_equal(snapshot_asked(&t, 4, 0, 10), TNI_KV_HELD);
     assert_int_equal(snapshot_asked(&t, 4, 1, 3), TNI_KV_APPLIED); /* a mark of worker 1 */
     assert_int_equal(snapshot_asked(&t, 6, 0, 11), TNI_KV_BUSY);
-    assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0);
+    assert_int_equal(snapshot_asked(&t, 4, 0, 10), TNI_KV_HELD);
     assert_int_equal(writes, 1);
     tni_kv_server_saved(t.s, 6, TN_OK, 1000); /* nobody writes it */
-    assert_int_equal(t.what, 0);
+    assert_int_equal(t.what, TNI_KV_HELD);
     tni_kv_server_saved(t.s, 4, TN_OK, 1000);
     assert_int_equal(t.what, TNI_KV_APPLIED);
     assert_int_equal(t.to, WORKER(0));
     assert_int_equal(snapshot_asked(&t, 4, 1, 3), TNI_KV_APPLIED);
     for (uint64_t step = 6; step <= 8; step += 2) {
-        assert_int_equal(snapshot_asked(&t, step, 0, 5 + step), 0);
+        assert_int_equal(snapshot_asked(&t, step, 0, 5 + step), TNI_KV_HELD);
         tni_kv_server_saved(t.s, step, TN_OK, 1000);
     }
     assert_int_equal(writes, 3);
     assert_int_equal(snapshot_asked(&t, 4, 0, 10), 0); /* a late copy */
     assert_int_equal(writes, 3);
-    assert_int_equal(snapshot_asked(&t, 10, 0, 14), 0);
+    assert_int_equal(snapshot_asked(&t, 10, 0, 14), TNI_KV_HELD);
     tni_kv_server_saved(t.s, 10, tni_error(TN_E_IO, "the disk is full"), 1000);
     assert_int_equal(t.what, TNI_KV_FAILED);
-    assert_int_equal(snapshot_asked(&t, 10, 0, 14), 0); /* tried again */
+    assert_int_equal(snapshot_asked(&t, 10, 0, 14), TNI_KV_HELD); /* tried again */
     tni_kv_server_saved(t.s, 10, TN_OK, 1000);
     assert_int_equal(t.what, TNI_KV_APPLIED);
     assert_int_equal(written[4], 10);

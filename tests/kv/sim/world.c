@@ -304,8 +304,9 @@ static tn_status journal_replace(void *arg, const void *record, uint64_t bytes)
 }
 
 /* The third blob is the one being written: a kill loses it. */
-static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint64_t bytes)
+static tn_status snapshot_write(void *arg, uint64_t step, tni_str *text)
 {
+    const uint64_t bytes = text->length;
     sim_proc *p = arg;
     sim *s = p->world;
     sim_blob *b = &s->disks[1 + p->rank].blobs[2];
@@ -320,7 +321,8 @@ static tn_status snapshot_write(void *arg, uint64_t step, const void *text, uint
     e = sim_event_add(s, SIM_SAVED, s->now + SIM_MS * (1 + sim_below(s, 30)), 0);
     if (!b->text || !e)
         return TN_E_NOMEM;
-    memcpy(b->text, text, bytes);
+    tni_kv_snapshot_seal(text->text, bytes);
+    memcpy(b->text, text->text, bytes);
     e->proc = p->index;
     e->arg = step;
     TNI_KV_POINT(temp_written);
@@ -362,6 +364,7 @@ static void snapshot_saved(sim *s, sim_proc *p, uint64_t step)
         free(d->blobs[1].text);
         d->blobs[1] = d->blobs[0];
     }
+    sim_say(s, "server %u has step %llu on its disk", p->rank, (unsigned long long)step);
     d->blobs[0] = d->blobs[2];
     d->blobs[2] = (sim_blob){0};
     TNI_KV_POINT(renamed);
@@ -417,7 +420,7 @@ static tn_status scheduler_start(sim *s, sim_proc *p, const tni_kv_host *host)
 
 static tn_status server_start(sim *s, sim_proc *p, const tni_kv_host *host, tni_kv_start *start)
 {
-    const tni_kv_snapshots snapshots = {p, snapshot_write, snapshot_read};
+    const tni_kv_snapshots snapshots = {.arg = p, .write = snapshot_write, .read = snapshot_read};
     tni_kv_update update = sim_update;
 
     update.arg = p;
