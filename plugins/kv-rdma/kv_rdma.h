@@ -259,7 +259,7 @@ typedef struct tnrdma_wire {
     struct ibv_mr *in_mr, *out_mr;
     uint8_t *area; /* rings that are written, notes, rings that are read */
     uint64_t area_bytes, in_at;
-    uint32_t notes;               /* under way */
+    uint32_t note, notes;         /* that is sent next; under way */
     uint32_t packet_number, rkey; /* rkey: the peer's */
     tnrdma_put put[TNRDMA_PUTS_MAX];
 } tnrdma_wire;

@@ -37,7 +37,7 @@ static tn_status area_create(tn_link *l, tn_err *err)
     const tnrdma_verbs *v = l->t->verbs;
     tnrdma_wire *w = &l->wire;
     const uint64_t rings = TNRDMA_URGENT_BYTES + l->ring_bytes,
-                   notes = (uint64_t)(TNRDMA_DEPTH + TNRDMA_NOTES) * TNRDMA_NOTE_BYTES;
+                   notes = (uint64_t)(TNRDMA_DEPTH + 2 * TNRDMA_NOTES) * TNRDMA_NOTE_BYTES;
     void *at;
 
     w->in_at = (rings + notes + ALIGN - 1) / ALIGN * ALIGN;
@@ -64,6 +64,7 @@ static tn_status area_create(tn_link *l, tn_err *err)
     return TN_OK;
 }
 
+/* Those that come, by receive request; then those that are sent, in turn. */
 static uint8_t *note_at(const tn_link *l, uint32_t index)
 {
     return l->wire.area + TNRDMA_URGENT_BYTES + l->ring_bytes + (uint64_t)index * TNRDMA_NOTE_BYTES;
@@ -370,12 +371,13 @@ bool tnrdma_wire_write(tn_link *l, struct ibv_sge *pieces, int count, uint64_t a
 void tnrdma_note_send(tn_link *l)
 {
     tnrdma_note note = {.magic = TNRDMA_MAGIC};
-    struct ibv_sge piece = {.addr = (uintptr_t)&note, .length = sizeof note};
+    struct ibv_sge piece = {.length = sizeof note};
     struct ibv_send_wr wr = {.wr_id = wr_id(WR_NOTE, 0, 0),
                              .sg_list = &piece,
                              .num_sge = 1,
                              .opcode = IBV_WR_SEND,
-                             .send_flags = IBV_SEND_INLINE};
+                             .send_flags = sizeof note <= l->t->device.inline_bytes ? IBV_SEND_INLINE : 0};
+    uint8_t *at;
     bool due = false;
 
     if (l->state != TNRDMA_UP || l->wire.notes >= TNRDMA_NOTES)
@@ -389,6 +391,10 @@ void tnrdma_note_send(tn_link *l)
     }
     if (!due)
         return;
+    at = note_at(l, TNRDMA_DEPTH + TNRDMA_NOTES + l->wire.note++ % TNRDMA_NOTES);
+    memcpy(at, &note, sizeof note);
+    piece.addr = (uintptr_t)at;
+    piece.lkey = l->wire.out_mr->lkey;
     if (l->t->verbs->post_send(l->wire.pair[0], &wr)) {
         tnrdma_link_end(l, TN_E_PEER, "a queue pair takes no requests");
         return;
