@@ -21,7 +21,7 @@ case_train() {
     job kvstore.transport=shm
 }
 
-case_train_fake() { job kvstore.transport=rdma device.default=fake:0 memory.pool=round; }
+case_train_fake() { job kvstore.transport=rdma device.default=fake:0 memory.fake.pool=round; }
 
 case_train_faults() {
     local fault
