@@ -7,6 +7,7 @@ tool=$(command -v tenon) || { echo "the tool is not built"; exit 77; }
 build=$(dirname "$(dirname "$tool")")
 plugins=$build/lib/tenon/plugins-1
 export XDG_CONFIG_HOME=/run/no-config
+export TENON_KVSTORE__SUSPECT=60s TENON_KVSTORE__DEAD=300s # all is slow here, and worse on a bad network
 work=$(mktemp -d) && cd "$work" || exit 1
 count=0 bad=0
 

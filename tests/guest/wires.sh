@@ -35,8 +35,9 @@ case_train_auto() { job kvstore.transport=auto; }
 # The network is gone in the midst: all end within the deadline, and a peer is named.
 case_cut() {
     local start
+    local -x TENON_KVSTORE__SUSPECT=5s TENON_KVSTORE__DEAD=15s TENON_KVSTORE__CONTROL_TIMEOUT=30s
     timeout 300 "$tool" launch -n 2 -s 1 --launcher local -- "$tool" "${training[@]}" --set train.epochs=1000 --set kvstore.type=dist_sync \
-        --set kvstore.transport=zmq --set kvstore.suspect=3s --set kvstore.dead=6s --set kvstore.control_timeout=20s >cut 2>&1 &
+        --set kvstore.transport=zmq >cut 2>&1 &
     until grep -q '"event":"epoch"' cut; do kill -0 $! 2>/dev/null || fail "$(tail -n 5 cut)"; sleep 0.2; done
     loopback loss 100%
     start=$SECONDS
