@@ -671,7 +671,7 @@ static void at_points(void **state)
     transport_of = *state;
     if (runs)
         at_all_points(runs);
-    for (size_t i = 0; !runs && i < sizeof tried / sizeof *tried; i += is(*transport_of, "shm") ? 2 : 1)
+    for (size_t i = 0; !runs && i < sizeof tried / sizeof *tried; i += is(*transport_of, "acme_tcp") ? 1 : 2)
         at_point(tried[i].name, tried[i].what);
 }
 #else
@@ -759,6 +759,7 @@ int main(int argc, char **argv)
         JOB(a_server_is_killed, zmq),
         JOB(the_scheduler_is_killed, zmq),
         JOB(a_worker_is_killed, zmq),
+        JOB(at_points, zmq),
     };
     const struct CMUnitTest over_shm[] = {
         JOB(a_job, shm),

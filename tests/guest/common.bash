@@ -4,8 +4,10 @@
 [ "${TENON_GUEST:-0}" = 1 ] || { echo "this is run by scripts/rdma-guest"; exit 77; }
 set -u
 tool=$(command -v tenon) || { echo "the tool is not built"; exit 77; }
-plugins=$(dirname "$(dirname "$tool")")/lib/tenon/plugins-1
+build=$(dirname "$(dirname "$tool")")
+plugins=$build/lib/tenon/plugins-1
 export XDG_CONFIG_HOME=/run/no-config
+export TENON_KVSTORE__SUSPECT=60s TENON_KVSTORE__DEAD=300s # all is slow here, and worse on a bad network
 work=$(mktemp -d) && cd "$work" || exit 1
 count=0 bad=0
 
@@ -46,6 +48,41 @@ kit() {
         sed -n 's/^SKIP/skipped/p' kit.log
     done
     tail -n 1 kit.log
+}
+
+# Faults of a network, in netem's words.
+faults=("loss 1%" "loss 5%" "duplicate 5%" "delay 1ms reorder 25%" "delay 20ms" "corrupt 1%")
+
+training=(train zoo:mlp --data digits --epochs 1 --seed 42 --json --set train.batch=256 --set run.deterministic=threads)
+
+hashes() { sed -n 's/.*"event":"done".*"params_sha256":"\([^"]*\)".*/\1/p' "$@"; }
+
+# one: the bits of one process with two devices, once for all cases, in `want`
+one() {
+    [ -s one ] || "$tool" "${training[@]}" --set kvstore.type=local --set device.default=cpu:0,cpu:1 >one 2>one.err ||
+        fail "one process: $(tail -n 3 one.err)"
+    want=$(hashes one)
+}
+
+# job SETTING...: two workers and two servers end with the bits of `one`. `launch` may hold options of tenon launch.
+launch=()
+job() {
+    local settings=() setting
+    for setting in "$@"; do settings+=(--set "$setting"); done
+    one
+    timeout 600 "$tool" launch -n 2 -s 2 --launcher local "${launch[@]}" -- "$tool" "${training[@]}" \
+        --set kvstore.type=dist_sync --set kvstore.deterministic=1 "${settings[@]}" >job 2>job.err ||
+        fail "$*: exit $?: $(tail -n 5 job.err)"
+    [ "$(hashes job)" = "$want
+$want" ] || fail "$*: the workers have $(hashes job), one process $want"
+}
+
+# test_program ROOM/NAME: of the build; it says why if it cannot run
+test_program() {
+    local program=$build/tests/$1
+    [ -x "$program" ] || { echo "$1 is not built"; exit 77; }
+    TENON_TEST_PLUGINS=$plugins "$program" >test.log 2>&1 || { tail -n 20 test.log; fail "$1"; }
+    sed -n 's/^count //p' test.log
 }
 
 cases() {

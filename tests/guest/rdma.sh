@@ -1,0 +1,35 @@
+#!/bin/bash
+# The transport rdma in the emulated machine, its packets on a cable: the conformance kit, peers that are killed and
+# stopped, trainings with the bits of zmq, shm and one process, by configuration also on the fake device with the pool
+# `round`, on a cable with faults, 1,000 links that come and go. Devices hold afterwards what they held before.
+. "$(dirname "$0")/common.bash"
+[ -f "$plugins/kv-rdma.so" ] || { echo "the plugin kv-rdma is not built"; exit 77; }
+
+# Servers have one end of the cable, workers the other.
+launch=(--env-server TENON_KVSTORE__RDMA_DEV=rxe1 --env-worker TENON_KVSTORE__RDMA_DEV=rxe0)
+
+case_kit() { kit kv-rdma; }
+case_points() { TENON_FULL=1 TENON_TRANSPORT=kv-rdma test_program kv/test_wire_points; }
+case_links() { TENON_RUNS=1000 test_program kv_rdma/test_links; }
+
+case_train() {
+    local before
+    before=$(packets veth0)
+    job kvstore.transport=rdma
+    [ "$(packets veth0)" -gt $((before + 100)) ] || fail "$(($(packets veth0) - before)) packets on the cable"
+    job kvstore.transport=zmq
+    job kvstore.transport=shm
+}
+
+case_train_fake() { job kvstore.transport=rdma device.default=fake:0 memory.fake.pool=round; }
+
+case_train_faults() {
+    local fault
+    for fault in "${faults[@]}"; do
+        # shellcheck disable=SC2086
+        cable $fault
+        job kvstore.transport=rdma
+    done
+}
+
+cases kit points links train train_fake train_faults
