@@ -443,6 +443,16 @@ static const struct {
     {"_npi_eigvals", "", {"i32[4,4] 0 -1 0 0 1 0 0 0 0 0 0 -2 0 0 2 0", NULL}, "not real"},
 };
 
+/* Output 0 has NaN where hosts refuse. */
+static bool gives_nan(tn_status st, const op_node *n)
+{
+    bool found = false;
+
+    for (int64_t i = 0; !st && i < tn_tensor_count(&n->out[0].t); i++)
+        found |= isnan(op_tensor_get(&n->out[0], i)) != 0;
+    return found;
+}
+
 static void values_are_refused(void **state)
 {
     int wrong = 0;
@@ -457,7 +467,11 @@ static void values_are_refused(void **state)
             op_node n;
             const tn_status st = call_run(&c, k, &n);
 
-            if (st != TN_E_ARG || !strstr(op_error()->message, refused[i].says)) {
+            const bool refuses = op_kernel_on_device(&c.kernels[k])
+                                     ? gives_nan(st, &n)
+                                     : st == TN_E_ARG && strstr(op_error()->message, refused[i].says);
+
+            if (!refuses) {
                 print_error("%s of %s: status %d, \"%s\", not \"%s\"\n", refused[i].op,
                             c.kernels[k].plugin_name, (int)st, op_error()->message, refused[i].says);
                 wrong++;

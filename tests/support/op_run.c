@@ -14,6 +14,10 @@ static struct {
         void *self, *library;
     } plugins[16];
     size_t plugin_count;
+    const char *device; /* whose kernels are run; those of the host where it has none */
+    const tn_device_ops *device_ops;
+    tn_device_handle *device_handle;
+    tn_stream *stream;
     tn_err err;
 } run;
 
@@ -243,12 +247,55 @@ static void plugin_open(const char *path)
         fprintf(stderr, "%s: %s\n", path, run.err.message);
 }
 
+/* TENON_CASE_DEVICE=cuda: cases are run by kernels of the plugin cuda, on the double of the driver, whose memory is
+ * the host's. */
+static void device_open(void)
+{
+    for (size_t p = 0; p < run.plugin_count && !run.stream; p++)
+        for (const tn_capability *const *c = run.plugins[p].descriptor->capabilities; *c; c++) {
+            const tn_device_ops *ops = (const tn_device_ops *)(const void *)*c;
+
+            if ((*c)->kind != TN_KIND_DEVICE || strcmp((*c)->id, run.device) != 0)
+                continue;
+            run.device_ops = ops;
+            if (ops->open(run.plugins[p].self, 0, &run.device_handle, &run.err) ||
+                ops->stream_create(run.device_handle, 0, &run.stream, &run.err)) {
+                printf("skipped: %s\n", run.err.message);
+                exit(77);
+            }
+        }
+}
+
+static void driver_open(void)
+{
+    const char *folder = getenv("TENON_TEST_DRIVER");
+    char path[4096];
+
+    run.device = getenv("TENON_CASE_DEVICE");
+    if (!run.device)
+        return;
+    (void)snprintf(path, sizeof path, "%s/libcuda.so.1", folder ? folder : "");
+    if (!dlopen(path, RTLD_NOW | RTLD_LOCAL)) { /* found by its name afterwards */
+        printf("skipped: no double of the driver in TENON_TEST_DRIVER\n");
+        exit(77);
+    }
+}
+
+static void device_close(void)
+{
+    if (run.stream)
+        run.device_ops->stream_destroy(run.stream);
+    if (run.device_handle)
+        run.device_ops->close(run.device_handle);
+}
+
 int tn_op_open(void)
 {
     const char *folder = getenv("TENON_TEST_PLUGINS");
     struct dirent **names = NULL;
     int count = folder ? scandir(folder, &names, NULL, alphasort) : 0;
 
+    driver_open();
     for (int i = 0; i < count; i++) {
         size_t length = strlen(names[i]->d_name);
         char path[4096];
@@ -263,6 +310,8 @@ int tn_op_open(void)
         printf("skipped: no plugin in TENON_TEST_PLUGINS\n");
         exit(77);
     }
+    if (run.device)
+        device_open();
     if (tni_opset_create(NULL, &run.ops)) {
         fprintf(stderr, "definitions: %s\n", tni_error_message());
         exit(1);
@@ -381,8 +430,8 @@ bool op_kernels_any(const tni_opdef *def, bool dense)
     return false;
 }
 
-size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
-                       op_kernel *found, size_t max)
+static size_t kernels_find(const char *device, const tni_opdef *def, const tni_args *args, const int32_t *in,
+                           const int32_t *out, op_kernel *found, size_t max)
 {
     const tni_opdef *meaning = tni_op_meaning(def);
     int32_t dtypes[2 * OP_ARGS_MAX];
@@ -399,7 +448,7 @@ size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t
         for (const tn_capability *const *c = run.plugins[p].descriptor->capabilities; *c; c++) {
             const tn_kernel_table *table = (const tn_kernel_table *)(const void *)*c;
 
-            if ((*c)->kind != TN_KIND_KERNELS || strcmp((*c)->id, "cpu") != 0)
+            if ((*c)->kind != TN_KIND_KERNELS || strcmp((*c)->id, device) != 0)
                 continue;
             for (size_t k = 0; table->kernels[k] && count < max; k++)
                 if (strcmp(table->kernels[k]->op, meaning->op->name) == 0 && takes_dense(table->kernels[k]) &&
@@ -409,6 +458,14 @@ size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t
                         (op_kernel){table->kernels[k], run.plugins[p].self, run.plugins[p].descriptor->name};
         }
     return count;
+}
+
+size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
+                       op_kernel *found, size_t max)
+{
+    const size_t count = run.device ? kernels_find(run.device, def, args, in, out, found, max) : 0;
+
+    return count ? count : kernels_find("cpu", def, args, in, out, found, max);
 }
 
 /* ---- one node --------------------------------------------------------------------------------- */
@@ -549,6 +606,21 @@ static void outputs_create(op_node *n, const tn_shape *out_shape, const int32_t 
     }
 }
 
+bool op_kernel_on_device(const op_kernel *k)
+{
+    return run.device && strcmp(k->kernel->device, run.device) == 0;
+}
+
+static tn_status kernel_run(op_node *n, tn_exec *x)
+{
+    const bool streams = op_kernel_on_device(&n->kernel);
+    tn_status st;
+
+    x->stream = streams ? run.stream : NULL;
+    st = n->kernel.kernel->run(&n->plan, x, &run.err);
+    return st || !streams ? st : run.device_ops->stream_wait(run.stream, &run.err);
+}
+
 tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shape, const int32_t *out_dtype,
                       const op_form *form, const op_node *forward)
 {
@@ -595,7 +667,7 @@ tn_status op_node_run(op_node *n, op_tensor *const *in, const tn_shape *out_shap
     x.saved = n->saved;
     st = TN_E_NOMEM;
     if (!n->plan.workspace_bytes || x.workspace)
-        st = n->kernel.kernel->run(&n->plan, &x, &run.err);
+        st = kernel_run(n, &x);
     for (uint32_t i = 0; st == TN_OK && form->in_place && i < n->args.out_count; i++)
         if (n->out[i].t.data != n->out[i].block) {
             n->out[i].t.data = n->out[i].block;
@@ -623,6 +695,7 @@ void op_node_free(op_node *n)
 
 int tn_op_close(int failed)
 {
+    device_close();
     for (size_t p = run.plugin_count; p-- > 0;)
         if (run.plugins[p].descriptor->fini)
             run.plugins[p].descriptor->fini(run.plugins[p].self);

@@ -32,9 +32,13 @@ typedef struct op_kernel {
 tni_opset *op_set(void);
 /* A plugin that is here has a kernel of this operator for the host; `dense`: one whose first input is. */
 bool op_kernels_any(const tni_opdef *def, bool dense);
-/* Kernels that take the arguments; at most `max`. */
+/* Kernels that take the arguments; at most `max`. With TENON_CASE_DEVICE=cuda those of the plugin cuda on the double of
+ * the driver, where it has some. */
 size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
                        op_kernel *found, size_t max);
+
+/* A GPU's: it looks at no values before the results are read, and gives NaN where hosts refuse. */
+bool op_kernel_on_device(const op_kernel *k);
 
 /* One node with its arguments, prepared. Mutated inputs follow the outputs. */
 typedef struct op_node {

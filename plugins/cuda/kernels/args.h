@@ -3,6 +3,7 @@
 #define TNCUDA_ARGS_H
 
 #include "../../common/linalg.h"
+#include "../../common/norms_kinds.h"
 
 #include <stdint.h>
 
@@ -174,6 +175,15 @@ typedef struct tncuda_la_args {
     double *room;
     int64_t room_each; /* of a block */
 } tncuda_la_args;
+
+/* Norms: over.outer of them begin where `over` says. in: data, of gradients behind dy. */
+typedef struct tncuda_norm_args {
+    tnb_norm what;
+    tncuda_reduce_args over;
+    tncuda_array dy, data, to;
+    double *room;
+    int64_t room_each; /* of a block */
+} tncuda_norm_args;
 
 /* A draw: `step` is memory that host and GPU read. */
 typedef struct tncuda_draw {

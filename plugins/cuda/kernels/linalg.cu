@@ -2,7 +2,7 @@
  * Linear algebra in double: a block computes one matrix at a time, in global memory. Where hosts refuse a matrix
  * the result is NaN. The order of all sums is that of hosts.
  */
-#include "element.h"
+#include "over.h"
 
 #define T double
 #define NAME(x) la_##x
@@ -79,6 +79,101 @@ MATRICES(svd_body)
 MATRICES(backward_svd)
 MATRICES(pinv)
 MATRICES(pinv_scalar_rcond)
+
+/* ---- norms ---------------------------------------------------------------------------------------------- */
+
+#include "../../common/norms.inc"
+
+#define NORM_AT(i, j) (base + (i)*call->what.row + (j)*call->what.col)
+#define NORM_DATA(at) element_number(call->data.data, call->data.dtype, at)
+#define NORM_GIVE(at, v) element_set_number(call->to.data, call->to.dtype, at, v)
+
+TNCUDA_INLINE void norm_walk(const tncuda_norm_args *call, int64_t base, la_vector_sum *v)
+{
+    for (int64_t i = 0; i < call->what.m; i++)
+        for (int64_t j = 0; j < call->what.n; j++) {
+            const double x = NORM_DATA(NORM_AT(i, j));
+
+            la_vector_add(v, &x, 1);
+        }
+}
+
+TNCUDA_INLINE double norm_of(const tncuda_norm_args *call, int64_t base)
+{
+    la_vector_sum v;
+    double norm = 0;
+
+    v.most = v.unit = v.sum = 0;
+    v.least = INFINITY;
+    v.ord = call->what.ord;
+    norm_walk(call, base, &v);
+    if (!la_vector_again(&v, call->what.n, &norm))
+        return norm;
+    norm_walk(call, base, &v);
+    return la_vector_norm(&v);
+}
+
+TNCUDA_KERNEL(norm_vectors, FREE, tncuda_norm_args)
+{
+    for (int64_t o = TNCUDA_FIRST; o < call->over.outer; o += TNCUDA_STEP)
+        NORM_GIVE(o, call->what.m && call->what.n ? norm_of(call, over_first(&call->over, o)) : 0.0);
+}
+
+TNCUDA_KERNEL(norm_vectors_back, FREE, tncuda_norm_args)
+{
+    for (int64_t o = TNCUDA_FIRST; o < call->over.outer; o += TNCUDA_STEP) {
+        const int64_t base = over_first(&call->over, o);
+        const double y = norm_of(call, base), dy = element_number(call->dy.data, call->dy.dtype, o);
+
+        for (int64_t i = 0; i < call->what.m; i++)
+            for (int64_t j = 0; j < call->what.n; j++)
+                NORM_GIVE(NORM_AT(i, j), dy * la_vector_slope(call->what.ord, NORM_DATA(NORM_AT(i, j)), y));
+    }
+}
+
+/* A matrix row by row, or its transpose. */
+#define EACH_NUMBER(k, i, j)                                                                                 \
+    for (int64_t k = TNCUDA_THREAD, i, j; k < call->what.m * call->what.n; k += TNCUDA_BLOCK_THREADS)        \
+        if (i = turned ? k % call->what.m : k / call->what.n, j = turned ? k / call->what.m : k % call->what.n, 1)
+
+TNCUDA_KERNEL(norm_matrices, SYNC, tncuda_norm_args)
+{
+    double *room = call->room + TNCUDA_BLOCK * call->room_each;
+    const bool turned = la_norm_turned(&call->what), any = call->what.m && call->what.n;
+
+    for (int64_t o = TNCUDA_BLOCK; o < call->over.outer; o += TNCUDA_BLOCKS) {
+        const int64_t base = over_first(&call->over, o);
+        double y = 0;
+
+        EACH_NUMBER(k, i, j)
+        room[k] = NORM_DATA(NORM_AT(i, j));
+        SYNC();
+        if (any)
+            y = la_matrix_norm(&call->what, room);
+        if (FIRST)
+            NORM_GIVE(o, y);
+        SYNC();
+    }
+}
+
+TNCUDA_KERNEL(norm_matrices_back, SYNC, tncuda_norm_args)
+{
+    double *room = call->room + TNCUDA_BLOCK * call->room_each;
+    const bool turned = la_norm_turned(&call->what);
+
+    for (int64_t o = TNCUDA_BLOCK; o < call->over.outer; o += TNCUDA_BLOCKS) {
+        const int64_t base = over_first(&call->over, o);
+        const double *dx;
+
+        EACH_NUMBER(k, i, j)
+        room[k] = NORM_DATA(NORM_AT(i, j));
+        SYNC();
+        dx = la_matrix_norm_back(&call->what, element_number(call->dy.data, call->dy.dtype, o), room);
+        EACH_NUMBER(k, i, j)
+        NORM_GIVE(NORM_AT(i, j), dx[k]);
+        SYNC();
+    }
+}
 
 /* ---- diagonals and triangles: count; size n of the matrices (n, n) --------------------------------------- */
 
