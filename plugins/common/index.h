@@ -10,8 +10,10 @@ TNB_INLINE int64_t tnb_offset(int32_t ndim, const int64_t *shape, const int64_t 
     int64_t offset = 0;
 
     for (int32_t d = ndim; d-- > 0;) {
-        offset += index % shape[d] * stride[d];
-        index /= shape[d];
+        const int64_t above = index / shape[d]; /* one division: a GPU has no instruction for it */
+
+        offset += (index - above * shape[d]) * stride[d];
+        index = above;
     }
     return offset;
 }

@@ -149,10 +149,11 @@ typedef struct emu_kernel {
     uint32_t sync; /* 1: threads of a block meet at barriers and share memory */
 } emu_kernel;
 
-const emu_kernel *emu_kernel_find(const char *name);
+#define EMU_EXPORT __attribute__((visibility("default"))) /* for tests that run kernels without a driver */
+EMU_EXPORT const emu_kernel *emu_kernel_find(const char *name);
 /* All of a launch, on this thread. `seed` decides the order of blocks and threads. */
-void emu_kernel_run(const emu_kernel *kernel, const uint32_t grid[3], const uint32_t block[3],
-                    const void *args, uint64_t seed);
+EMU_EXPORT void emu_kernel_run(const emu_kernel *kernel, const uint32_t grid[3], const uint32_t block[3],
+                               const void *args, uint64_t seed);
 
 /* ---- fiber.c ----------------------------------------------------------------------------------------- */
 
