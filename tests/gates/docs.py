@@ -83,7 +83,7 @@ def link_findings(root, name, text):
 
 def readme_findings(name, text, files):
     lines = text.count("\n")
-    if lines > README_LINES and name != "README.md":
+    if lines > README_LINES and name not in ("README.md", "docs/decisions/README.md"):  # an index has a line for each record
         yield "%s: %d lines, at most %d" % (name, lines, README_LINES)
     for source in sorted(set(re.findall(r"`([\w./-]+\.(?:c|h|inc|list|py))`", text))):
         if not any(("/" + file).endswith("/" + os.path.basename(source)) for file in files):
