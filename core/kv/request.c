@@ -12,6 +12,7 @@
 #define RETRY_MIN_NS 50000000u
 #define RETRY_MAX_NS 2000000000u
 #define ASK_NS 1000000000u /* how often one asks for what is held */
+#define CACHE_BYTES ((uint64_t)16 << 20) /* values of a round that are more do not stay in caches */
 
 typedef struct kind_row {
     uint8_t type, flags;
@@ -583,7 +584,8 @@ static void value_take(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
         op->r.out = landing;
     op->r.land = NULL;
     if (op->r.out && part.bytes)
-        tni_kv_bytes_copy((char *)op->r.out + part.offset, payload, part.bytes);
+        (w->value_bytes > CACHE_BYTES ? tni_kv_bytes_store : tni_kv_bytes_copy)(
+            (char *)op->r.out + part.offset, payload, part.bytes);
     piece_done(w, l, piece, h);
 }
 

@@ -463,7 +463,8 @@ static void event_look(chk_site *n, const tn_transport_event *x)
 
     chk_count(env);
     chk_fail_if(env, !x->link, "R1", "an event without a link");
-    chk_fail_if(env, x->reserved, "R1", "`reserved` of an event is %u", (unsigned)x->reserved);
+    chk_fail_if(env, x->reserved || x->flags, "R1", "`reserved` of an event is %u, its flags %llu",
+                (unsigned)x->reserved, (unsigned long long)x->flags);
     if (!e && x->kind == TN_EVENT_UP)
         e = end_new(n, x->link, false);
     chk_fail_if(env, !e, "T-down", "an event of kind %u for a link that is down, or never came up",
