@@ -439,8 +439,10 @@ tn_status tni_kv_post_run(tni_kv_post *p, const tni_kv_role *role)
         next = least(next, role->step(role->arg, p->now));
         if (role->over(role->arg))
             break;
-        for (uint32_t i = 0; i < EVENTS; i++)
+        for (uint32_t i = 0; i < EVENTS; i++) {
             events[i].struct_size = (uint32_t)sizeof *events;
+            events[i].flags = 0; /* a plugin may not know them */
+        }
         p->now = p->setup->clock();
         st = p->ops->poll(p->transport, events, &count,
                           next == TNI_KV_NEVER ? UINT64_MAX : (next > p->now ? next - p->now : 0), &err);
