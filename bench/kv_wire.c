@@ -1,7 +1,8 @@
 /*
  * Bytes from one thread to another: over TCP on loopback by the plugin kv-zmq, by libzmq alone in the same
  * pattern (a header's frame, a payload from where it lies) and by a socket; by the plugin kv-shm; and by two
- * memcpy of one thread, as many copies as kv-shm makes. The ways take turns, so that a busy minute hits all.
+ * memcpy of one thread, as many copies as kv-shm makes of a short payload. The ways take turns, so that a
+ * busy minute hits all.
  * One way: bytes of payloads per second until the receiver has the last one, and processor time of both.
  * Push and pull: the same payload back. There and back: 64 bytes.
  *
@@ -237,6 +238,7 @@ static void ours_poll(int end, uint64_t timeout_ns)
 static bool ours_open(size_t bytes)
 {
     const tn_transport_config config = {.struct_size = (uint32_t)sizeof config,
+                                        .flags = TN_OPEN_SHARED,
                                         .secret = curve ? secret : NULL,
                                         .receive_bytes = (uint64_t)64 << 20,
                                         .message_max = bytes ? bytes : HEADER,

@@ -1,5 +1,8 @@
 /* Passes over payloads. They are built for speed, and each is one: what is read comes from memory once. */
 #include <string.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include "kv/wire.h"
 #include "tensor/tensor.h"
@@ -11,6 +14,38 @@ void tni_kv_bytes_copy(void *to, const void *from, uint64_t bytes)
     if (to != from && bytes)
         memcpy(to, from, bytes);
 }
+
+#if defined(__x86_64__)
+#define LINE 64u
+
+void tni_kv_bytes_store(void *to, const void *from, uint64_t bytes)
+{
+    const uint64_t head = -(uintptr_t)to % LINE;
+    const char *in = from;
+    char *out = to;
+
+    if (bytes < TILE_BYTES) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    memcpy(out, in, head);
+    for (out += head, in += head, bytes -= head; bytes >= LINE; out += LINE, in += LINE, bytes -= LINE) {
+        __m128i line[4];
+
+        _mm_prefetch(in + 8 * LINE, _MM_HINT_T0);
+        memcpy(line, in, sizeof line);
+        for (uint32_t i = 0; i < 4; i++)
+            _mm_stream_si128((__m128i *)(void *)out + i, line[i]);
+    }
+    _mm_sfence();
+    memcpy(out, in, bytes);
+}
+#else
+void tni_kv_bytes_store(void *to, const void *from, uint64_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+#endif
 
 /* Four at once, wherever they lie: memory bounds it then. */
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));

@@ -321,6 +321,11 @@ static void waiting_answer(tni_kv_server *s, tni_kv_store_part *p)
 
 /* ---- rounds ---- */
 
+static bool next_waits(const tni_kv_server *s, const tni_kv_store_part *p)
+{
+    return p->folded + 1 < s->node.settings->workers && p->slots[p->folded + 1].landing;
+}
+
 /* Adds a gradient. The first one may stay in its landing `l`, which it takes; NULL: it lies in a message. */
 static tn_status fold(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h, const uint8_t *payload,
                       tni_kv_landing *l)
@@ -328,8 +333,9 @@ static tn_status fold(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_heade
     const bool first = p->added == 0, whole = h->bytes == p->bytes && h->what != TNI_KV_ROWS;
     tn_status st;
 
-    if (first && !l && whole)
-        l = landing_make(s, h, payload, false);
+    if (first && !l && whole && !(l = landing_make(s, h, payload, false)) &&
+        next_waits(s, p) && (l = tni_alloc(sizeof *l)))
+        *l = (tni_kv_landing){.payload = payload}; /* lent: the next one is added within this call */
     if (first && l && whole) {
         p->base = l;
         st = s->update.add(s->update.arg, h, true, l->payload, (void *)(uintptr_t)l->payload, l->payload,

@@ -37,7 +37,7 @@ static tn_status transport_open(tni_kv_post *p, uint32_t role)
     const tni_kv_setup *s = p->setup;
     const uint64_t most = message_max(&s->settings);
     const tn_transport_config config = {.struct_size = (uint32_t)sizeof config,
-                                        .flags = s->insecure ? TN_OPEN_INSECURE : 0,
+                                        .flags = TN_OPEN_SHARED | (s->insecure ? TN_OPEN_INSECURE : 0),
                                         .secret = s->secured ? s->secret : NULL,
                                         .receive_bytes = 4 * most > RECEIVE_BYTES ? 4 * most : RECEIVE_BYTES,
                                         .message_max = most,
@@ -352,6 +352,12 @@ static bool planted(tni_kv_post *p)
     return p->setup->drop && (p->random >> 33) % 1000000u < p->setup->drop;
 }
 
+/* Elements and no code: whoever changes them while they are read could as well have sent others. */
+static bool numbers(const uint8_t *header)
+{
+    return header[3] == TNI_KV_VALUE || (header[3] == TNI_KV_PUSH && !header[6]);
+}
+
 static void message_take(tni_kv_post *p, const tn_transport_event *e)
 {
     tni_kv_link *l = tni_kv_link_find(p, e->link);
@@ -372,6 +378,23 @@ static void message_take(tni_kv_post *p, const tn_transport_event *e)
     p->held = NULL;
 }
 
+/* What the sender can still change is looked at by way of a copy, and not kept. */
+static void shared_take(tni_kv_post *p, const tn_transport_event *e)
+{
+    tn_transport_event own = *e;
+    void *copy = numbers(e->header) ? NULL : tni_keep_take(p->keep, e->bytes);
+
+    own.flags = 0;
+    own.held = NULL;
+    if (copy)
+        own.data = memcpy(copy, e->data, e->bytes);
+    if (copy || numbers(e->header))
+        message_take(p, &own);
+    if (copy)
+        tni_keep_give(p->keep, copy);
+    p->ops->release(p->transport, e->held);
+}
+
 static void event_take(tni_kv_post *p, const tn_transport_event *e)
 {
     tni_kv_link *l;
@@ -384,7 +407,7 @@ static void event_take(tni_kv_post *p, const tn_transport_event *e)
         link_down(p, e);
         break;
     case TN_EVENT_RECV:
-        message_take(p, e);
+        (e->flags & TN_RECV_SHARED ? shared_take : message_take)(p, e);
         break;
     case TN_EVENT_SENT:
         tni_kv_link_sent(p, e->cookie);
@@ -416,8 +439,10 @@ tn_status tni_kv_post_run(tni_kv_post *p, const tni_kv_role *role)
         next = least(next, role->step(role->arg, p->now));
         if (role->over(role->arg))
             break;
-        for (uint32_t i = 0; i < EVENTS; i++)
+        for (uint32_t i = 0; i < EVENTS; i++) {
             events[i].struct_size = (uint32_t)sizeof *events;
+            events[i].flags = 0; /* a plugin may not know them */
+        }
         p->now = p->setup->clock();
         st = p->ops->poll(p->transport, events, &count,
                           next == TNI_KV_NEVER ? UINT64_MAX : (next > p->now ? next - p->now : 0), &err);

@@ -13,6 +13,7 @@
 #define RETRY_MIN_NS 50000000u
 #define RETRY_MAX_NS 2000000000u
 #define ASK_NS 1000000000u /* how often one asks for what is held */
+#define CACHE_BYTES ((uint64_t)16 << 20) /* values of a round that are more do not stay in caches */
 
 const tni_kv_kind_row tni_kv_kinds[] = {
     [TNI_KV_DO_INIT] = {TNI_KV_INIT, 0, false, false, false, false, "init of", 0},
@@ -563,7 +564,8 @@ static void value_take(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
         op->r.out = landing;
     op->r.land = NULL;
     if (op->r.out && part.bytes)
-        tni_kv_bytes_copy((char *)op->r.out + part.offset, payload, part.bytes);
+        (w->value_bytes > CACHE_BYTES ? tni_kv_bytes_store : tni_kv_bytes_copy)(
+            (char *)op->r.out + part.offset, payload, part.bytes);
     piece_done(w, l, piece, h);
 }
 

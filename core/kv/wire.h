@@ -102,6 +102,8 @@ tn_status tni_kv_entry_get(const tni_kv_header *batch, const uint8_t *payload, u
 /* ---- bytes.c: passes over payloads ---- */
 
 void tni_kv_bytes_copy(void *to, const void *from, uint64_t bytes); /* nothing, if they are the same */
+/* Past the caches, for bytes that nobody reads before they would have left them. */
+void tni_kv_bytes_store(void *to, const void *from, uint64_t bytes);
 /* sum = base + payload of one type, every element rounded once; `base` may be `sum`. */
 void tni_kv_bytes_add(uint8_t dtype, const void *base, void *sum, const void *payload, uint64_t bytes);
 

@@ -259,6 +259,7 @@ tn_status tni_kv_worker_key(tni_kv_worker *w, uint32_t key, uint8_t dtype, uint6
     l->plan = plan;
     l->dtype = dtype;
     l->control = l->known = false;
+    w->value_bytes += plan.bytes;
     w->keys[key] = l;
     return TN_OK;
 }

@@ -64,6 +64,7 @@ struct tni_kv_worker {
     tni_kv_op *first, *last;
     tni_vec flights; /* pieces that are SENT or WAIT: tni_kv_queued */
     uint64_t counter, order, token;
+    uint64_t value_bytes; /* of all keys */
     uint64_t sending; /* cookie of the request whose payload is being sent */
     uint64_t begun_ns, hello_ns, beat_ns, retry_ns, deadline_ns; /* when the next is due */
     uint32_t fences, barriers, epoch, epochs, end_round;

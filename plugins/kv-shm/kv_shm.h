@@ -11,7 +11,7 @@
 #include "tenon/plugin/transport.h"
 #include "tenon/plugin/util.h"
 
-#define TNSHM_MAGIC 0x316d6873u /* "shm1" */
+#define TNSHM_MAGIC 0x326d6873u /* "shm2" */
 #define TNSHM_PIECES_MAX 64u
 #define TNSHM_QUEUE_MAX 64u                  /* messages of a lane that wait for room in its ring */
 #define TNSHM_COPIED_MAX ((uint64_t)4 << 20) /* bytes of copies among them */
@@ -21,6 +21,7 @@
 #define TNSHM_RING_MIN ((uint64_t)64 << 10)     /* the other ring, by option ring_bytes */
 #define TNSHM_RING_MAX ((uint64_t)64 << 20)
 #define TNSHM_STEP ((uint64_t)64 << 10) /* bytes that are copied before the other side is told */
+#define TNSHM_PLACE_MIN ((uint64_t)64 << 10) /* longer payloads may stay in the ring */
 
 typedef struct tnshm_plugin {
     int64_t handshake_ms, stall_ms, ring_bytes;
@@ -41,13 +42,14 @@ typedef struct tnshm_side {
     _Atomic uint32_t bye;                 /* ends the link on purpose */
 } tnshm_side;
 
-/* The begin of the file; the rings' bytes follow at TNSHM_AREA_BYTES, in the order of `ring`. */
+/* The begin of the file; the rings' bytes follow at TNSHM_AREA_BYTES, in the order of `ring`. A bulk ring is
+ * mapped twice, one behind the other: no message ends at its end. */
 typedef struct tnshm_area {
     uint8_t token[TNSHM_HASH_BYTES];
     tnshm_side side[2];              /* 0: the one that connected */
     tnshm_ring ring[2][TNSHM_LANES]; /* by the side that writes */
 } tnshm_area;
-#define TNSHM_AREA_BYTES 4096u
+#define TNSHM_AREA_BYTES 65536u /* of whole pages, everywhere */
 _Static_assert(sizeof(tnshm_area) <= TNSHM_AREA_BYTES, "it fits its page");
 
 /* ---- on the socket, until the link is up -------------------------------------------------------------- */
@@ -65,6 +67,13 @@ typedef struct tnshm_packet {
 
 /* ---- ours --------------------------------------------------------------------------------------------- */
 
+/* A link's memory as it is mapped; payloads in it may be held for longer than the link lives. */
+typedef struct tnshm_map {
+    void *at;
+    uint64_t bytes;
+    uint32_t uses;
+} tnshm_map;
+
 /* One side of a ring. */
 typedef struct tnshm_pipe {
     tnshm_ring *ring;
@@ -74,13 +83,19 @@ typedef struct tnshm_pipe {
     uint64_t seen; /* the peer's, once checked */
 } tnshm_pipe;
 
-/* What goes before each payload in a ring. */
+/* What goes before each payload in a ring; zeros up to a multiple of TNSHM_ALIGN bytes follow it. */
 typedef struct tnshm_head {
     uint32_t magic, reserved;
     uint64_t bytes; /* of the payload */
     uint8_t header[TN_HEADER_BYTES];
 } tnshm_head;
 #define TNSHM_HEAD_BYTES ((uint64_t)sizeof(tnshm_head))
+#define TNSHM_ALIGN ((uint64_t)16)
+static inline uint64_t tnshm_padded(uint64_t bytes)
+{
+    return (bytes + TNSHM_ALIGN - 1) & ~(TNSHM_ALIGN - 1);
+}
+_Static_assert(sizeof(tnshm_head) % TNSHM_ALIGN == 0, "payloads are aligned");
 
 /* What `poll` is to tell; part of a link or a message. */
 typedef struct tnshm_event {
@@ -94,6 +109,12 @@ typedef struct tnshm_incoming {
     tnshm_event e; /* `next`: of spare ones, too */
     uint64_t bytes;
     uint8_t header[TN_HEADER_BYTES];
+    const uint8_t *payload;       /* `data`, or in the ring */
+    tnshm_map *map;               /* of the ring; NULL: it is copied, to `data` */
+    struct tnshm_in *of;          /* whose `places` it stands in; NULL: the link is gone */
+    struct tnshm_incoming *later; /* there */
+    uint64_t begin;               /* its index in the ring */
+    bool released;                /* but an earlier one is not */
     _Alignas(16) uint8_t data[];
 } tnshm_incoming;
 
@@ -123,6 +144,8 @@ typedef struct tnshm_in {
     tnshm_incoming *in;
     uint64_t starved; /* no room for its payload: its place among those; 0: it is not */
     uint64_t late_ns; /* on the clock of polled_ns; 0: nothing is half here */
+    uint64_t came;    /* bytes of a payload that stays in the ring, so far */
+    tnshm_incoming *places, **places_last; /* payloads in the ring, in order; the last may still come */
 } tnshm_in;
 
 /* DRAINING: the peer has gone, what it has sent before is still read. */
@@ -146,7 +169,8 @@ struct tn_link {
     uint64_t late_ns;           /* of the handshake */
     uint8_t nonce[2][TNSHM_HASH_BYTES], token[TNSHM_HASH_BYTES];
     tnshm_area *area;
-    uint64_t area_bytes;
+    tnshm_map *map;
+    uint64_t area_bytes; /* of the file */
     tnshm_out out[TNSHM_LANES];
     tnshm_in in[TNSHM_LANES];
     tnshm_event up, credit, down;
@@ -180,6 +204,7 @@ tn_status tnshm_area_create(tn_link *l, uint64_t ring_bytes, int *fd, tn_err *er
 /* Takes the peer's; the text says what is wrong with it, NULL: nothing. */
 const char *tnshm_area_take(tn_link *l, int fd, uint64_t ring_bytes);
 void tnshm_area_drop(tn_link *l);
+void tnshm_map_drop(tnshm_map *m); /* one use of it */
 /* Bytes that can be written, or read; UINT64_MAX: the peer's index is impossible. */
 uint64_t tnshm_pipe_room(tnshm_pipe *p);
 uint64_t tnshm_pipe_filled(tnshm_pipe *p);
@@ -216,6 +241,8 @@ tn_status tnshm_send(tn_link *l, const tn_send *message, tn_err *err);
 
 void tnshm_link_read(tn_link *l);
 void tnshm_starved_serve(tn_transport *t);
+bool tnshm_in_ready(tnshm_in *in);     /* enough has come to go on, or the peer's index is impossible */
+void tnshm_places_leave(tnshm_in *in); /* the link ends */
 void tnshm_incoming_free(tn_transport *t, tnshm_incoming *in);
 void tnshm_spare_free(tn_transport *t, uint64_t keep);
 

@@ -151,6 +151,7 @@ void tnshm_link_end(tn_link *l, tn_status why, const char *text)
     socket_close(l);
     outs_cancel(l);
     for (uint32_t i = 0; i < TNSHM_LANES; i++) {
+        tnshm_places_leave(&l->in[i]);
         tnshm_incoming_free(t, l->in[i].in);
         l->in[i].in = NULL;
         t->starving -= l->in[i].starved != 0;
@@ -198,11 +199,13 @@ void tnshm_link_free(tn_link *l)
 /* Bytes from `done` on, which are not more than the ring has room for. */
 static void bytes_copy(tnshm_pipe *p, tnshm_outgoing *o, uint64_t bytes)
 {
+    static const uint8_t zeros[TNSHM_ALIGN];
     uint64_t from = 0;
 
-    for (uint32_t i = 0; bytes; i++) { /* 0: the head */
-        const uint64_t all = i ? o->pieces[i - 1].bytes : TNSHM_HEAD_BYTES;
-        const uint8_t *data = i ? o->pieces[i - 1].data : (const void *)&o->head;
+    for (uint32_t i = 0; bytes; i++) { /* 0: the head; behind all pieces: zeros */
+        const bool behind = i > o->piece_count;
+        const uint64_t all = behind ? o->bytes - from : i ? o->pieces[i - 1].bytes : TNSHM_HEAD_BYTES;
+        const uint8_t *data = behind ? zeros : i ? o->pieces[i - 1].data : (const void *)&o->head;
 
         if (o->done < from + all) {
             const uint64_t left = from + all - o->done, n = bytes < left ? bytes : left;
@@ -338,7 +341,7 @@ tn_status tnshm_send(tn_link *l, const tn_send *m, tn_err *err)
     }
     now.priority = m->flags & TN_SEND_URGENT ? 0 : m->priority; /* urgent ones keep their order */
     now.cookie = m->cookie;
-    now.bytes = TNSHM_HEAD_BYTES + bytes;
+    now.bytes = TNSHM_HEAD_BYTES + tnshm_padded(bytes);
     now.head = (tnshm_head){.magic = TNSHM_MAGIC, .bytes = bytes};
     memcpy(now.head.header, m->header, TN_HEADER_BYTES);
     now.piece_count = m->piece_count;

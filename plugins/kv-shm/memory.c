@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -24,7 +25,7 @@ static uint64_t area_bytes(uint64_t ring_bytes)
 
 static void pipe_init(tnshm_pipe *p, tnshm_area *a, unsigned side, unsigned lane, uint64_t ring_bytes)
 {
-    uint8_t *const from = (uint8_t *)a + TNSHM_AREA_BYTES + side * (TNSHM_URGENT_BYTES + ring_bytes);
+    uint8_t *const from = (uint8_t *)a + TNSHM_AREA_BYTES + side * (TNSHM_URGENT_BYTES + 2 * ring_bytes);
 
     *p = (tnshm_pipe){.ring = &a->ring[side][lane],
                       .data = from + (lane == TNSHM_BULK ? TNSHM_URGENT_BYTES : 0),
@@ -33,18 +34,39 @@ static void pipe_init(tnshm_pipe *p, tnshm_area *a, unsigned side, unsigned lane
 
 static bool area_map(tn_link *l, int fd, uint64_t ring_bytes)
 {
+    const uint64_t half = TNSHM_URGENT_BYTES + ring_bytes, first = TNSHM_AREA_BYTES + half;
+    const struct {
+        uint64_t to, from, bytes;
+    } pieces[] = {{0, 0, first},
+                  {first, TNSHM_AREA_BYTES + TNSHM_URGENT_BYTES, ring_bytes},
+                  {first + ring_bytes, first, half},
+                  {first + ring_bytes + half, first + TNSHM_URGENT_BYTES, ring_bytes}};
     const unsigned side = !l->called;
-    void *at;
+    tnshm_map *map = malloc(sizeof *map);
+    uint8_t *at = MAP_FAILED;
+    bool mapped;
 
     l->area_bytes = area_bytes(ring_bytes);
-    at = mmap(NULL, l->area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED)
+    if (map) {
+        *map = (tnshm_map){.bytes = l->area_bytes + 2 * ring_bytes, .uses = 1};
+        map->at = at = mmap(NULL, map->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+    mapped = at != MAP_FAILED;
+    for (size_t i = 0; mapped && i < sizeof pieces / sizeof *pieces; i++)
+        mapped = mmap(at + pieces[i].to, pieces[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                      (off_t)pieces[i].from) != MAP_FAILED;
+    if (!mapped) {
+        if (at != MAP_FAILED)
+            (void)munmap(at, map->bytes);
+        free(map);
         return false;
-    (void)madvise(at, l->area_bytes, MADV_DONTFORK);
-    l->area = at;
+    }
+    (void)madvise(at, map->bytes, MADV_DONTFORK);
+    l->map = map;
+    l->area = (tnshm_area *)(void *)at;
     for (unsigned lane = 0; lane < TNSHM_LANES; lane++) {
-        pipe_init(&l->out[lane].pipe, at, side, lane, ring_bytes);
-        pipe_init(&l->in[lane].pipe, at, !side, lane, ring_bytes);
+        pipe_init(&l->out[lane].pipe, l->area, side, lane, ring_bytes);
+        pipe_init(&l->in[lane].pipe, l->area, !side, lane, ring_bytes);
     }
     return true;
 }
@@ -87,10 +109,18 @@ const char *tnshm_area_take(tn_link *l, int fd, uint64_t ring_bytes)
     return tnshm_equal(token, l->token) ? NULL : "the peer's memory has another token than it says";
 }
 
+void tnshm_map_drop(tnshm_map *m)
+{
+    if (!m || --m->uses)
+        return;
+    (void)munmap(m->at, m->bytes);
+    free(m);
+}
+
 void tnshm_area_drop(tn_link *l)
 {
-    if (l->area)
-        (void)munmap(l->area, l->area_bytes);
+    tnshm_map_drop(l->map);
+    l->map = NULL;
     l->area = NULL;
 }
 

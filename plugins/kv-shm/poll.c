@@ -93,7 +93,7 @@ static bool link_busy(tn_link *l)
     bool busy = l->state == TNSHM_DRAINING && !l->in[0].starved && !l->in[1].starved;
 
     for (uint32_t i = 0; i < TNSHM_LANES; i++) {
-        busy |= !l->in[i].starved && tnshm_pipe_filled(&l->in[i].pipe) > 0;
+        busy |= !l->in[i].starved && tnshm_in_ready(&l->in[i]);
         busy |= l->out[i].queue && tnshm_pipe_room(&l->out[i].pipe) >= l->out[i].pipe.size / 2;
     }
     return busy;
@@ -212,7 +212,8 @@ static void event_take(tn_transport *t, tn_transport_event *to)
         tnshm_incoming *in = (tnshm_incoming *)e;
 
         memcpy(x.header, in->header, sizeof x.header);
-        x.data = in->data;
+        x.data = in->payload;
+        x.flags = in->map ? TN_RECV_SHARED : 0;
         x.bytes = in->bytes;
         x.held = in;
     } else if (e->kind == TN_EVENT_SENT) {

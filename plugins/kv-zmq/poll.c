@@ -146,8 +146,9 @@ void tnzmq_event_add(tn_transport *t, tnzmq_event *e, uint32_t kind, tn_link *li
 static void event_fill(tn_transport *t, tnzmq_event *e, tn_transport_event *out)
 {
     const uint32_t size = out->struct_size;
+    const tn_transport_event x = {.struct_size = size, .kind = e->kind, .link = e->link, .slot = UINT64_MAX};
 
-    *out = (tn_transport_event){.struct_size = size, .kind = e->kind, .link = e->link, .slot = UINT64_MAX};
+    memcpy(out, &x, size < sizeof x ? size : sizeof x);
     if (e->kind == TN_EVENT_RECV) {
         tnzmq_held *h = (tnzmq_held *)(void *)e;
 

@@ -92,7 +92,7 @@ void chk_net_close(chk_net *net)
 
 static uint32_t event_stride(const chk_net *net)
 {
-    return (uint32_t)TN_END(tn_transport_event, text) + (net->kind == CHK_HOST_FUTURE ? TAIL : 0);
+    return (uint32_t)TN_END(tn_transport_event, flags) + (net->kind == CHK_HOST_FUTURE ? TAIL : 0);
 }
 
 tn_status chk_site_try(chk_net *net, const tn_transport_config *limits, chk_site **out, tn_err *err)
@@ -465,7 +465,8 @@ static void event_look(chk_site *n, const tn_transport_event *x)
 
     chk_count(env);
     chk_fail_if(env, !x->link, "R1", "an event without a link");
-    chk_fail_if(env, x->reserved, "R1", "`reserved` of an event is %u", (unsigned)x->reserved);
+    chk_fail_if(env, x->reserved || x->flags, "R1", "`reserved` of an event is %u, its flags %llu",
+                (unsigned)x->reserved, (unsigned long long)x->flags);
     if (!e && x->kind == TN_EVENT_UP)
         e = end_new(n, x->link, false);
     chk_fail_if(env, !e, "T-down", "an event of kind %u for a link that is down, or never came up",
@@ -517,10 +518,10 @@ uint32_t chk_site_poll(chk_site *n, uint64_t timeout_ns)
         const uint8_t *at = from + (uint64_t)i * stride;
         tn_transport_event x;
 
-        memcpy(&x, at, TN_END(tn_transport_event, text));
+        memcpy(&x, at, TN_END(tn_transport_event, flags));
         chk_fail_if(env, x.struct_size != stride, "R3", "an event has struct_size %u, the host's is %u",
                     (unsigned)x.struct_size, (unsigned)stride);
-        for (uint32_t k = (uint32_t)TN_END(tn_transport_event, text); k < stride; k++)
+        for (uint32_t k = (uint32_t)TN_END(tn_transport_event, flags); k < stride; k++)
             chk_fail_if(env, at[k] != POISON, "R3",
                         "poll writes to what only a later host knows of an event");
         event_look(n, &x);

@@ -341,6 +341,13 @@ static void packets(peer *p, scene *s)
     (void)send(p->l.fd, bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* It would stay in the ring, as far as that has room for it. */
+static void stays(peer *p, scene *s)
+{
+    (void)s;
+    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .bytes = TNSHM_RING_MIN / 2 - 7}, TNSHM_BULK);
+}
+
 /* A message that does not go on is given up, and its room is somebody else's. */
 static void stops(peer *p, scene *s)
 {
@@ -351,7 +358,7 @@ static void stops(peer *p, scene *s)
 static void rings(void **state)
 {
     static scribble *const all[] = {tail_far, tail_max, tail_back, head_far, magic, reserved,
-                                    too_long, longest,  bells,     packets,  stops};
+                                    too_long, longest,  bells,     packets,  stops,  stays};
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -382,7 +389,7 @@ static void random_memory(void **state)
 
         peer_call(&p, s.port);
         peer_join(&p, s.server);
-        for (size_t i = run % 2 ? sizeof p.l.area->token : 0; i < p.l.area_bytes; i += run % 2 ? 8 : 16) {
+        for (size_t i = run % 2 ? sizeof p.l.area->token : 0; i < p.l.map->bytes; i += run % 2 ? 8 : 16) {
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
@@ -408,5 +415,9 @@ int main(void)
 
     if (!wire_load("kv-shm", "handshake_ms=300 stall_ms=500"))
         return 77;
+    wire_flags = TN_OPEN_SHARED;
+    if (cmocka_run_group_tests_name("shared", tests, NULL, NULL))
+        return 1;
+    wire_flags = 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

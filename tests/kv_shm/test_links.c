@@ -206,11 +206,93 @@ static void places(void **state)
     wire_close(b, SECOND);
 }
 
+/* ---- payloads that stay in the ring ------------------------------------------------------------------- */
+
+#define LENGTHS 6
+static const uint64_t lengths[LENGTHS] = {70001, 1 << 20, 100, (1 << 20) + 1, 333333, 3 << 20};
+static uint32_t shared; /* that came */
+
+static void shared_count(wire_node *n, const tn_transport_event *e)
+{
+    (void)n;
+    assert_int_equal((uintptr_t)e->data % 16, 0);
+    assert_false(e->bytes <= 65536 && e->flags); /* copied, as those longer than half a ring are */
+    assert_false(e->bytes > 1 << 20 && e->flags);
+    shared += e->flags == TN_RECV_SHARED;
+}
+
+static void all_send(wire_node *a, wire_node *b, tn_link *link, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        while (wire_send(link, i, lengths[i % LENGTHS], NULL, 0) == TN_PENDING) {
+            (void)wire_poll(a);
+            (void)wire_poll(b);
+        }
+}
+
+/* Of all lengths, round and round the ring. */
+static void shared_payloads(void **state)
+{
+    wire_node *a = wire_open(0), *b;
+    tn_link *of_a, *of_b;
+
+    (void)state;
+    wire_flags = TN_OPEN_SHARED;
+    b = wire_open(0);
+    wire_flags = 0;
+    wire_pair(a, b, &of_a, &of_b);
+    all_send(a, b, of_a, 40);
+    WIRE_UNTIL(a, b, b->next[0] == 40);
+    shared = 0;
+    b->received = shared_count;
+    all_send(a, b, of_a, 12);
+    WIRE_UNTIL(a, b, b->seen[TN_EVENT_RECV] == 52);
+    assert_int_equal(shared, 6);
+    wire_close(a, SECOND);
+    wire_close(b, SECOND);
+}
+
+/* They are released in another order, and behind the end of their link. */
+static void shared_and_held(void **state)
+{
+    wire_node *a = wire_open(0), *b;
+    tn_link *of_a, *of_b;
+
+    (void)state;
+    wire_flags = TN_OPEN_SHARED;
+    b = wire_open(0);
+    wire_flags = 0;
+    wire_pair(a, b, &of_a, &of_b);
+    b->hold = true;
+    for (uint64_t i = 0; i < 20; i++)
+        assert_int_equal(wire_send(of_a, i, 100000, NULL, 0), TN_OK);
+    WIRE_UNTIL(a, b, b->next[0] == 20);
+    while (b->held_count)
+        wire->release(b->t, b->held[--b->held_count]);
+    for (uint64_t i = 20; i < 60; i++) { /* more than the ring: it was given back */
+        while (wire_send(of_a, i, 100000, NULL, 0) == TN_PENDING)
+            (void)wire_poll(a);
+        WIRE_UNTIL(a, b, b->next[0] == i + 1);
+        if (b->held_count == 7)
+            wire_release(b, 7);
+    }
+    assert_true(b->held_count > 1);
+    wire->release(b->t, b->held[--b->held_count]); /* an earlier one is still there */
+    wire->disconnect(b->links[0].link);
+    WIRE_UNTIL(a, b, a->seen[TN_EVENT_DOWN] && b->seen[TN_EVENT_DOWN]);
+    assert_true(areas() > 0);
+    wire_release(b, b->held_count);
+    assert_int_equal(areas(), 0);
+    wire_close(a, SECOND);
+    wire_close(b, SECOND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cycles), cmocka_unit_test(long_messages), cmocka_unit_test(sent_and_gone),
-        cmocka_unit_test(killed), cmocka_unit_test(places),
+        cmocka_unit_test(cycles), cmocka_unit_test(long_messages),   cmocka_unit_test(sent_and_gone),
+        cmocka_unit_test(killed), cmocka_unit_test(places),          cmocka_unit_test(shared_payloads),
+        cmocka_unit_test(shared_and_held),
     };
 
     if (!wire_load("kv-shm", ""))

@@ -48,7 +48,7 @@ static void heads(void **state)
     const tnshm_plugin plugin = {.handshake_ms = 1000, .stall_ms = 1000, .ring_bytes = RING};
     const uint64_t runs = test_runs(1000000);
     tnshm_area *area = aligned_alloc(64, sizeof *area);
-    uint8_t *data = calloc(2, RING), payload[MESSAGE_MAX] = {0};
+    uint8_t *data = calloc(2, RING), payload[MESSAGE_MAX + TNSHM_ALIGN] = {0};
     tn_transport t = {.plugin = &plugin, .listener = -1, .polled_ns = 1, .due_ns = UINT64_MAX};
     uint64_t ends = 0, messages = 0;
     tnshm_pipe writer;
@@ -66,7 +66,7 @@ static void heads(void **state)
         const bool right = h.magic == TNSHM_MAGIC && !h.reserved && h.bytes <= MESSAGE_MAX;
 
         tnshm_pipe_write(&writer, &h, sizeof h);
-        tnshm_pipe_write(&writer, payload, right ? h.bytes : bytes);
+        tnshm_pipe_write(&writer, payload, tnshm_padded(right ? h.bytes : bytes));
         atomic_store(&writer.ring->tail, writer.own);
         tnshm_link_read(&l);
         assert_non_null(t.first);

@@ -9,6 +9,7 @@
 #include "tenon/plugin/plugin.h"
 
 const tn_transport_ops *wire;
+uint32_t wire_flags;
 static const char *given;
 static void *state;
 static struct loaded {
@@ -109,6 +110,7 @@ wire_node *wire_open(uint8_t secret)
 {
     uint8_t bytes[TN_TRANSPORT_SECRET_BYTES];
     const tn_transport_config config = {.struct_size = (uint32_t)sizeof config,
+                                        .flags = wire_flags,
                                         .secret = secret ? bytes : NULL,
                                         .receive_bytes = (uint64_t)64 << 20,
                                         .message_max = (uint64_t)8 << 20,

@@ -46,6 +46,7 @@ extern const tn_transport_ops *wire;
 void *wire_plugin(void);                                  /* its state */
 void wire_use(const tn_transport_ops *ops, void *plugin); /* instead of a plugin's */
 
+extern uint32_t wire_flags; /* TN_OPEN_… of wire_open */
 /* With a secret of 32 such bytes, or 0: none. */
 wire_node *wire_open(uint8_t secret);
 wire_node *wire_open_with(const tn_transport_config *config);

@@ -51,7 +51,10 @@ typedef struct tn_transport_config {
 /** May listen on, and connect to, other addresses than loopback without a secret. Without this flag `listen`
  * and `connect` answer TN_E_STATE there. */
 #define TN_OPEN_INSECURE 1u
-#define TN_OPEN_KNOWN TN_OPEN_INSECURE
+/** Payloads may be handed out where they came, in memory that the sender can still write (TN_RECV_SHARED).
+ * The host releases them soon: links may stand still until then. */
+#define TN_OPEN_SHARED 2u
+#define TN_OPEN_KNOWN 3u
 
 typedef struct tn_transport_info {
     uint32_t struct_size, flags; /* TN_TRANSPORT_… */
@@ -110,7 +113,11 @@ typedef struct tn_transport_event {
     void *held;       /* RECV: for `release` */
     uint64_t slot;    /* RECV behind a put: the landing's; else UINT64_MAX */
     const char *text; /* DOWN: for people; until the next poll. NULL: nothing to say */
+    uint64_t flags;   /* RECV: TN_RECV_…; else 0 */
 } tn_transport_event;
+
+/** The sender can change the payload until it is released, so nothing may depend on two reads of it. */
+#define TN_RECV_SHARED 1u
 
 /** The event `index` of those that `poll` fills in: each has as many bytes as the host's struct. */
 static inline tn_transport_event *tn_transport_event_at(tn_transport_event *events, uint32_t index)
