@@ -180,8 +180,7 @@ static void writer(void *arg)
     tni_kv_disk *d = arg;
 
     d->status = text_write(d, d->step, &d->writing);
-    if (d->status)
-        tni_error_get(&d->error);
+    tni_error_get(&d->error);
     atomic_store(&d->over, true);
     d->wake(d->wake_arg);
 }
@@ -211,8 +210,7 @@ static bool snapshot_over(void *arg, uint64_t *step, tn_status *st)
     writer_wait(d);
     *step = d->step;
     *st = d->status;
-    if (d->status)
-        tni_error_set(&d->error);
+    tni_error_set(&d->error);
     return true;
 }
 

@@ -64,11 +64,8 @@ static void trip_called(void *arg, tn_status st)
     trip *t = arg;
     tn_err err = {.code = st};
 
-    if (st && t->r.kind == TNI_KV_DO_SNAPSHOT) { /* the job goes on, as it would without */
-        tni_logf(&t->d->kv->ctx->log, TN_LOG_WARNING, "kvstore: no snapshot of step %" PRIu64 ": %s",
-                 t->r.step, tni_error_message());
-        st = TN_OK;
-    }
+    if (t->r.kind == TNI_KV_DO_SNAPSHOT)
+        st = TN_OK;      /* the job goes on, as it would without; the log has it */
     if (st && pushes(t)) /* before its end is seen: resume comes behind that */
         atomic_store(&t->d->broken, true);
     if (st)
@@ -98,23 +95,29 @@ static tn_status trip_fail(trip *t)
     return trip_break(t, err.code);
 }
 
-/* A gradient of rows: their payloads. */
-static tn_status trip_rows(trip *t)
+/* Rows that are pushed, or with `values` NULL asked for. */
+static tn_status trip_rows(trip *t, const int64_t *ids, uint64_t count, const void *values)
 {
-    tn_tensor rows, ids[2];
     tni_kv_plan plan;
     tn_status st = tni_kv_dist_plan(t->d, t->key, &plan);
 
-    tni_sparse_tensors(t->in, &rows, ids);
     t->r.row_bytes = (uint32_t)unit_bytes(t->key);
-    if (!st)
-        st = tni_kv_rows_write(&plan, t->r.row_bytes, ids[0].data, (uint64_t)ids[0].shape[0], rows.data,
-                               &t->cuts);
-    if (!st) {
-        t->r.cuts = t->cuts;
-        t->r.in = tni_kv_rows_payload(t->cuts, plan.parts);
-    }
-    return st;
+    if (st || (st = tni_kv_rows_write(&plan, t->r.row_bytes, ids, count, values, &t->cuts)))
+        return st;
+    t->r.what = TNI_KV_ROWS;
+    t->r.cuts = t->cuts;
+    t->r.in = tni_kv_rows_payload(t->cuts, plan.parts);
+    return TN_OK;
+}
+
+/* The rows of a gradient, which is there. */
+static tn_status gradient_rows(trip *t)
+{
+    tn_tensor rows, ids[2];
+    const tn_status st = tni_storage_touch(t->in->aux[0]->storage, NULL);
+
+    tni_sparse_tensors(t->in, &rows, ids);
+    return st ? st : trip_rows(t, ids[0].data, (uint64_t)ids[0].shape[0], rows.data);
 }
 
 /* Behind the request the trip may be over at any time. */
@@ -128,8 +131,7 @@ static tn_status trip_run(void *payload, tni_run *run)
     if ((t->in && (st = tni_storage_touch(t->in->storage, NULL))) ||
         (t->out && (st = tni_storage_allocate(t->out->storage, NULL))))
         return trip_break(t, st);
-    if (t->in && t->r.what == TNI_KV_ROWS &&
-        ((st = tni_storage_touch(t->in->aux[0]->storage, NULL)) || (st = trip_rows(t))))
+    if (t->in && t->in->storage_type && (st = gradient_rows(t)))
         return trip_break(t, st);
     if (t->in && !t->r.cuts)
         t->r.in = tni_array_data(t->in);
@@ -267,21 +269,13 @@ tn_status tni_kv_dist_pull_rows(tni_kv_dist *d, tni_kv_key *key, const int64_t *
                                 tni_array *rows, int32_t priority)
 {
     trip *t = trip_of(d, TNI_KV_DO_PULL, key, priority);
-    tni_kv_plan plan;
-    tn_status st = t ? tni_kv_dist_plan(d, key, &plan) : TN_E_NOMEM;
+    const tn_status st = t ? trip_rows(t, ids, count, NULL) : TN_E_NOMEM;
 
-    if (!st)
-        st = tni_kv_rows_write(&plan, unit_bytes(key), ids, count, NULL, &t->cuts);
-    if (st) {
-        if (t)
-            trip_done(&t, NULL, st);
+    if (st && t)
+        trip_done(&t, NULL, st);
+    if (st)
         return st;
-    }
     retain(&t->out, rows);
-    t->r.what = TNI_KV_ROWS;
-    t->r.row_bytes = (uint32_t)unit_bytes(key);
-    t->r.cuts = t->cuts;
-    t->r.in = tni_kv_rows_payload(t->cuts, plan.parts);
     return trip_push(t, priority, false);
 }
 

@@ -188,7 +188,9 @@ static void value_sum(tni_kv_store_part *p, tni_kv_header *answer)
     answer->summed = true;
 }
 
-static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h)
+/* `rows`: that a pull asks for; NULL: the whole. */
+static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
+                       const tni_kv_row_set *rows)
 {
     tni_kv_header answer = {.type = TNI_KV_VALUE,
                             .dtype = p->dtype,
@@ -197,12 +199,12 @@ static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_head
                             .sequence = h->sequence,
                             .key = p->key,
                             .flags = h->flags & TNI_KV_RETRY};
-
+    const uint64_t bytes = rows ? rows->count * rows->row_bytes : p->bytes;
+    tn_status st = TN_OK;
     void *made;
-    tn_status st;
 
     p->slots[rank_of(h)].seen = p->version + 1;
-    if (!h->what || h->type != TNI_KV_PULL || !s->update.read) {
+    if (!rows && (!h->what || h->type != TNI_KV_PULL || !s->update.read)) {
         if (s->node.settings->checked)
             value_sum(p, &answer);
         s->sending = &tni_kv_block_of(p->value)->hold;
@@ -211,12 +213,16 @@ static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_head
         s->sending = NULL;
         return;
     }
-    made = tni_alloc(p->bytes);
-    st = made ? s->update.read(s->update.arg, h, p->dtype, p->value, made, p->bytes) : TN_E_NOMEM;
+    if (!(made = tni_alloc(bytes)))
+        st = TN_E_NOMEM;
+    else if (rows)
+        tni_kv_rows_take(rows, p->value, made);
+    else
+        st = s->update.read(s->update.arg, h, p->dtype, p->value, made, bytes);
     if (st)
         tni_kv_node_answer_failed(&s->node, h, st);
     else
-        tni_kv_node_send(&s->node, h->from, &answer, made, p->bytes);
+        tni_kv_node_send(&s->node, h->from, &answer, made, bytes);
     tni_free(made);
 }
 
@@ -313,7 +319,7 @@ static void waiting_answer(tni_kv_server *s, tni_kv_store_part *p)
         if (!s->node.async && was_void(p, slot->round))
             answer(s, p, &h, TNI_KV_VOID, p->breaker, 1);
         else if (slot->want)
-            value_send(s, p, &h);
+            value_send(s, p, &h, NULL);
         else
             answer(s, p, &h, TNI_KV_APPLIED, 0, 0);
     }
@@ -530,7 +536,7 @@ static tn_status sync_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
         if (was_void(p, h->round))
             answer(s, p, h, TNI_KV_VOID, p->breaker, 1);
         else if (h->flags & TNI_KV_WANT)
-            value_send(s, p, h);
+            value_send(s, p, h, NULL);
         else
             answer(s, p, h, TNI_KV_APPLIED, 0, 0);
         return TN_OK;
@@ -599,7 +605,7 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
     if (!(h->flags & TNI_KV_WANT)) {
         answer(s, p, h, TNI_KV_APPLIED, 0, 0);
     } else if (due(s, p, h->round, &who)) {
-        value_send(s, p, h);
+        value_send(s, p, h, NULL);
     } else {
         wait_begin(p, h, true);
         answer(s, p, h, TNI_KV_HELD, who, 1);
@@ -640,28 +646,6 @@ tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     return st;
 }
 
-/* The rows that a pull asks for. */
-static void rows_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h, const tni_kv_row_set *r)
-{
-    tni_kv_header of = {.type = TNI_KV_VALUE,
-                        .dtype = p->dtype,
-                        .priority = h->priority,
-                        .round = worker_count(s, p, rank_of(h)),
-                        .sequence = h->sequence,
-                        .key = p->key,
-                        .flags = h->flags & TNI_KV_RETRY};
-    const uint64_t bytes = r->count * r->row_bytes;
-    void *made = tni_alloc(bytes);
-
-    if (!made) {
-        tni_kv_node_answer_failed(&s->node, h, TN_E_NOMEM);
-        return;
-    }
-    tni_kv_rows_take(r, p->value, made);
-    tni_kv_node_send(&s->node, h->from, &of, made, bytes);
-    tni_free(made);
-}
-
 /* Of rows one is told when they are there, and asks again. */
 tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                            const uint8_t *payload)
@@ -683,10 +667,8 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     if (h->flags & TNI_KV_ANY || due(s, p, h->round, &who)) {
         if (!(h->flags & TNI_KV_ANY) && !s->node.async && was_void(p, h->round))
             answer(s, p, h, TNI_KV_VOID, p->breaker, 1);
-        else if (rows)
-            rows_send(s, p, h, &r);
         else
-            value_send(s, p, h);
+            value_send(s, p, h, rows ? &r : NULL);
         return TN_OK;
     }
     if (!s->node.async)

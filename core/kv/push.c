@@ -326,8 +326,8 @@ static bool travels_as_rows(const step *s, uint32_t i)
 {
     const tni_array *a = s->items[i].values[0], *value = s->keys[i]->value;
 
-    return a->storage->device->host && a->aux[0]->dtype == TN_I64 && value->shape[0] &&
-           tni_array_bytes(value) && tni_array_bytes(value) / (uint64_t)value->shape[0] <= UINT32_MAX;
+    return a->storage->device->host && a->aux[0]->dtype == TN_I64 && tni_array_bytes(value) &&
+           tni_array_bytes(value) / (uint64_t)value->shape[0] <= UINT32_MAX;
 }
 
 /* All of it is queued, or nothing. */
@@ -364,10 +364,10 @@ static tn_status alike(const step *s)
 }
 
 /* Of a collective the others are on their way into the sums. */
-tn_status tni_kv_push_failed(tni_kv *kv, uint32_t count, tn_status st)
+tn_status tni_kv_push_failed(tni_kv *kv, tn_status st)
 {
     if (st == TN_E_NOMEM && kv->group) {
-        (void)tni_error(st, "no memory for a push of %u keys", count);
+        (void)tni_error(st, "no memory for a push");
         tni_kv_group_break(kv->group);
     }
     return st;
@@ -392,7 +392,7 @@ tn_status tni_kv_push_all(tni_kv *kv, uint32_t count, const tn_kv_item *items, b
     tni_free((void *)s.keys);
     tni_free((void *)s.sums);
     tni_free((void *)s.gate);
-    return tni_kv_quiet_end(q, tni_kv_push_failed(kv, count, st));
+    return tni_kv_quiet_end(q, tni_kv_push_failed(kv, st));
 }
 
 tn_status tni_kv_push(tni_kv *kv, uint32_t count, const tn_kv_item *items)

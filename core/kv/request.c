@@ -90,6 +90,7 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     const bool ask = p->state == TNI_KV_WAITS && k->type == TNI_KV_PUSH;
     const uint32_t code = op->r.kind == TNI_KV_DO_INIT ? 0 : op->r.shrink_log2;
     const uint64_t round_up = ((uint64_t)1 << code) - 1;
+    const tni_kv_cut *c = op->r.cuts;
     tni_kv_header h = {.type = k->type,
                        .flags = k->flags,
                        .dtype = l->dtype,
@@ -103,13 +104,9 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
 
     h.flags |= (p->tries ? TNI_KV_RETRY : 0) | (ask ? TNI_KV_PROBE : 0);
     h.flags |= op->r.kind == TNI_KV_DO_PULL && (!l->known || op->r.any) ? TNI_KV_ANY : 0;
-    if (op->r.cuts && !ask) {
-        payload = (const char *)op->r.in + op->r.cuts[index].at;
-        bytes = op->r.cuts[index + 1].at - op->r.cuts[index].at;
-        w->sending = op->own ? 0 : op->r.cookie;
-    } else if (tni_kv_op_sends(op) && !ask) {
-        payload = (const char *)op->r.in + (part.offset >> code);
-        bytes = (part.bytes + round_up) >> code;
+    if (!ask && (c || tni_kv_op_sends(op))) {
+        payload = (const char *)op->r.in + (c ? c[index].at : part.offset >> code);
+        bytes = c ? c[index + 1].at - c[index].at : (part.bytes + round_up) >> code;
         w->sending = op->own ? 0 : op->r.cookie;
     }
     *tni_kv_number(&w->node, TNI_KV_N_REPEATED) += p->tries && !ask;
@@ -342,7 +339,7 @@ static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     const bool fence = tni_kv_op_kind(op)->fence, silent = op->silent;
     const uint64_t cookie = op->r.cookie;
 
-    if (st && op->released)
+    if (st && op->r.kind == TNI_KV_DO_SNAPSHOT)
         tni_logf(w->node.host.log, TN_LOG_WARNING, "kvstore: no snapshot of step %llu: %s",
                  (unsigned long long)op->r.step, tni_error_message());
     if (!st && tni_kv_op_kind(op)->time)
@@ -467,7 +464,6 @@ static void save_release(tni_kv_worker *w)
 {
     tni_kv_op *op = w->saves.first;
     const uint64_t cookie = op->r.cookie;
-    const bool silent = op->silent;
 
     for (uint32_t i = 0; i < w->saves.plan.parts; i++)
         if (w->saves.pieces[i].state == TNI_KV_QUEUED || w->saves.pieces[i].state == TNI_KV_SENT)
@@ -480,8 +476,7 @@ static void save_release(tni_kv_worker *w)
     w->deadline_ns = op->deadline_ns < w->deadline_ns ? op->deadline_ns : w->deadline_ns;
     tni_kv_log_mark(w, op->r.step);
     tni_kv_ops_start(w);
-    if (!silent)
-        w->done(w->node.host.arg, cookie, TN_OK);
+    w->done(w->node.host.arg, cookie, TN_OK);
 }
 
 static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni_kv_header *h)
@@ -634,7 +629,7 @@ static void deadlines_check(tni_kv_worker *w)
     do {
         late = NULL;
         w->deadline_ns = TNI_KV_NEVER;
-        op = w->saves.first && w->saves.first->released ? w->saves.first : NULL;
+        op = w->saves.first; /* released ones are in no list */
         if (op && op->deadline_ns <= w->node.now)
             late = op;
         else if (op)

@@ -34,8 +34,7 @@ tn_status tni_kv_rows_read(const uint8_t *payload, uint64_t bytes, bool values, 
         before = id;
     }
     if (!good)
-        return tni_error(TN_E_FORMAT, "%llu bytes that are no rows of a part of %llu",
-                         (unsigned long long)bytes, (unsigned long long)part_bytes);
+        return tni_error(TN_E_FORMAT, "a payload that is no rows of its part");
     *out = r;
     return TN_OK;
 }
@@ -54,30 +53,32 @@ void tni_kv_rows_take(const tni_kv_row_set *r, const void *part, void *out)
 tn_status tni_kv_rows_write(const tni_kv_plan *plan, uint64_t row_bytes, const int64_t *ids, uint64_t count,
                             const void *values, tni_kv_cut **out)
 {
-    const uint64_t each = ID + (values ? row_bytes : 0), rows = row_bytes ? plan->piece / row_bytes : 0;
-    const char *from = values;
-    tni_kv_cut *cuts = tni_alloc((plan->parts + 1ull) * sizeof *cuts + plan->parts * HEAD + count * each);
+    const uint64_t width = values ? row_bytes : 0, rows = plan->piece / row_bytes;
+    tni_kv_cut *cuts =
+        tni_alloc((plan->parts + 1ull) * sizeof *cuts + plan->parts * HEAD + count * (ID + width));
     uint8_t *at = (uint8_t *)(cuts + plan->parts + 1), *begin = at;
-    uint64_t row = 0, end;
+    const char *from = values;
+    uint64_t row = 0;
 
     if (!cuts)
         return TN_E_NOMEM;
-    for (uint32_t i = 0; i < plan->parts; i++) {
-        const uint64_t first = i * rows, next = i + 1 < plan->parts ? first + rows : UINT64_MAX;
+    for (uint32_t i = 0; i <= plan->parts; i++) {
+        const uint64_t first = i * rows;
+        uint64_t end = row;
 
-        for (end = row; end < count && (uint64_t)ids[end] < next; end++)
-            ;
         cuts[i] = (tni_kv_cut){(uint64_t)(at - begin), row};
+        if (i == plan->parts)
+            break;
+        while (end < count && (uint64_t)ids[end] < first + rows)
+            end++;
         tni_kv_put(at, row_bytes, 4);
         tni_kv_put(at + 4, end - row, 4);
         at += HEAD;
-        if (values && end > row)
-            memcpy(at, from + row * row_bytes, (end - row) * row_bytes);
-        at += values ? (end - row) * row_bytes : 0;
+        tni_kv_bytes_copy(at, from + row * width, (end - row) * width);
+        at += (end - row) * width;
         for (; row < end; row++, at += ID)
             tni_kv_put(at, (uint64_t)ids[row] - first, ID);
     }
-    cuts[plan->parts] = (tni_kv_cut){(uint64_t)(at - begin), row};
     *out = cuts;
     return TN_OK;
 }
@@ -114,8 +115,7 @@ tn_status tni_kv_rows_add(tni_kv_named *n, const tni_kv_header *h, bool begins, 
     else
         tni_kv_bytes_copy(sum, base, bytes);
     if (!n->all && n->row_bytes != r.row_bytes)
-        return tni_error(TN_E_SHAPE, "rows of %llu bytes, and of %llu in the same round",
-                         (unsigned long long)r.row_bytes, (unsigned long long)n->row_bytes);
+        return tni_error(TN_E_SHAPE, "rows of two lengths in one round");
     for (uint64_t i = 0; i < r.count; i++) {
         const uint64_t at = tni_kv_rows_at(&r, i), row = at / r.row_bytes;
         const uint8_t *from = r.values + i * r.row_bytes;
@@ -186,24 +186,23 @@ tn_status tni_kv_rows_step(const tni_kv_named *n, const tni_kv_optimizer *o, tni
 {
     const uint64_t rows = tni_array_bytes(value) / n->row_bytes;
     const uint32_t states = tni_kv_optimizer_states(o);
-    tni_kv_param_slot own = *slot;
-    tni_array *weight = NULL, *grad = NULL;
+    tni_array *kept[TNI_KV_STATES], *weight = NULL, *grad = NULL;
     tn_status st;
 
-    memset(own.states, 0, sizeof own.states);
+    memcpy(kept, slot->states, sizeof kept);
+    memset(slot->states, 0, sizeof kept);
     if (!(st = matrix(value, rows, &weight)))
         st = gradient_of(n, sum, rows, &grad);
     for (uint32_t k = 0; k < states && !st; k++)
-        st = matrix(slot->states[k], rows, &own.states[k]);
-    if (!st && !(st = tni_kv_optimizer_step(o, &own, weight, grad)))
+        st = matrix(kept[k], rows, &slot->states[k]);
+    if (!st && !(st = tni_kv_optimizer_step(o, slot, weight, grad)))
         st = tni_array_wait(weight);
     for (uint32_t k = 0; k < states; k++) {
         if (!st)
-            st = tni_array_wait(own.states[k]);
-        tni_array_release(own.states[k]);
+            st = tni_array_wait(slot->states[k]);
+        tni_array_release(slot->states[k]);
     }
-    memcpy(own.states, slot->states, sizeof own.states);
-    *slot = own;
+    memcpy(slot->states, kept, sizeof kept);
     tni_array_release(grad);
     tni_array_release(weight);
     return st;

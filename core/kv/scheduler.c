@@ -483,7 +483,7 @@ static void beat_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t in
     }
     s->seats[index].view = h->view;
     recover_check(s);
-    answer.key = index < s->node.view.workers ? common_step(s) : 0;
+    answer.key = common_step(s);
     if (h->view < s->node.view.number && !s->changed && !TNI_KV_BUG(CONTROL_ONCE)) {
         tni_str_init(&text, TN_TEXT_MAX);
         tni_kv_view_write(&s->node.view, &text);

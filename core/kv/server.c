@@ -238,12 +238,8 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
         return;
     }
     s->save_asked = *h;
-    if (s->saving) {
-        tni_kv_node_answer(&s->node, h, TNI_KV_HELD, 0, 0);
-        return;
-    }
     tni_str_init(&text, (size_t)1 << 40);
-    st = tni_kv_snapshot_write(s, &text);
+    st = s->saving ? TN_PENDING : tni_kv_snapshot_write(s, &text);
     if (!st) {
         TNI_KV_POINT(logged);
         s->saving = h->key;

@@ -475,7 +475,7 @@ tn_status tni_kv_pushpull(tni_kv *kv, uint32_t count, const tn_kv_item *items)
     tn_status st;
 
     if ((st = tni_kv_pull_check(kv, count, items)))
-        return tni_kv_push_failed(kv, count, st);
+        return tni_kv_push_failed(kv, st);
     if ((st = tni_kv_push_all(kv, count, items, true)))
         return st;
     return outs_all(kv, count, items);
@@ -547,10 +547,11 @@ static tn_status ids_read(const tni_kv_key *key, tni_array *ids, int64_t **out, 
     return st;
 }
 
-static tn_status rows_take(const tni_kv_key *key, tni_array *ids, tni_array **out)
+/* Of dist types these rows come from servers; else out of the value, by way of the host. With an error there
+ * may be an `out`, too. */
+static tn_status rows_take(tni_kv *kv, tni_kv_key *key, tni_array *ids, int32_t priority, tni_array **out)
 {
-    const tni_array *v = key->value;
-    tni_array *host = NULL;
+    tni_array *v = key->value, *host = NULL, *rows = NULL;
     int64_t *list = NULL, count = 0;
     tni_device *cpu = NULL;
     tn_status st;
@@ -559,32 +560,14 @@ static tn_status rows_take(const tni_kv_key *key, tni_array *ids, tni_array **ou
         (st = ids_read(key, ids, &list, &count)))
         return st;
     if (v->storage->device->host)
-        tni_array_retain(host = key->value);
+        tni_array_retain(host = v);
     else if (!(st = tni_array_create(v->storage->space, cpu, v->dtype, v->ndim, v->shape, "kvstore", &host)))
-        st = tni_array_copy(key->value, host);
-    if (!st)
-        st = tni_kv_rows_of(host, list, count, NULL, out);
+        st = tni_array_copy(v, host);
+    if (!st && !(st = tni_kv_rows_of(host, list, count, kv->dist ? &rows : NULL, out)) && kv->dist)
+        st = tni_kv_dist_pull_rows(kv->dist, key, list, (uint64_t)count, rows, priority);
+    tni_array_release(rows);
     tni_array_release(host);
     tni_free(list);
-    return st;
-}
-
-/* From servers: these rows alone. */
-static tn_status rows_pull(tni_kv_dist *d, tni_kv_key *key, const tn_kv_item *item, uint32_t k,
-                           tni_array **out)
-{
-    tni_array *rows = NULL, *made = NULL;
-    int64_t *list = NULL, count = 0;
-    tn_status st = ids_read(key, item->values[k], &list, &count);
-
-    if (!st && !(st = tni_kv_rows_of(key->value, list, count, &rows, &made)))
-        st = tni_kv_dist_pull_rows(d, key, list, (uint64_t)count, rows, item->priority);
-    tni_array_release(rows);
-    tni_free(list);
-    if (st)
-        tni_array_release(made);
-    else
-        *out = made;
     return st;
 }
 
@@ -604,8 +587,7 @@ tn_status tni_kv_rows(tni_kv *kv, uint32_t count, const tn_kv_item *items, tni_a
         if (!(st = tni_kv_find(kv, &items[i], &key)) && !key->sparse)
             st = tni_error(TN_E_UNSUPPORTED, "rows of a key whose value is dense");
         for (uint32_t k = 0; k < items[i].value_count && !st; k++, at += !st)
-            st = kv->dist ? rows_pull(kv->dist, key, &items[i], k, &made[at])
-                          : rows_take(key, items[i].values[k], &made[at]);
+            st = rows_take(kv, key, items[i].values[k], items[i].priority, &made[at]);
     }
     for (uint64_t i = 0; i < all; i++)
         if (st)

@@ -42,7 +42,7 @@ void tni_kv_destination_close(tni_kv_destination *d);   /* [takes] the trip is o
 /* Queues that `out` gets the value, behind the trip. */
 tn_status tni_kv_destination_push(tni_kv_destination *d, tni_array *out, int32_t priority);
 /* push.c: with `pull` of a dist type into the value, too. */
-tn_status tni_kv_push_failed(tni_kv *kv, uint32_t count, tn_status st); /* that it will not come */
+tn_status tni_kv_push_failed(tni_kv *kv, tn_status st); /* that it will not come */
 tn_status tni_kv_push_all(tni_kv *kv, uint32_t count, const tn_kv_item *items, bool pull);
 
 #endif

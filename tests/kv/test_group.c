@@ -328,7 +328,7 @@ static void push_without_memory_run(worker *w)
     } else if (w->rank != 1) {
         st = st ? st : tn_array_read(out, got, sizeof got);
         if (st) /* else it was for what follows the sum */
-            SAYS(w, "rank 1 has given up: no memory for a push of 1 keys");
+            SAYS(w, "rank 1 has given up: no memory for a push");
         else
             MUST(w, got[0] == 3);
     }

@@ -78,7 +78,7 @@ static void parts_have_their_rows(void **unused)
 {
     const tni_kv_plan_options o = {3, 0, 1024};
     const int64_t ids[] = {0, 1, 84, 85, 86, 170, 299};
-    float values[7 * 3], part[85 * 3], taken[85 * 3];
+    float values[7 * 3], part[86 * 3], taken[86 * 3];
     tni_kv_cut *cuts;
     tni_kv_plan plan;
     uint64_t found = 0;
