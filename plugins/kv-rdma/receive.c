@@ -185,7 +185,8 @@ static bool drained(const tn_link *l)
     for (uint32_t class = 0; class < TNRDMA_CLASSES; class ++) {
         const tnrdma_in *in = &l->in[class];
 
-        if (in->starved || in->filled != in->own || (l->bye && !l->flushed && in->next != l->last[class]))
+        if (in->starved || in->filled != in->own ||
+            (l->bye && !l->flushed && (int32_t)(l->last[class] - in->next) > 0))
             return false;
     }
     return true;
