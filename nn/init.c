@@ -46,6 +46,23 @@ static void options_fill(tn_init_options *o, const tn_init_options *options)
     o->distribution = o->distribution ? o->distribution : "uniform";
 }
 
+tn_status tnn_init_take(tn_app *app, const tn_init_options *given, tn_init_options *out)
+{
+    tn_init_options o = *given;
+
+    options_fill(&o, &(const tn_init_options){0});
+    if (options_check(app, &o))
+        return app->status;
+    o.with = kept(o.with, initialisers);
+    o.factor = kept(o.factor, factors);
+    o.distribution = kept(o.distribution, distributions);
+    o.file = NULL;
+    o.mixed = NULL;
+    o.load = NULL;
+    *out = o;
+    return TN_OK;
+}
+
 static tn_status shape_read(tn_app *app, const tn_init_options *o, const int64_t *dims, tnn_shape *out)
 {
     int32_t ndim = 0;
@@ -85,7 +102,8 @@ static tn_status init_now(tn_app *app, tn_net *net, const tn_init_options *o)
 void tn_net_init_(tn_net *net, const tn_init_options *options)
 {
     tn_app *app = tnn_net_app(net);
-    tn_init_options o = {0};
+    tn_init_options o = {0}, taken;
+    struct tnn_mixed *mixed = NULL;
 
     if (!app)
         return;
@@ -94,13 +112,14 @@ void tn_net_init_(tn_net *net, const tn_init_options *options)
         (void)tnn_fail(app, TN_E_STATE, "net %s was loaded: it has its values", net->path);
         return;
     }
-    if (options_check(app, &o) || tnn_seed(app, o.seed, &net->init_seed) || tnn_net_collect(net))
+    if (tnn_init_take(app, &o, &taken) || tnn_mixed_create(app, &o, &mixed) ||
+        tnn_seed(app, o.seed, &net->init_seed) || tnn_net_collect(net)) {
+        tnn_mixed_destroy(mixed);
         return;
-    net->init = o;
-    net->init.with = kept(o.with, initialisers);
-    net->init.factor = kept(o.factor, factors);
-    net->init.distribution = kept(o.distribution, distributions);
-    net->init.file = NULL;
+    }
+    net->init = taken;
+    tnn_mixed_destroy(net->mixed);
+    net->mixed = mixed;
     net->initialised = true;
     for (size_t i = 0; i < net->param_count; i++) { /* again: with new values */
         tn_array_release(net->params[i]->array);
@@ -319,24 +338,32 @@ static tn_status preset(tn_app *app, tnn_param *p)
 static tn_status fill_one(tn_app *app, tnn_param *p, tn_net *outer)
 {
     tn_net *source = p->net ? initialised(p->net) : NULL;
+    const tn_init_options *init;
+    tn_array *loaded = NULL;
 
     if (p->net && p->net->values)
         return preset(app, p);
+    source = source ? source : initialised(outer);
+    if (source &&
+        ((!source->function && tnn_net_collect(source)) || tnn_mixed_value(app, source, p, &loaded)))
+        return app->status;
+    if (loaded) {
+        if (!tnn_param_make(app, p, NULL))
+            (void)tnn_check(app, tn_array_copy(loaded, p->array), "parameter %s", p->full);
+        tn_array_release(loaded);
+        return app->status;
+    }
     if (p->role == TNN_ROLE_UNKNOWN)
         return tnn_fail(
             app, TN_E_STATE,
             "parameter %s: its name does not say how it is filled (…weight, …bias, …gamma, …beta, "
             "…moving_mean, …moving_var), so give it values",
             p->full);
-
-    if (!source)
-        source = initialised(outer);
     if (!source)
         return tnn_fail(app, TN_E_STATE, "parameter %s has no values: call tn_net_init(), or load them",
                         p->full);
-    if (!source->function && tnn_net_collect(source))
-        return app->status;
-    return param_fill(app, source, p, row_of(source, p), draw_of(&source->init, p));
+    init = tnn_mixed_init(app, source, p);
+    return init ? param_fill(app, source, p, row_of(source, p), draw_of(init, p)) : app->status;
 }
 
 tn_status tnn_layer_fill(tn_app *app, tnn_layer *layer, tn_net *outer)
@@ -375,6 +402,11 @@ void tn_net_init_where_(tn_net *net, const char *suffix, const tn_init_options *
         (void)tnn_fail(app, suffix ? TN_E_STATE : TN_E_ARG, "tn_net_init_where at %s:%d: %s",
                        o.file ? o.file : "?", o.line,
                        suffix ? "the net was loaded: it has its values" : "the suffix is NULL");
+        return;
+    }
+    if (o.mixed || o.load) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_net_init_where at %s:%d: .mixed and .load are tn_net_init's",
+                       o.file ? o.file : "?", o.line);
         return;
     }
     if (options_check(app, &o) || tnn_net_valued(net))

@@ -265,6 +265,7 @@ struct tn_net {
     bool initialised; /* tn_net_init was called */
     bool filled;      /* every parameter has an array */
     tn_init_options init;
+    struct tnn_mixed *mixed; /* mixed.c; NULL: `init` alone */
     uint64_t init_seed;
     bool hybrid;
     tn_hybridize_options hybrid_options;
@@ -399,6 +400,15 @@ tn_status tnn_net_fill(tn_net *net);
 /* Of a function's layer, at its first call: the outer net stands in for one that was not initialised. */
 tn_status tnn_layer_fill(tn_app *app, tnn_layer *layer, tn_net *outer);
 tn_status tnn_param_fits(tn_app *app, const tnn_param *param, tn_array *values);
+/* Checks an initialiser and fills in what it leaves out, with texts that stay. */
+tn_status tnn_init_take(tn_app *app, const tn_init_options *given, tn_init_options *out);
+/* mixed.c: rows and file of an initialiser; *out NULL: it has none. */
+tn_status tnn_mixed_create(tn_app *app, const tn_init_options *o, struct tnn_mixed **out);
+void tnn_mixed_destroy(struct tnn_mixed *m);
+/* What the file has for a parameter; *out NULL: nothing. */
+tn_status tnn_mixed_value(tn_app *app, const tn_net *net, const tnn_param *p, tn_array **out);
+/* The initialiser for it; NULL: failed. */
+const tn_init_options *tnn_mixed_init(tn_app *app, const tn_net *net, const tnn_param *p);
 /* Puts values into a parameter, making its array if need be. */
 tn_status tnn_param_set(tn_app *app, tnn_param *param, tn_array *values);
 tn_status tnn_param_make(tn_app *app, tnn_param *param, const float *values);

@@ -37,6 +37,7 @@ static void net_destroy(tnn_object *object)
     free(net->scopes);
     free(net->uses);
     tnn_model_destroy(net->model);
+    tnn_mixed_destroy(net->mixed);
     tnn_names_destroy(net->names);
     for (size_t i = 0; net->graph_file && i < net->param_count; i++)
         tnn_param_destroy(net->params[i]);

@@ -36,12 +36,16 @@ typedef struct precision {
     tally all[CHK_ARGS_MAX]; /* by output */
 } precision;
 
+/* Steps on a float32 copy of the weight compute in float32. */
 static bool has_wide(const chk_problem *p)
 {
     bool in = false, out = p->mutated_count > 0;
 
     for (uint32_t i = 0; i < chk_all(&p->f); i++)
         *(i < p->f.args.in_count ? &in : &out) |= p->f.dtype[i] == TN_F64;
+    for (uint32_t k = 0; k < p->mutated_count; k++) /* a step in float32, as its states are */
+        if (p->f.dtype[p->mutated[k]] == TN_F32)
+            return false;
     return in && out && !p->resizes;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -275,6 +276,39 @@ static void init_replay(const call *c, const char *name)
     app_close(app, c);
 }
 
+/* Initializers by name, in the order of the rows; values by name out of a file. */
+static void chosen_replay(const call *c, const char *name)
+{
+    static const char *const params[] = {"0.weight", "0.bias", "1.weight", "1.bias"};
+    const tn_init_row rows[][3] = {
+        {{"0", {.with = "constant", .scale = 2}}, {".*", {.with = "constant", .scale = 3}}},
+        {{".*", {.with = "one"}}, {"0", {.with = "constant", .scale = 3}}}};
+    char folder[] = "/tmp/tenon-chosen-XXXXXX", path[64];
+    tn_app *app = app_open();
+    tn_net *net = tn_net_new(app);
+    const bool load = !strcmp(name, "load");
+    tn_params *p = NULL;
+
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/values.params", folder);
+    tn_net_dense(net, .units = 2, .input = 3);
+    tn_net_dense(net, .units = 1, .input = 2);
+    if (load) {
+        assert_int_equal(tn_params_create(&p), TN_OK);
+        assert_int_equal(tn_params_add(p, "arg:0.weight", array_of(app, &c->parts[IN][0])), TN_OK);
+        assert_int_equal(tn_params_save(p, path), TN_OK);
+        tn_params_destroy(p);
+        tn_net_init(net, .with = "constant", .scale = 4, .load = path, .shape = {1, 3});
+        assert_int_equal(unlink(path), 0);
+    } else {
+        tn_net_init(net, .mixed = rows[!strcmp(name, "mixed_order")], .shape = {1, 3});
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        near_array(app, c, params[i], &c->parts[OUT][i], tn_net_param(net, params[i]), 1);
+    assert_int_equal(rmdir(folder), 0);
+    app_close(app, c);
+}
+
 static void test_metrics(void **state)
 {
     (void)state;
@@ -285,6 +319,7 @@ static void test_initializers(void **state)
 {
     (void)state;
     each("init", init_replay);
+    each("chosen", chosen_replay);
 }
 
 /* ---- layers -------------------------------------------------------------------------------------- */
@@ -668,10 +703,9 @@ static void test_pair(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pair),       cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_schedules),  cmocka_unit_test(test_optimizers), cmocka_unit_test(test_lazy),
-        cmocka_unit_test(test_metrics),    cmocka_unit_test(test_initializers),
-        cmocka_unit_test(test_layers),     cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_pair),         cmocka_unit_test(test_losses), cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_optimizers),   cmocka_unit_test(test_lazy),   cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_initializers), cmocka_unit_test(test_layers), cmocka_unit_test(test_cells),
         cmocka_unit_test(nn_all_replayed),
     };
     int failed;

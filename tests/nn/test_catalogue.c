@@ -226,13 +226,44 @@ static void test_init_where(void **state)
     nn_close_failed(app, "did you mean \"orthogonal\"", 2);
 }
 
+static void test_init_chosen(void **state)
+{
+    static const tn_init_row none[] = {{"1", {.with = "one"}}, {NULL, {0}}},
+                             torn[] = {{"(", {.with = "one"}}, {NULL, {0}}},
+                             wrong[] = {{".*", {.with = "won"}}, {NULL, {0}}},
+                             nested[] = {{".*", {.mixed = none}}, {NULL, {0}}};
+    static const struct {
+        const tn_init_row *rows;
+        const char *load, *says;
+    } bad[] = {{none, NULL, "fits no pattern"},
+               {torn, NULL, "pattern \"(\""},
+               {wrong, NULL, "did you mean \"one\""},
+               {nested, NULL, "of its own"},
+               {NULL, "/nowhere/values.params", "/nowhere/values.params"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tn_app *app = nn_open(NULL);
+        tn_net *net = tn_net_new(app);
+
+        tn_net_dense(net, .units = 4);
+        tn_net_init(net, .mixed = bad[i].rows, .load = bad[i].load, .shape = {1, 3});
+        if (tn_app_ok(app) || !strstr(tn_app_error(app), bad[i].says))
+            fail_msg("row %zu: %s", i, tn_app_ok(app) ? "no error" : tn_app_error(app));
+        tn_app_clear(app);
+        tn_net_init(net, .with = "one", .shape = {1, 3});
+        assert_true(tn_app_ok(app));
+        tn_net_init_where(net, ".bias", .mixed = none);
+        nn_close_failed(app, "are tn_net_init's", 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_losses_refused),
-        cmocka_unit_test(test_metrics_refused),
-        cmocka_unit_test(test_orthogonal),
-        cmocka_unit_test(test_init_where),
+        cmocka_unit_test(test_losses_refused), cmocka_unit_test(test_metrics_refused),
+        cmocka_unit_test(test_orthogonal),     cmocka_unit_test(test_init_where),
+        cmocka_unit_test(test_init_chosen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

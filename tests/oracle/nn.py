@@ -262,6 +262,19 @@ def initializers():
     call("init.lstmbias", {"scale": 0.75}, outs=[made])
 
 
+def chosen():
+    """Initializers by name, and values by name: weight, bias, weight, bias of two layers; the values come first."""
+    values = array("r", (2, 3), "load")
+    for name, ins, init in (
+            ("chosen.mixed", [], mx.init.Mixed(["net_dense0", ".*"], [mx.init.Constant(2), mx.init.Constant(3)])),
+            ("chosen.mixed_order", [], mx.init.Mixed([".*", "net_dense0"], [mx.init.One(), mx.init.Constant(3)])),
+            ("chosen.load", [values], mx.init.Load({"arg:net_dense0_weight": values}, mx.init.Constant(4)))):
+        made = [mx.nd.zeros(shape) for shape in ((2, 3), (2,), (1, 2), (1,))]
+        for parameter, out in zip(("net_dense0_weight", "net_dense0_bias", "net_dense1_weight", "net_dense1_bias"), made):
+            init(mx.init.InitDesc(parameter), out)  # as Module does
+        call(name, {}, ins, made)
+
+
 # ---- layers, in float64: x, then the parameters; gradients of all of them
 
 
@@ -498,6 +511,7 @@ def main():
     lazies()
     metrics()
     initializers()
+    chosen()
     layers()
     cells()
     write("calls.txt.gz")

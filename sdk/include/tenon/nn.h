@@ -320,7 +320,19 @@ typedef struct tn_init_options {
     uint64_t seed;        /* 0: option run.seed */
     int64_t shape[8];     /* of the input, (N, C, H, W): sizes are found now; 0: at the first forward */
     int64_t shapes[8][8]; /* the same of each input of a net with several */
+    /* The first row whose pattern fits a parameter's name, from its beginning on, is taken in the place of
+     * what is above; the last row has no pattern. No row that fits: an error. NULL: none. Copied. */
+    const struct tn_init_row *mixed;
+    /* A file of tn_params_save() or MXNet's: parameters that it names have its values, whatever is above. An
+     * array of another shape is an error. NULL: none. */
+    const char *load;
 } tn_init_options;
+
+/** A pattern (a POSIX extended expression) of names, with their initialiser. */
+typedef struct tn_init_row {
+    const char *pattern;
+    tn_init_options init; /* with, magnitude, factor, distribution, slope, scale */
+} tn_init_row;
 
 typedef struct tn_hybridize_options {
     TN_NN_HEAD;

@@ -1,0 +1,135 @@
+/*
+ * First values that differ by parameter: rows of patterns with an initialiser each, as MXNet's Mixed, and a
+ * file with the values of some, as its Load. They stay with the net, as parameters get values when their
+ * shapes are known.
+ */
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define ROWS_MAX 256
+
+typedef struct mixed_row {
+    regex_t pattern;
+    tn_init_options init;
+} mixed_row;
+
+struct tnn_mixed {
+    mixed_row *rows;
+    size_t count;
+    tn_params *values; /* NULL: no file */
+};
+
+void tnn_mixed_destroy(struct tnn_mixed *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->count; i++)
+        regfree(&m->rows[i].pattern);
+    tn_params_destroy(m->values);
+    free(m->rows);
+    free(m);
+}
+
+/* From the beginning of a name, as Python's re.match. */
+static tn_status pattern_compile(tn_app *app, const char *pattern, regex_t *out)
+{
+    char *whole = tnn_alloc(app, strlen(pattern) + 4, 1), why[128];
+    int code;
+
+    if (!whole)
+        return app->status;
+    (void)sprintf(whole, "^(%s)", pattern);
+    code = regcomp(out, whole, REG_EXTENDED | REG_NOSUB);
+    free(whole);
+    if (!code)
+        return TN_OK;
+    (void)regerror(code, out, why, sizeof why);
+    return tnn_fail(app, TN_E_ARG, "tn_net_init: pattern \"%.100s\": %s", pattern, why);
+}
+
+static tn_status row_take(tn_app *app, const tn_init_row *row, struct tnn_mixed *m)
+{
+    mixed_row *to = &m->rows[m->count];
+
+    if (row->init.mixed || row->init.load)
+        return tnn_fail(app, TN_E_ARG, "tn_net_init: the row of \"%.100s\" has rows or a file of its own",
+                        row->pattern);
+    if (tnn_init_take(app, &row->init, &to->init) || pattern_compile(app, row->pattern, &to->pattern))
+        return app->status;
+    m->count++;
+    return TN_OK;
+}
+
+static tn_status all_take(tn_app *app, const tn_init_options *o, struct tnn_mixed *m)
+{
+    size_t count = 0;
+
+    while (o->mixed && count <= ROWS_MAX && o->mixed[count].pattern)
+        count++;
+    if (count > ROWS_MAX)
+        return tnn_fail(app, TN_E_ARG, "tn_net_init: more than %d rows of .mixed", ROWS_MAX);
+    if (!(m->rows = tnn_alloc(app, count + 1, sizeof *m->rows)))
+        return app->status;
+    for (size_t i = 0; i < count; i++)
+        if (row_take(app, &o->mixed[i], m))
+            return app->status;
+    return o->load ? tnn_check(app, tn_params_load(app->ctx, o->load, NULL, &m->values),
+                               "tn_net_init: %.200s", o->load)
+                   : TN_OK;
+}
+
+tn_status tnn_mixed_create(tn_app *app, const tn_init_options *o, struct tnn_mixed **out)
+{
+    struct tnn_mixed *m;
+
+    *out = NULL;
+    if (!o->mixed && !o->load)
+        return TN_OK;
+    if (!(m = tnn_alloc(app, 1, sizeof *m)))
+        return app->status;
+    if (all_take(app, o, m))
+        tnn_mixed_destroy(m);
+    else
+        *out = m;
+    return app->status;
+}
+
+/* What a net calls a parameter. */
+static const char *name_in(const tn_net *net, const tnn_param *p)
+{
+    for (size_t i = 0; i < net->param_count; i++)
+        if (net->params[i] == p)
+            return tnn_param_name(net, i);
+    return p->name;
+}
+
+tn_status tnn_mixed_value(tn_app *app, const tn_net *net, const tnn_param *p, tn_array **out)
+{
+    const char *name = name_in(net, p);
+
+    *out = NULL;
+    if (!net->mixed || !net->mixed->values || tn_params_get(net->mixed->values, name, out))
+        return TN_OK;
+    if (!tnn_param_fits(app, p, *out))
+        return TN_OK;
+    tn_array_release(*out);
+    *out = NULL;
+    return app->status;
+}
+
+const tn_init_options *tnn_mixed_init(tn_app *app, const tn_net *net, const tnn_param *p)
+{
+    const struct tnn_mixed *m = net->mixed;
+    const char *name = name_in(net, p);
+
+    for (size_t i = 0; m && i < m->count; i++)
+        if (!regexec(&m->rows[i].pattern, name, 0, NULL, 0))
+            return &m->rows[i].init;
+    if (m && m->count)
+        (void)tnn_fail(app, TN_E_KEY,
+                       "parameter %s fits no pattern of .mixed: put \".*\" last for the others", name);
+    return m && m->count ? NULL : &net->init;
+}
