@@ -2,8 +2,8 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 packages_build="gcc libc6-dev cmake ninja-build pkgconf libjansson-dev libinih-dev zlib1g-dev libmd-dev
-    libopenblas-openmp-dev libdnnl-dev libzip-dev libzmq3-dev libjpeg62-turbo-dev
-    libpng-dev"
+    libopenblas-openmp-dev libdnnl-dev libzip-dev libzmq3-dev libibverbs-dev
+    libjpeg62-turbo-dev libpng-dev"
 packages_test="libcmocka-dev strace clang libclang-rt-14-dev g++ python3 binutils valgrind locales git procps
     dpkg-dev groff-base bsdextrautils file openssh-server rsync openmpi-bin munge slurm-client slurmctld slurmd"
 packages_guest="qemu-system-x86 busybox-static cpio kmod iproute2 rdma-core ibverbs-utils perftest"

@@ -84,4 +84,7 @@ bool doctor_secret(const char *name);
 #include "doctor/doctor.list"
 #undef DOCTOR_CHECK
 
+/* Why there can be no links by RDMA on this machine; "": there can. */
+const char *doctor_no_rdma(void);
+
 #endif

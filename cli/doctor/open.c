@@ -105,13 +105,16 @@ static json_t *answer(const char *name, tn_status st, const json_t *before)
     return o;
 }
 
-/* Why the first device of `provides` ("device:cuda kernels@cuda") does not start; "": it does, or none is. */
+/* Why the first device of `provides` ("device:cuda kernels@cuda") does not start, or the one that a transport
+ * needs is not there; "": it does, or none is. */
 static const char *device_try(tn_ctx *ctx, const char *provides)
 {
     const char *at = strstr(provides, "device:");
     const tn_device *device;
     char name[64];
 
+    if (strstr(provides, "transport:rdma"))
+        return doctor_no_rdma();
     if (!at || (at != provides && at[-1] != ' '))
         return "";
     at += strlen("device:");

@@ -5,6 +5,7 @@
 #include "doctor/doctor.h"
 #include "machine.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,7 +102,8 @@ void doctor_libraries(doctor *d)
 static const struct {
     const char *type, *id, *library; /* type: how its names begin */
 } stores[] = {{"mpi", "mpi", "Open MPI (Debian: libopenmpi-dev)"},
-              {"dist_", "zmq", "libzmq (Debian: libzmq3-dev)"}};
+              {"dist_", "zmq", "libzmq (Debian: libzmq3-dev)"},
+              {"dist_", "rdma", "libibverbs (Debian: libibverbs-dev)"}};
 
 static bool plugin_usable(const doctor *d, const char *name)
 {
@@ -119,6 +121,20 @@ static bool plugin_usable(const doctor *d, const char *name)
     return false;
 }
 
+/* As libibverbs looks for them. */
+const char *doctor_no_rdma(void)
+{
+    DIR *d = opendir("/sys/class/infiniband_verbs");
+    const struct dirent *e;
+    bool any = false;
+
+    while (d && (e = readdir(d)))
+        any |= !strncmp(e->d_name, "uverbs", 6);
+    if (d)
+        (void)closedir(d);
+    return any ? "" : "this machine has no RDMA device";
+}
+
 /* A transport that is named may come from any plugin: a store that lacks it says so itself. */
 void doctor_store(doctor *d)
 {
@@ -132,7 +148,12 @@ void doctor_store(doctor *d)
         (void)snprintf(name, sizeof name, "kv-%s", stores[i].id);
         (void)snprintf(advice, sizeof advice, "install tenon-plugin-%s, or build it with %s", name,
                        stores[i].library);
-        if (plugin_usable(d, name))
+        if (plugin_usable(d, name) && !strcmp(stores[i].id, "rdma") && *doctor_no_rdma())
+            doctor_say(d, DOCTOR_BAD,
+                       "`rdma link add rxe0 type rxe netdev eth0` makes one of an Ethernet port, or take "
+                       "kvstore.transport = auto",
+                       "kvstore.transport is rdma, but %s", doctor_no_rdma());
+        else if (plugin_usable(d, name))
             doctor_say(d, DOCTOR_OK, "", "kvstore.type is %s, and the plugin %s is here", type, name);
         else
             doctor_say(d, DOCTOR_BAD, advice, "kvstore.type is %s, but the plugin %s cannot be used", type,

@@ -56,7 +56,8 @@ static bool option_find(const tni_services *s, const char *key, char *full, size
     for (size_t i = 0; i < s->row_count; i++)
         if (strcmp(s->rows[i].key, key) == 0)
             *row = &s->rows[i];
-    return snprintf(full, size, "plugin.%s.%s", s->name, key) < (int)size &&
+    return snprintf(full, size, strncmp(key, "kvstore.", 8) ? "plugin.%s.%s" : "%.0s%s", s->name, key) <
+               (int)size &&
            tni_option_is_set(s->options, full);
 }
 

@@ -126,7 +126,7 @@ static void checking(void **state)
 {
     static const char bad[] = "[engine]\ntyp = naive\nthreads = many\n[plugins\nload = x\n[engine]\n"
                               "type = naive\ntype = naive\n: = 1\n[memory.cqu]\npool = none\n"
-                              "[plugin.nobody]\nx = 1\n[kvstore]\nrdma_tc = 3\n";
+                              "[plugin.nobody]\nx = 1\n[kvstore]\np2p = off\n";
     tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
                          .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM};
     size_t counts[4] = {0};

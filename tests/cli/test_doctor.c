@@ -178,6 +178,9 @@ static void store(void **state)
           "the plugin kv-mpi cannot be used", "libopenmpi-dev");
     finds("\"$T\" doctor --json --set kvstore.type=dist_sync --set plugins.load=cpu", "store", "bad",
           "the plugin kv-zmq cannot be used", "libzmq3-dev");
+    finds("\"$T\" doctor --json --set kvstore.type=dist_sync --set kvstore.transport=rdma --set "
+          "plugins.load=cpu",
+          "store", "bad", "the plugin kv-rdma cannot be used", "libibverbs-dev");
     finds_not("\"$T\" doctor --json", "store", "cannot be used");
     finds_not("\"$T\" doctor --json --set kvstore.type=mpi --set kvstore.transport=acme", "store", "kv-mpi");
 }

@@ -150,6 +150,8 @@ echo "$plugins" | grep -qx cpu-onednn &&
     check "tenon-plugin-cpu-onednn: needs oneDNN" says tenon-plugin-cpu-onednn Depends libdnnl
 echo "$plugins" | grep -qx kv-zmq &&
     check "tenon-plugin-kv-zmq: needs libzmq" says tenon-plugin-kv-zmq Depends libzmq5
+echo "$plugins" | grep -qx kv-rdma &&
+    check "tenon-plugin-kv-rdma: needs libibverbs" says tenon-plugin-kv-rdma Depends libibverbs1
 command -v lintian >/dev/null && check "lintian" lintian --fail-on error "$work"/packages/*.deb
 
 root="$work/root"

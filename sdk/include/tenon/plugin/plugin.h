@@ -85,7 +85,8 @@ typedef struct tn_memory_service {
     void (*free)(const tn_host *host, void *memory);
 } tn_memory_service;
 
-/** [any] The options of [plugin.NAME]; `text` is NULL if `key` is not set. Texts live until fini. */
+/** [any] The options of [plugin.NAME], and those of the parameter store by their full keys, "kvstore.…";
+ * `text` is NULL if `key` is not set. Texts live until fini. */
 typedef struct tn_options_service {
     tn_service head;
     const char *(*text)(const tn_host *host, const char *key);

@@ -120,7 +120,8 @@ static inline tn_transport_event *tn_transport_event_at(tn_transport_event *even
 
 typedef struct tn_transport_ops {
     tn_capability head; /* kind TN_KIND_TRANSPORT, id: "zmq" */
-    /** Several may be open in one process. TN_E_UNSUPPORTED: a secret that it cannot use. */
+    /** Several may be open in one process. TN_E_UNSUPPORTED: a secret that it cannot use. TN_E_DEVICE: this
+     * machine has no device for it; the message says which, and what would help. */
     tn_status (*open)(void *plugin, const tn_transport_config *config, tn_transport **out, tn_err *err);
     void (*info)(tn_transport *t, tn_transport_info *out);
     /**
