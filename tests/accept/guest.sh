@@ -27,7 +27,7 @@ code=$?
 [ $code = 77 ] && { sed 's/.*skipped: //' "$work/prepare" | tail -n 1; exit 77; }
 [ $code = 0 ] || fail "--prepare ends with $code: $(cat "$work/prepare")"
 
-"$guest" --build "$build" --seconds 300 bash "$source/tests/guest/smoke.sh" >"$work/smoke" 2>"$work/smoke.err"
+"$guest" --build "$build" --seconds 1200 bash "$source/tests/guest/smoke.sh" >"$work/smoke" 2>"$work/smoke.err"
 code=$?
 cat "$work/smoke"
 [ $code = 0 ] || fail "the smoke ends with $code: $(tail -n 3 "$work/smoke.err")"
