@@ -1,4 +1,5 @@
-/* Cases of operators (tests/op) by kernels of plugin cuda, on the double of the driver: some files with each commit. */
+/* Cases of operators (tests/op) by kernels of plugin cuda, on the double of the driver: some files with each
+ * commit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
