@@ -1,6 +1,6 @@
 /*
- * Which matrices are products of interleaved queries, keys and values: (place, sequence, head, part, element).
- * On the host.
+ * Which matrices are products of interleaved queries, keys and values: (place, sequence, head, part,
+ * element). On the host.
  */
 #ifndef TNB_ATTENTION_H
 #define TNB_ATTENTION_H

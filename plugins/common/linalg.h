@@ -1,17 +1,17 @@
 /*
- * Linear algebra, matrix by matrix: what bodies (linalg_bodies.inc) are told. In C and CUDA; what reads nodes is
- * in linalg_sizes.inc.
+ * Linear algebra, matrix by matrix: what bodies (linalg_bodies.inc) are told. In C and CUDA; what reads
+ * nodes is in linalg_sizes.inc.
  *
- * Bodies and decompositions are written for a team of threads that all walk the same way: a GPU's block, or one
- * thread of a host. The includer's words:
+ * Bodies and decompositions are written for a team of threads that all walk the same way: a GPU's block,
+ * or one thread of a host. The includer's words:
  *
  *     EACH(i, first, end)    a loop whose turns the team shares; they depend on no other turn
  *     SYNC()                 what the team wrote before it is seen behind it
  *     FIRST                  true for one thread
  *     LA_OWN, LA_PUBLIC      in front of functions
  *
- * What is written outside of EACH is done by all threads alike and writes nothing but variables; functions that
- * write begin where all reads before them are done, and end with SYNC().
+ * What is written outside of EACH is done by all threads alike and writes nothing but variables; functions
+ * that write begin where all reads before them are done, and end with SYNC().
  */
 #ifndef TNB_LINALG_H
 #define TNB_LINALG_H

@@ -1,4 +1,5 @@
-/* Which products of matrices dot, batch_dot, _linalg_gemm, _linalg_gemm2 and _linalg_syrk are. On the host. */
+/* Which products of matrices dot, batch_dot, _linalg_gemm, _linalg_gemm2 and _linalg_syrk are. On the
+ * host. */
 #ifndef TNB_PRODUCT_H
 #define TNB_PRODUCT_H
 
@@ -44,7 +45,8 @@ static inline tnb_product tnb_batch_product(const tn_value *attrs, const tn_tens
     return p;
 }
 
-/* alpha op(a) op(b) + beta c, where rows stand at any axis but the last one: (outer, rows, inner, columns). */
+/* alpha op(a) op(b) + beta c, where rows stand at any axis but the last one: (outer, rows, inner,
+ * columns). */
 typedef struct tnb_axis_product {
     int64_t outer, inner, m, n, k;
     int64_t a_row, a_col, b_row, b_col, c_row;

@@ -138,7 +138,7 @@ static tn_status conv_back_run(const tn_plan *plan, const tn_exec *x, tn_err *er
     return bias_back(s, x, a.filters, a.out, err);
 }
 
-/* ---- Deconvolution: convolution's gradient by its input is the output ----------------------------------- */
+/* ---- Deconvolution: convolution's gradient by its input is the output ----------------------------- */
 
 static tn_status deconv_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
@@ -166,7 +166,7 @@ static tn_status deconv_back_run(const tn_plan *plan, const tn_exec *x, tn_err *
     return bias_back(s, x, a.channels, a.in, err);
 }
 
-/* ---- im2col, col2im: s->y is the kernel ------------------------------------------------------------------ */
+/* ---- im2col, col2im: s->y is the kernel ----------------------------------------------------------- */
 
 static tn_status unfold_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {

@@ -1,6 +1,6 @@
 /*
- * Linear algebra, matrix by matrix: kernels/linalg.cu. A matrix that hosts refuse gives NaN here: nobody looks at
- * values before the results are read.
+ * Linear algebra, matrix by matrix: kernels/linalg.cu. A matrix that hosts refuse gives NaN here: nobody
+ * looks at values before the results are read.
  */
 #include "../common/decompose.h"
 #include "../common/linalg_sizes.inc"

@@ -1,6 +1,6 @@
 /*
- * RNN and its gradient: ../common/rnn.inc and rnn_flow.inc launch products and kernels/rnn.cu. Short floats: their
- * arrays are brought to float32 in the workspace, results are rounded once.
+ * RNN and its gradient: ../common/rnn.inc and rnn_flow.inc launch products and kernels/rnn.cu. Short
+ * floats: their arrays are brought to float32 in the workspace, results are rounded once.
  */
 #include "../common/rnn.inc"
 #include "../common/move.h"
@@ -79,7 +79,8 @@ static uint64_t wide_bytes(const tn_tensor *t)
     return ((uint64_t)tn_tensor_count(t) * sizeof(float) + RNN_ALIGN - 1) & ~(uint64_t)(RNN_ALIGN - 1);
 }
 
-/* Begins a plan: what the node is, computed in float32 where it is short. `first`: of the forward's inputs. */
+/* Begins a plan: what the node is, computed in float32 where it is short. `first`: of the forward's
+ * inputs. */
 static tn_status plan_begin(void *plugin, const tn_node *node, tn_plan *plan, bool back, uint64_t *saved,
                             tn_err *err)
 {
@@ -230,7 +231,8 @@ static rnn_walk walk_begin(const tn_plan *plan, const tn_exec *x, const rnn_arra
     return w;
 }
 
-/* What is multiplied with the inputs of layers behind the first: 0, or 1 / (1 - p); 1 where nothing is dropped. */
+/* What is multiplied with the inputs of layers behind the first: 0, or 1 / (1 - p); 1 where nothing is
+ * dropped. */
 static void mask_fill(const rnn_walk *w, void *mask)
 {
     const rnn *r = w->r;

@@ -1,6 +1,8 @@
 /*
- * Sums of products: einsum, tensordot, matmul, NumPy's dot, khatri_rao, _linalg_gemm and its like, attention's
- * interleaved products, and their gradients. Each output is one walk over the indices, or a few: kernels/walk.cu.
+ * Sums of products: einsum, tensordot, matmul, NumPy's dot, khatri_rao, _linalg_gemm and its like,
+ * attention's
+ * interleaved products, and their gradients. Each output is one walk over the indices, or a few:
+ * kernels/walk.cu.
  */
 #include "../common/walk.h"
 #include "../common/attention.h"
@@ -206,7 +208,8 @@ static tn_status backward_einsum_prepare(void *plugin, const tn_node *node, tn_p
     return backward_plan(plugin, node, plan, &w, wide_suffix(node), err);
 }
 
-/* Row (i0, i1 …) is the product of row i0 of the first, row i1 of the second …; the last is multiplied first. */
+/* Row (i0, i1 …) is the product of row i0 of the first, row i1 of the second …; the last is multiplied
+ * first. */
 static tn_status khatri_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const int32_t inputs = (int32_t)node->in_count;
@@ -287,7 +290,7 @@ static tn_status backward_product_prepare(void *plugin, const tn_node *node, tn_
     return backward_plan(plugin, node, plan, &w, single_suffix(c.dtype), err);
 }
 
-/* ---- _linalg_gemm, _linalg_gemm2, _linalg_syrk ---------------------------------------------------------- */
+/* ---- _linalg_gemm, _linalg_gemm2, _linalg_syrk ---------------------------------------------------- */
 
 static tn_status gemm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {

@@ -130,7 +130,25 @@ static const char *const ops[] = {"FullyConnected",
                                   "_backward_npi_pad",
                                   "_multi_mp_adamw_update",
                                   "multi_all_finite",
-                                  "_np_cumsum"};
+                                  "_np_cumsum",
+                                  "_npi_matmul",
+                                  "_backward__npi_tensordot",
+                                  "_npi_einsum",
+                                  "_linalg_gemm",
+                                  "_contrib_interleaved_matmul_selfatt_qk",
+                                  "_backward__contrib_interleaved_matmul_encdec_valatt",
+                                  "Deconvolution",
+                                  "_backward_im2col",
+                                  "moments",
+                                  "_npi_average",
+                                  "_linalg_potri",
+                                  "_linalg_maketrian",
+                                  "_npi_svd",
+                                  "_backward__npi_solve",
+                                  "_npi_norm",
+                                  "CTCLoss",
+                                  "RNN",
+                                  "_backward_RNN"};
 
 /* Kernels of each family against those of plugin cpu, a part of them with each commit; TENON_FULL: all tests
  * of all kernels. */

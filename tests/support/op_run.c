@@ -247,8 +247,8 @@ static void plugin_open(const char *path)
         fprintf(stderr, "%s: %s\n", path, run.err.message);
 }
 
-/* TENON_CASE_DEVICE=cuda: cases are run by kernels of the plugin cuda, on the double of the driver, whose memory is
- * the host's. */
+/* TENON_CASE_DEVICE=cuda: cases are run by kernels of the plugin cuda, on the double of the driver, whose
+ * memory is the host's. */
 static void device_open(void)
 {
     for (size_t p = 0; p < run.plugin_count && !run.stream; p++)

@@ -32,8 +32,8 @@ typedef struct op_kernel {
 tni_opset *op_set(void);
 /* A plugin that is here has a kernel of this operator for the host; `dense`: one whose first input is. */
 bool op_kernels_any(const tni_opdef *def, bool dense);
-/* Kernels that take the arguments; at most `max`. With TENON_CASE_DEVICE=cuda those of the plugin cuda on the double of
- * the driver, where it has some. */
+/* Kernels that take the arguments; at most `max`. With TENON_CASE_DEVICE=cuda those of the plugin cuda on
+ * the double of the driver, where it has some. */
 size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
                        op_kernel *found, size_t max);
 

@@ -1,7 +1,7 @@
 /*
  * Linear algebra, matrix by matrix. A plugin has routines for single matrices: loops in C, or a library's.
- * Bodies (../../common/linalg_bodies.inc) load one matrix, call routines and store the result; each is a task of one
- * thread, so the bits do not depend on the number of threads.
+ * Bodies (../../common/linalg_bodies.inc) load one matrix, call routines and store the result; each is a
+ * task of one thread, so the bits do not depend on the number of threads.
  */
 #ifndef TNCPU_LINALG_H
 #define TNCPU_LINALG_H

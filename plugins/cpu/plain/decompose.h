@@ -1,6 +1,6 @@
 /*
- * Decompositions of single matrices in double, for linalg.c: ../../common/decompose.inc and eigen.inc. Contracts:
- * ../../common/linalg_bodies.inc.
+ * Decompositions of single matrices in double, for linalg.c: ../../common/decompose.inc and eigen.inc.
+ * Contracts: ../../common/linalg_bodies.inc.
  */
 #ifndef TNCPU_DECOMPOSE_H
 #define TNCPU_DECOMPOSE_H

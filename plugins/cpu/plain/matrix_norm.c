@@ -1,4 +1,5 @@
-/* _npi_norm: norms of vectors, of matrices, or of all elements: ../../common/norms.inc. One output is one thread's. */
+/* _npi_norm: norms of vectors, of matrices, or of all elements: ../../common/norms.inc. One output is one
+ * thread's. */
 #include "../../common/norms.h"
 #include "decompose.h"
 #include "rows.h"

@@ -71,7 +71,8 @@ typedef struct tncuda_columns_args {
 
 #define TNCUDA_SPACE 3
 
-/* Windows over (batch, channels, d, h, w), or with channels last; fewer dimensions having extents of 1 in front. */
+/* Windows over (batch, channels, d, h, w), or with channels last; fewer dimensions having extents of 1 in
+ * front. */
 typedef struct tncuda_window_args {
     int64_t batch, channels, filters, groups; /* of pools: filters = channels, groups = 1 */
     int64_t in[TNCUDA_SPACE], out[TNCUDA_SPACE], kernel[TNCUDA_SPACE], stride[TNCUDA_SPACE],
@@ -121,8 +122,8 @@ typedef struct tncuda_moments_args {
     tncuda_reduce_args over;
     tncuda_array mean, var, w, dy, dx, dw; /* var, of averages: the sums of the weights; mode 0: not wanted */
     double ddof;
-    int32_t whole, root, line, reserved; /* mean cut to a whole number; root of the variance; a weight for each
-                                            index of what is reduced */
+    int32_t whole, root;    /* the mean is cut to a whole number; the root of the variance */
+    int32_t line, reserved; /* line: a weight for each index of what is reduced */
 } tncuda_moments_args;
 
 /* A step of an optimizer over one weight. `master`: the weight in float32, which w reads; NULL: none.
@@ -162,7 +163,7 @@ typedef struct tncuda_walk_args {
     int64_t extent[TNCUDA_WALK_AXES];
     int64_t step[TNCUDA_WALK_IN + 1][TNCUDA_WALK_AXES]; /* the output's behind those of the inputs */
     tncuda_array in[TNCUDA_WALK_IN], out;
-    const void *c; /* NULL: none */
+    const void *c;            /* NULL: none */
     double scale, beta, root; /* root: not 0: scale is 1 / √root instead */
 } tncuda_walk_args;
 

@@ -1,6 +1,6 @@
 /*
- * CTCLoss: a thread computes a sequence (../../common/ctc.inc), whose labels come first into its room. A label
- * that is no symbol gives NaN.
+ * CTCLoss: a thread computes a sequence (../../common/ctc.inc), whose labels come first into its room. A
+ * label that is no symbol gives NaN.
  */
 #include "element.h"
 

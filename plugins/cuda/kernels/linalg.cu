@@ -1,6 +1,6 @@
 /*
- * Linear algebra in double: a block computes one matrix at a time, in global memory. Where hosts refuse a matrix
- * the result is NaN. The order of all sums is that of hosts.
+ * Linear algebra in double: a block computes one matrix at a time, in global memory. Where hosts refuse a
+ * matrix the result is NaN. The order of all sums is that of hosts.
  */
 #include "over.h"
 
@@ -80,7 +80,7 @@ MATRICES(backward_svd)
 MATRICES(pinv)
 MATRICES(pinv_scalar_rcond)
 
-/* ---- norms ---------------------------------------------------------------------------------------------- */
+/* ---- norms ---------------------------------------------------------------------------------------- */
 
 #include "../../common/norms.inc"
 
@@ -131,10 +131,14 @@ TNCUDA_KERNEL(norm_vectors_back, FREE, tncuda_norm_args)
     }
 }
 
-/* A matrix row by row, or its transpose. */
-#define EACH_NUMBER(k, i, j)                                                                                 \
-    for (int64_t k = TNCUDA_THREAD, i, j; k < call->what.m * call->what.n; k += TNCUDA_BLOCK_THREADS)        \
-        if (i = turned ? k % call->what.m : k / call->what.n, j = turned ? k / call->what.m : k % call->what.n, 1)
+/* Where element k of the matrix, or of its transpose, lies. */
+TNCUDA_INLINE int64_t norm_place(const tncuda_norm_args *call, int64_t base, int64_t k, bool turned)
+{
+    const int64_t i = turned ? k % call->what.m : k / call->what.n,
+                  j = turned ? k / call->what.m : k % call->what.n;
+
+    return NORM_AT(i, j);
+}
 
 TNCUDA_KERNEL(norm_matrices, SYNC, tncuda_norm_args)
 {
@@ -145,8 +149,8 @@ TNCUDA_KERNEL(norm_matrices, SYNC, tncuda_norm_args)
         const int64_t base = over_first(&call->over, o);
         double y = 0;
 
-        EACH_NUMBER(k, i, j)
-        room[k] = NORM_DATA(NORM_AT(i, j));
+        EACH(k, 0, call->what.m * call->what.n)
+        room[k] = NORM_DATA(norm_place(call, base, k, turned));
         SYNC();
         if (any)
             y = la_matrix_norm(&call->what, room);
@@ -165,17 +169,17 @@ TNCUDA_KERNEL(norm_matrices_back, SYNC, tncuda_norm_args)
         const int64_t base = over_first(&call->over, o);
         const double *dx;
 
-        EACH_NUMBER(k, i, j)
-        room[k] = NORM_DATA(NORM_AT(i, j));
+        EACH(k, 0, call->what.m * call->what.n)
+        room[k] = NORM_DATA(norm_place(call, base, k, turned));
         SYNC();
         dx = la_matrix_norm_back(&call->what, element_number(call->dy.data, call->dy.dtype, o), room);
-        EACH_NUMBER(k, i, j)
-        NORM_GIVE(NORM_AT(i, j), dx[k]);
+        EACH(k, 0, call->what.m * call->what.n)
+        NORM_GIVE(norm_place(call, base, k, turned), dx[k]);
         SYNC();
     }
 }
 
-/* ---- diagonals and triangles: count; size n of the matrices (n, n) --------------------------------------- */
+/* ---- diagonals and triangles: count; size n of the matrices (n, n) -------------------------------- */
 
 TNCUDA_KERNEL(la_sumlogdiag, FREE, tncuda_call_args)
 {

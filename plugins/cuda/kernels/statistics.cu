@@ -22,7 +22,8 @@ TNCUDA_INLINE double average_weight(const tncuda_moments_args *call, int64_t fir
 /* What arrives at output o, for each of its weights. */
 TNCUDA_INLINE double average_part(const tncuda_moments_args *call, int64_t o)
 {
-    return element_number(call->dy.data, call->dy.dtype, o) / element_number(call->var.data, call->var.dtype, o);
+    return element_number(call->dy.data, call->dy.dtype, o) /
+           element_number(call->var.data, call->var.dtype, o);
 }
 
 /* da = dy w / sum; dw = dy (a - average) / sum. `mean` and `var`: the forward's outputs. */

@@ -1,7 +1,8 @@
 /*
- * Includes BODY twice: kernels whose sets of elements are a block's each, and those named …_short, whose sets are
- * a thread's. The words: NAME(kernel), MODE, PART, EACH_SET(i, count), EACH_MEMBER(i, count), SUM(v) of a set,
- * FIRST_THREAD of it.
+ * Includes BODY twice: kernels whose sets of elements are a block's each, and those named …_short, whose
+ * sets are
+ * a thread's. The words: NAME(kernel), MODE, PART, EACH_SET(i, count), EACH_MEMBER(i, count), SUM(v) of a
+ * set, FIRST_THREAD of it.
  */
 #include "block.h"
 
