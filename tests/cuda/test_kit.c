@@ -148,7 +148,26 @@ static const char *const ops[] = {"FullyConnected",
                                   "_npi_norm",
                                   "CTCLoss",
                                   "RNN",
-                                  "_backward_RNN"};
+                                  "_backward_RNN",
+                                  "_backward__contrib_BilinearResize2D",
+                                  "SpatialTransformer",
+                                  "_backward_BilinearSampler",
+                                  "_backward__contrib_ROIAlign",
+                                  "_backward_Correlation",
+                                  "_contrib_MultiBoxTarget",
+                                  "_contrib_MultiBoxDetection",
+                                  "_contrib_box_nms",
+                                  "_backward__contrib_box_nms",
+                                  "_contrib_Proposal",
+                                  "_image_resize",
+                                  "_image_random_color_jitter",
+                                  "_backward__random_pdf_gamma",
+                                  "_contrib_fft",
+                                  "_multi_mp_lamb_update",
+                                  "_sample_multinomial",
+                                  "_npi_choice",
+                                  "_npi_diff",
+                                  "_histogram"};
 
 /* Kernels of each family against those of plugin cpu, a part of them with each commit; TENON_FULL: all tests
  * of all kernels. */

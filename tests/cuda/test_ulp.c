@@ -1,6 +1,6 @@
 /*
- * The bounds of plugins/cuda/ulp.list hold for the emulated kernels: in steps of the last place between what a
- * kernel makes and the long double function, rounded once.
+ * The bounds of plugins/cuda/ulp.list hold for the emulated kernels: in steps of the last place between
+ * what a kernel makes and the long double function, rounded once.
  */
 #include <float.h>
 #include <math.h>

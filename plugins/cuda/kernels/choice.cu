@@ -1,6 +1,6 @@
 /*
- * Positions that are drawn, as plugins/cpu/plain/choice.c draws them: sums of probabilities are double and added
- * from first to last. A list whose probabilities are not allowed gives its last position.
+ * Positions that are drawn, as plugins/cpu/plain/choice.c draws them: sums of probabilities are double
+ * and added from first to last. A list whose probabilities are not allowed gives its last position.
  */
 #include "../../common/distribution.h"
 #include "order.h"
@@ -68,7 +68,8 @@ TNCUDA_KERNEL(choice_again, FREE, tncuda_random_args)
     }
 }
 
-/* in: dy of the logarithms, data (outer, size), positions (outer, inner); room: sums. A thread makes a row. */
+/* in: dy of the logarithms, data (outer, size), positions (outer, inner); room: sums. A thread makes a
+ * row. */
 TNCUDA_KERNEL(choice_again_back, FREE, tncuda_call_args)
 {
     for (int64_t r = TNCUDA_FIRST; r < call->outer; r += TNCUDA_STEP) {
@@ -135,8 +136,8 @@ TNCUDA_KERNEL(choice_first, FREE, tncuda_call_args)
         ELEMENT_SET(int64_t, call->out[0].data, i, ((const order_entry *)call->in[0].data)[i].index);
 }
 
-/* out[0]: for each of `count` steps of Fisher and Yates the place to exchange with. `high` 0: place i with one
- * not behind it, in a list of `count`; else with one not before it, in a list of `low`. */
+/* out[0]: for each of `count` steps of Fisher and Yates the place to exchange with. `high` 0: place i with
+ * one not behind it, in a list of `count`; else with one not before it, in a list of `low`. */
 TNCUDA_KERNEL(choice_places, FREE, tncuda_random_args)
 {
     const tn_draw draw = choice_draw(call);
@@ -181,7 +182,7 @@ TNCUDA_KERNEL(choice_rows, FREE, tncuda_call_args)
             ELEMENT_SET(int64_t, call->out[0].data, i, order[i]);
 }
 
-/* ---- unique classes ------------------------------------------------------------------------------------- */
+/* ---- unique classes ------------------------------------------------------------------------------------ */
 
 /* 0: the class is there already. */
 TNCUDA_INLINE int32_t choice_add(int32_t *table, uint64_t slots, int32_t kind)
@@ -195,8 +196,8 @@ TNCUDA_INLINE int32_t choice_add(int32_t *table, uint64_t slots, int32_t kind)
     return 1;
 }
 
-/* A thread makes a row of `low` classes below `high`; source[0].data: a table of `interval` slots for each. out:
- * classes, how many were drawn. */
+/* A thread makes a row of `low` classes below `high`; source[0].data: a table of `interval` slots for
+ * each. out: classes, how many were drawn. */
 TNCUDA_KERNEL(choice_zipfian, FREE, tncuda_random_args)
 {
     const tn_draw draw = choice_draw(call);

@@ -161,7 +161,7 @@ TNCUDA_KERNEL(scan_polyval_dp, SYNC, tncuda_call_args)
     }
 }
 
-/* ---- histogram: in: data, edges (NULL: as far from each other); n[1]: bins; f: first, last -------------- */
+/* ---- histogram: in: data, edges (NULL: as far from each other); n[1]: bins; f: first, last ------------- */
 
 TNCUDA_INLINE double scan_edge(const tncuda_call_args *call, int64_t k)
 {
