@@ -226,7 +226,7 @@ static bool is_set(const stored_call *k, const tni_attrs *attrs, const char *att
     return attrs->values[tni_attr_index(k->def, attr)] != 0;
 }
 
-/* data · weight' + bias, where data or weight is csr. Their shapes were inferred before the call came here. */
+/* data · weight' + bias, where data or weight is csr; their shapes were inferred before. */
 static tn_status as_product(const stored_call *k, const tni_attrs *attrs)
 {
     static const char *const names[] = {"transpose_b", "forward_stype"}, *const texts[] = {"True", "default"};
