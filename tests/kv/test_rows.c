@@ -222,6 +222,8 @@ static void a_server_of_rows(void **unused)
     const tni_kv_host host = {.arg = &t, .send = answered};
     const tni_kv_start start = {.birth = 1};
     const tni_kv_update update = {.arg = &t, .payload_bytes = takes, .add = adds, .apply = applies};
+    tni_kv_header empty = {
+        .type = TNI_KV_INIT, .from = WORKER(0), .dtype = TN_F32, .key = 2 << 16, .sequence = 2000};
     float zeros[16] = {0};
 
     (void)unused;
@@ -261,6 +263,13 @@ static void a_server_of_rows(void **unused)
     pull(&t, 1, 0, others);
     assert_int_equal(t.type, TNI_KV_VALUE);
     assert_int_equal(t.bytes, 0);
+    say(&t, empty, zeros, 0);
+    assert_int_equal(t.what, TNI_KV_APPLIED);
+    empty.type = TNI_KV_PUSH; /* no rows, not even of a part that has none */
+    empty.what = TNI_KV_ROWS;
+    empty.round = 1;
+    say(&t, empty, zeros, 0);
+    assert_int_equal(t.type, 0);
     assert_int_equal(tni_kv_server_status(t.s), TN_OK);
     assert_int_equal(t.s->landing_bytes, 0);
     tni_kv_server_destroy(t.s);
