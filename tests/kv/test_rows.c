@@ -276,11 +276,30 @@ static void a_server_of_rows(void **unused)
     tni_free(t.named.bits);
 }
 
+/* Rows of two lengths are no sum: the error says whose they are. */
+static void two_lengths(void **unused)
+{
+    static const uint32_t ids[] = {1, 2};
+    tni_kv_header h = {.from = WORKER(0), .dtype = TN_F32, .key = 7 << 16};
+    tni_kv_named named = {.bits = NULL};
+    uint8_t text[64];
+    float sum[16];
+
+    (void)unused;
+    h.bytes = payload_of(text, 8, 2, 2, ids, true);
+    assert_int_equal(tni_kv_rows_add(&named, &h, true, sum, sum, text, sizeof sum), TN_OK);
+    h.from = WORKER(1);
+    h.bytes = payload_of(text, 4, 2, 2, ids, true);
+    assert_int_equal(tni_kv_rows_add(&named, &h, false, sum, sum, text, sizeof sum), TN_E_SHAPE);
+    assert_string_equal(tni_error_message(), "key 7: worker 1 pushes rows of 4 bytes, others of 8");
+    tni_free(named.bits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(payloads_that_are_none),
                                        cmocka_unit_test(parts_have_their_rows),
-                                       cmocka_unit_test(a_server_of_rows)};
+                                       cmocka_unit_test(a_server_of_rows), cmocka_unit_test(two_lengths)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
