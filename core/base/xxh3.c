@@ -32,12 +32,14 @@ static const uint8_t secret[SECRET] = {
     0x2b, 0x16, 0xbe, 0x58, 0x7d, 0x47, 0xa1, 0xfc, 0x8f, 0xf8, 0xb8, 0xd1, 0x7a, 0xd0, 0x31, 0xce,
     0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e};
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are little endian, and read as they lie");
+
 static uint64_t word(const uint8_t *at)
 {
     uint64_t x;
 
     memcpy(&x, at, sizeof x);
-    return x; /* little endian, as all numbers of a payload */
+    return x;
 }
 
 static void stripes_plain(uint64_t sums[8], const uint8_t *at, const uint8_t *key, uint64_t count)

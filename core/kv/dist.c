@@ -98,10 +98,13 @@ static tn_status trip_fail(trip *t)
 /* Rows that are pushed, or with `values` NULL asked for. */
 static tn_status trip_rows(trip *t, const int64_t *ids, uint64_t count, const void *values)
 {
+    const uint64_t row_bytes = unit_bytes(t->key);
     tni_kv_plan plan;
     tn_status st = tni_kv_dist_plan(t->d, t->key, &plan);
 
-    t->r.row_bytes = (uint32_t)unit_bytes(t->key);
+    if (!st && row_bytes > UINT32_MAX)
+        st = tni_error(TN_E_UNSUPPORTED, "rows of %" PRIu64 " bytes", row_bytes);
+    t->r.row_bytes = (uint32_t)row_bytes;
     if (st || (st = tni_kv_rows_write(&plan, t->r.row_bytes, ids, count, values, &t->cuts)))
         return st;
     t->r.what = TNI_KV_ROWS;

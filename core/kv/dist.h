@@ -34,9 +34,8 @@ tn_status tni_kv_dist_resume(tni_kv_dist *d);
 tn_status tni_kv_dist_assign(tni_kv_dist *d, tni_kv_key *key, int32_t priority);
 tn_status tni_kv_dist_assigned(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys); /* behind them */
 /* Queues a push of `grad` (dense, row-major, on the host; coded for `what` other than 0, TNI_KV_ROWS:
- * row_sparse), with `pull` into
- * key->value, or `grad` itself if the key is `in_place`. A failure of it is one of key->value, and breaks the
- * step. */
+ * row_sparse), with `pull` into key->value, or `grad` itself if the key is `in_place`. A failure of it is one
+ * of key->value, and breaks the step. */
 tn_status tni_kv_dist_push(tni_kv_dist *d, tni_kv_key *key, tni_array *grad, uint8_t what, int32_t priority,
                            bool pull);
 tn_status tni_kv_dist_pull(tni_kv_dist *d, tni_kv_key *key,

@@ -188,7 +188,7 @@ static void value_sum(tni_kv_store_part *p, tni_kv_header *answer)
     answer->summed = true;
 }
 
-/* `rows`: that a pull asks for; NULL: the whole. */
+/* Answers with the value, or with `rows` of it. */
 static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                        const tni_kv_row_set *rows)
 {
@@ -268,7 +268,8 @@ static bool due(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t rou
     return slowest(s, p, who) >= round - staleness;
 }
 
-/* Which needed workers have not pushed: how many, and the first. Where all are, ranks below `folded` have. */
+/* How many needed workers have not pushed, and the first of them. If all workers are needed, those below
+ * `folded` have pushed: nobody is looked for. */
 static uint32_t missing(const tni_kv_server *s, const tni_kv_store_part *p, uint16_t *who)
 {
     const uint32_t workers = s->node.settings->workers;
@@ -633,7 +634,8 @@ tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
             return st;
         expected = h->bytes;
     }
-    if (h->bytes != expected || (!empty && (h->dtype != p->dtype || (!expected && p->bytes))))
+    if (h->bytes != expected ||
+        (!empty && (h->dtype != p->dtype || (!expected && (p->bytes || h->what == TNI_KV_ROWS)))))
         return tni_error(TN_E_FORMAT, "push of %llu bytes to a part that takes %llu",
                          (unsigned long long)h->bytes, (unsigned long long)expected);
     if (s->node.view.members[rank_of(h)].state == TNI_KV_LEFT || h->round == 0)
@@ -646,7 +648,7 @@ tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     return st;
 }
 
-/* Of rows one is told when they are there, and asks again. */
+/* Who has to wait for rows is told APPLIED once they are there, and asks again. */
 tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                            const uint8_t *payload)
 {

@@ -331,7 +331,7 @@ typedef struct tni_kv_update {
                       uint64_t bytes);
 } tni_kv_update;
 
-/* Where snapshots go. The newest two that are complete are kept. */
+/* Where snapshots go. At least the newest two that are complete are kept. */
 typedef struct tni_kv_snapshots {
     void *arg;
     /* Seals the text and writes it; it may take its memory and leave an empty one. TN_PENDING: `saved`

@@ -77,19 +77,29 @@ void tni_kv_log_trim(tni_kv_worker *w, uint64_t step)
         log_cut(w, mark);
 }
 
+/* Takes `bytes` of what the log may have. False: there are not as many, and the log is empty now. */
+static bool charge(tni_kv_worker *w, tni_kv_op *op, uint64_t bytes)
+{
+    if (bytes > w->node.settings->replay_bytes - w->log_bytes) {
+        tni_kv_log_clear(w);
+        return false;
+    }
+    op->copied += bytes;
+    w->log_bytes += bytes;
+    return true;
+}
+
 void tni_kv_log_copy(tni_kv_worker *w, tni_kv_op *op)
 {
     const uint64_t bytes = bytes_of(op);
 
-    if (!w->log || op->copy || !bytes || !is_logged(op))
+    if (!w->log || op->copy || !bytes || !is_logged(op) ||
+        !charge(w, op, bytes + sizeof *op))
         return;
-    if (bytes > w->node.settings->replay_bytes - w->log_bytes || !(op->copy = tni_alloc(bytes))) {
+    if ((op->copy = tni_alloc(bytes)))
+        tni_kv_bytes_copy(op->copy, op->r.cuts ? (const void *)op->r.cuts : op->r.in, bytes);
+    else
         tni_kv_log_clear(w);
-        return;
-    }
-    tni_kv_bytes_copy(op->copy, op->r.cuts ? (const void *)op->r.cuts : op->r.in, bytes);
-    op->copied = bytes;
-    w->log_bytes += bytes;
 }
 
 void tni_kv_log_use(tni_kv_op *op)
@@ -146,7 +156,7 @@ static bool needed(tni_kv_worker *w, tni_kv_op *op, tn_status st)
         return false;
     }
     tni_kv_log_copy(w, op);
-    return w->log && (op->copy || !bytes_of(op));
+    return w->log && (op->copy || !bytes_of(op)) && (op->copied || charge(w, op, sizeof *op));
 }
 
 void tni_kv_log_take(tni_kv_worker *w, tni_kv_op *op, tn_status st)

@@ -233,6 +233,10 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
     op->begun_ns = w->node.now;
     l->left = l->plan.parts;
     l->got = UINT32_MAX;
+    if (!op->sequence || op->r.kind != TNI_KV_DO_COMMAND) { /* servers know by it what they have done */
+        op->sequence = ((uint64_t)w->node.incarnation << 32) + w->counter + 1;
+        w->counter += l->plan.parts;
+    }
     if (op->r.kind == TNI_KV_DO_BARRIER && !op->round)
         op->round = (w->node.view.released > w->barriers ? w->node.view.released : w->barriers) + 1;
     if (op->r.kind == TNI_KV_DO_PULL && op->round > w->node.view.end_round)
@@ -241,7 +245,7 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
     for (uint32_t i = 0; i < l->plan.parts; i++) {
         tni_kv_piece *p = &l->pieces[i];
 
-        p->sequence = (uint64_t)w->node.incarnation << 32 | ++w->counter;
+        p->sequence = op->sequence + i;
         p->tries = p->missing = 0;
         p->stalled = false;
         p->cost = op_cost(op, i);

@@ -115,7 +115,9 @@ tn_status tni_kv_rows_add(tni_kv_named *n, const tni_kv_header *h, bool begins, 
     else
         tni_kv_bytes_copy(sum, base, bytes);
     if (!n->all && n->row_bytes != r.row_bytes)
-        return tni_error(TN_E_SHAPE, "rows of two lengths in one round");
+        return tni_error(TN_E_SHAPE, "key %u: worker %u pushes rows of %u bytes, others of %u",
+                         (uint32_t)(h->key >> 16), TNI_KV_RANK(h->from), (uint32_t)r.row_bytes,
+                         (uint32_t)n->row_bytes);
     for (uint64_t i = 0; i < r.count; i++) {
         const uint64_t at = tni_kv_rows_at(&r, i), row = at / r.row_bytes;
         const uint8_t *from = r.values + i * r.row_bytes;

@@ -5,8 +5,9 @@
 #include "kv/kv.h"
 #include "kv/protocol.h"
 
-/* `what` of a push or a pull: bytes of a row 4, count 4, a push's rows one behind the other, their numbers
- * within the part 4 each, rising. The answer to a pull is the rows. */
+/* `what` of a push or a pull whose payload is: bytes of a row 4, count of rows 4, in a push the rows one
+ * behind the other, and their numbers within the part, 4 bytes each, rising. The answer to a pull is the rows
+ * alone. */
 #define TNI_KV_ROWS 6u
 
 typedef struct tni_kv_row_set {
@@ -34,7 +35,7 @@ static inline const void *tni_kv_rows_payload(const tni_kv_cut *cuts, uint32_t p
     return cuts + parts + 1;
 }
 
-/* What a round of rows has named, on a server; zeros: nothing yet. */
+/* On a server: the rows that the gradients of a round have named. Begins as zeros. */
 typedef struct tni_kv_named {
     uint8_t *bits;
     uint64_t rows, row_bytes;
@@ -47,8 +48,8 @@ tn_status tni_kv_rows_add(tni_kv_named *n, const tni_kv_header *h, bool begins, 
 /* A step of the optimizer, in which only named rows move if it has such steps. Waits. */
 tn_status tni_kv_rows_step(const tni_kv_named *n, const tni_kv_optimizer *o, tni_kv_param_slot *slot,
                            tni_array *value, tni_array *sum);
-/* A row_sparse array with the rows of a dense array on the host that `ids`, rising, name: copying them is
- * queued; or, if `rows` is not NULL, what shall be written, dense. */
+/* Makes a row_sparse array of the rows `ids`, rising, of `dense`, which is on the host. `rows` NULL: queues
+ * the copy of these rows. Else nothing is copied: `*rows` is its dense array of rows, retained, to fill. */
 tn_status tni_kv_rows_of(tni_array *dense, const int64_t *ids, int64_t count, tni_array **rows,
                          tni_array **out);
 

@@ -191,7 +191,7 @@ static void coded_add(const tni_kv_codec *c, bool first, float *sum, const uint8
     }
 }
 
-static bool moves(uint8_t what) /* gradients */
+static bool is_gradient(uint8_t what)
 {
     return what < TNI_KV_ASSIGN || what == TNI_KV_ROWS;
 }
@@ -338,11 +338,11 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
                                (void *)(uintptr_t)sum, bytes, true);
         return st;
     }
-    if (u->optimizer && moves(p->what))
+    if (u->optimizer && is_gradient(p->what))
         return step(u, p, h, value, sum, bytes, u->async ? 1 : (double)count / members);
     tni_kv_bytes_copy(value, sum, bytes);
     if (p->what != TNI_KV_ASSIGN) {
-        p->slot.steps += moves(p->what);
+        p->slot.steps += is_gradient(p->what);
         return TN_OK;
     }
     if ((st = view(u, value, bytes, h->dtype, &p->value)) ||

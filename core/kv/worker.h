@@ -10,12 +10,13 @@ typedef struct tni_kv_op {             /* a request */
     struct tni_kv_lot *lot;
     tni_kv_request r;
     uint64_t deadline_ns, begun_ns;
+    uint64_t sequence; /* of its first piece; 0: it has not begun. A command keeps it when it begins anew */
     uint32_t round;
     bool started, silent; /* silent: nobody is told of its end */
     bool own;             /* `in` lies in the copy */
     bool released;        /* a snapshot that servers still write: `saves` alone has it */
     void *copy;           /* of what `in` has, for the log; NULL: none yet */
-    uint64_t copied;      /* bytes of it */
+    uint64_t copied;      /* bytes that it takes of `log_bytes` */
 } tni_kv_op;
 
 typedef enum tni_kv_flight { TNI_KV_IDLE, TNI_KV_QUEUED, TNI_KV_SENT, TNI_KV_WAITS } tni_kv_flight;
@@ -72,7 +73,7 @@ struct tni_kv_worker {
     bool broken, over, starved; /* over: `status` holds; starved: there was no memory to send, later */
     bool logs;                  /* it keeps what it sends again */
     tni_kv_op *log, *log_last;  /* replay.c: they are kept */
-    uint64_t log_bytes;         /* of copies, here and in requests that have not ended */
+    uint64_t log_bytes;         /* of its requests with their copies, and of copies that others have */
     tn_status status;
     tn_err error;
 };

@@ -112,7 +112,7 @@ typedef struct tnshm_incoming {
     const uint8_t *payload;       /* `data`, or in the ring */
     tnshm_map *map;               /* of the ring; NULL: it is copied, to `data` */
     struct tnshm_in *of;          /* whose `places` it stands in; NULL: the link is gone */
-    struct tnshm_incoming *later; /* there */
+    struct tnshm_incoming *later; /* the next one of `places` */
     uint64_t begin;               /* its index in the ring */
     bool released;                /* but an earlier one is not */
     _Alignas(16) uint8_t data[];

@@ -107,7 +107,7 @@ static tnshm_incoming *place_create(tn_link *l, tnshm_in *in)
     return p;
 }
 
-/* One more message has room beside it. */
+/* At most half a ring: one more message has room beside it. */
 static bool stays(const tn_link *l, const tnshm_in *in, uint32_t lane)
 {
     return l->t->config.flags & TN_OPEN_SHARED && lane == TNSHM_BULK && in->head.bytes > TNSHM_PLACE_MIN &&

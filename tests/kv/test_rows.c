@@ -222,6 +222,8 @@ static void a_server_of_rows(void **unused)
     const tni_kv_host host = {.arg = &t, .send = answered};
     const tni_kv_start start = {.birth = 1};
     const tni_kv_update update = {.arg = &t, .payload_bytes = takes, .add = adds, .apply = applies};
+    tni_kv_header empty = {
+        .type = TNI_KV_INIT, .from = WORKER(0), .dtype = TN_F32, .key = 2 << 16, .sequence = 2000};
     float zeros[16] = {0};
 
     (void)unused;
@@ -261,17 +263,43 @@ static void a_server_of_rows(void **unused)
     pull(&t, 1, 0, others);
     assert_int_equal(t.type, TNI_KV_VALUE);
     assert_int_equal(t.bytes, 0);
+    say(&t, empty, zeros, 0);
+    assert_int_equal(t.what, TNI_KV_APPLIED);
+    empty.type = TNI_KV_PUSH; /* no rows, not even of a part that has none */
+    empty.what = TNI_KV_ROWS;
+    empty.round = 1;
+    say(&t, empty, zeros, 0);
+    assert_int_equal(t.type, 0);
     assert_int_equal(tni_kv_server_status(t.s), TN_OK);
     assert_int_equal(t.s->landing_bytes, 0);
     tni_kv_server_destroy(t.s);
     tni_free(t.named.bits);
 }
 
+/* Rows of two lengths are no sum: the error says whose they are. */
+static void two_lengths(void **unused)
+{
+    static const uint32_t ids[] = {1, 2};
+    tni_kv_header h = {.from = WORKER(0), .dtype = TN_F32, .key = 7 << 16};
+    tni_kv_named named = {.bits = NULL};
+    uint8_t text[64];
+    float sum[16];
+
+    (void)unused;
+    h.bytes = payload_of(text, 8, 2, 2, ids, true);
+    assert_int_equal(tni_kv_rows_add(&named, &h, true, sum, sum, text, sizeof sum), TN_OK);
+    h.from = WORKER(1);
+    h.bytes = payload_of(text, 4, 2, 2, ids, true);
+    assert_int_equal(tni_kv_rows_add(&named, &h, false, sum, sum, text, sizeof sum), TN_E_SHAPE);
+    assert_string_equal(tni_error_message(), "key 7: worker 1 pushes rows of 4 bytes, others of 8");
+    tni_free(named.bits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(payloads_that_are_none),
                                        cmocka_unit_test(parts_have_their_rows),
-                                       cmocka_unit_test(a_server_of_rows)};
+                                       cmocka_unit_test(a_server_of_rows), cmocka_unit_test(two_lengths)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,6 @@
  */
 #include "support/wire.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,18 +128,6 @@ static _Noreturn void peer_run(peer *p, bool listens, const char *address, int t
 
 /* ---- who survives ---- */
 
-static uint32_t entries_of(const char *folder)
-{
-    DIR *d = opendir(folder);
-    uint32_t count = 0;
-
-    while (d && readdir(d))
-        count++;
-    if (d)
-        (void)closedir(d);
-    return count;
-}
-
 /* Mappings of memory that a file or device is behind, but for programs and libraries. */
 static uint32_t mappings(void)
 {
@@ -161,7 +148,7 @@ typedef struct held {
 
 static held held_now(void)
 {
-    return (held){entries_of("/proc/self/fd"), mappings(), entries_of("/dev/shm")};
+    return (held){wire_entries("/proc/self/fd"), mappings(), wire_entries("/dev/shm")};
 }
 
 /* All links that there were have ended. */

@@ -175,6 +175,8 @@ static void sent_and_gone(void **state)
 /* Waits for the put that comes at `b`; its slot, or UINT64_MAX once the link has ended. */
 static uint64_t put_wait(wire_node *a, wire_node *b, uint64_t *bytes)
 {
+    const uint64_t begin = wire_now_ns();
+
     for (;;) {
         tn_transport_event e = {.struct_size = (uint32_t)sizeof e};
         uint32_t count = 1;
@@ -186,6 +188,8 @@ static uint64_t put_wait(wire_node *a, wire_node *b, uint64_t *bytes)
             assert_int_equal(e.status, TN_E_PEER);
             return UINT64_MAX;
         }
+        if (wire_now_ns() - begin > 100u * (uint64_t)SECOND)
+            fail_msg("no put comes, and the link does not end");
         if (!count)
             continue;
         assert_int_equal(e.kind, TN_EVENT_RECV);

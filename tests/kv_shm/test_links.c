@@ -1,7 +1,6 @@
 /* kv-shm: links that come and go and leave nothing, long messages, peers that are killed or stopped. */
 #include "support/wire.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,18 +11,6 @@
 
 #define SECOND 1000000000u
 #define LONG_BYTES ((uint64_t)8 << 20) /* wire_open's message_max, and more than a ring */
-
-static uint32_t entries_of(const char *folder)
-{
-    DIR *d = opendir(folder);
-    uint32_t count = 0;
-
-    while (d && readdir(d))
-        count++;
-    if (d)
-        (void)closedir(d);
-    return count;
-}
 
 /* Mappings of shared memory of this process. */
 static uint32_t areas(void)
@@ -47,7 +34,7 @@ static void cycles(void **state)
     char address[TN_TRANSPORT_ADDRESS_MAX + 1];
     wire_node *a = wire_open(0), *b = wire_open(0);
     uint32_t files = 0;
-    const uint32_t named = entries_of("/dev/shm");
+    const uint32_t named = wire_entries("/dev/shm");
 
     (void)state;
     wire_listen(b, "127.0.0.1:0", address);
@@ -60,12 +47,12 @@ static void cycles(void **state)
         WIRE_UNTIL(a, b, b->next[0] == 1);
         wire->disconnect(run % 2 ? of_a : b->links[0].link);
         WIRE_UNTIL(a, b, a->seen[TN_EVENT_DOWN] == run + 1 && b->seen[TN_EVENT_DOWN] == run + 1);
-        files = run ? files : entries_of("/proc/self/fd");
+        files = run ? files : wire_entries("/proc/self/fd");
     }
-    assert_int_equal(entries_of("/proc/self/fd"), files);
+    assert_int_equal(wire_entries("/proc/self/fd"), files);
     assert_int_equal(areas(), 0);
     assert_int_equal(wire_statistic(a, "links") + wire_statistic(b, "links"), 0);
-    assert_int_equal(entries_of("/dev/shm"), named);
+    assert_int_equal(wire_entries("/dev/shm"), named);
     wire_close(a, SECOND);
     wire_close(b, SECOND);
 }
@@ -133,7 +120,7 @@ static _Noreturn void sender(const char *address)
  * peer that is stopped for a while goes on. */
 static void killed(void **state)
 {
-    const uint32_t named = entries_of("/dev/shm");
+    const uint32_t named = wire_entries("/dev/shm");
 
     (void)state;
     for (uint64_t point = 0; point < 8; point++) {
@@ -167,7 +154,7 @@ static void killed(void **state)
         wire_close(b, SECOND);
         assert_int_equal(areas(), 0);
     }
-    assert_int_equal(entries_of("/dev/shm"), named);
+    assert_int_equal(wire_entries("/dev/shm"), named);
 }
 
 /* ---- places ------------------------------------------------------------------------------------------- */

@@ -77,6 +77,8 @@ void wire_release(wire_node *n, uint32_t count); /* of the held ones, the first 
         }                                                                                                    \
     } while (0)
 uint64_t wire_now_ns(void);
+/* Entries of a folder, but for what other tests make in /dev/shm meanwhile: folders, segments of Open MPI. */
+uint32_t wire_entries(const char *folder);
 
 /* A number of the transport's statistics. */
 uint64_t wire_statistic(wire_node *n, const char *name);

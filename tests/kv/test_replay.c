@@ -1,0 +1,152 @@
+/*
+ * What a worker sends again after a rollback: commands as the same ones, so that servers whose snapshot has
+ * them already do them once; and no more than kvstore.replay_bytes of it is kept, however short it is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kv/worker.h"
+
+#define SERVERS 2u
+#define REPLAY_BYTES 4096u
+
+typedef struct talk {
+    tni_kv_worker *w;
+    uint64_t sequence[SERVERS]; /* of the last command to each */
+    uint32_t sent, done;
+} talk;
+
+static void sent(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
+                 uint64_t bytes, uint32_t priority)
+{
+    talk *t = arg;
+    tni_kv_header batch, h;
+    const uint8_t *of = payload;
+    uint64_t at = 0;
+
+    (void)priority;
+    assert_int_equal(tni_kv_decode(header, payload, bytes, &batch), TN_OK);
+    h = batch;
+    if (batch.type == TNI_KV_BATCH)
+        assert_int_equal(tni_kv_entry_get(&batch, payload, &at, &h, &of), TN_OK);
+    assert_int_equal(h.type, TNI_KV_COMMAND);
+    assert_int_equal(TNI_KV_ROLE(to), TNI_KV_SERVER);
+    t->sequence[TNI_KV_RANK(to)] = h.sequence;
+    t->sent++;
+}
+
+static void ended(void *arg, uint64_t cookie, tn_status st)
+{
+    talk *t = arg;
+
+    (void)cookie;
+    assert_int_equal(st, TN_OK);
+    t->done++;
+}
+
+static const tni_kv_settings settings = {.job = 5,
+                                         .workers = 2,
+                                         .servers = SERVERS,
+                                         .timeout_ns = UINT32_MAX,
+                                         .control_timeout_ns = UINT32_MAX,
+                                         .credit_bytes = 1u << 20,
+                                         .replay_bytes = REPLAY_BYTES};
+
+/* Worker 1 of a job that has begun. */
+static void begin(talk *t, tni_kv_host *host)
+{
+    const tni_kv_start start = {.birth = 1};
+
+    *t = (talk){.w = NULL};
+    *host = (tni_kv_host){.arg = t, .send = sent};
+    assert_int_equal(tni_kv_worker_create(&settings, host, &start, ended, &t->w), TN_OK);
+    t->w->node.id = TNI_KV_NODE(TNI_KV_WORKER, 1);
+    t->w->node.incarnation = 2;
+    t->w->node.view.flags = TNI_KV_STARTED;
+    t->w->node.view.end_round = UINT32_MAX;
+    tni_kv_log_begin(t->w);
+}
+
+static void command(talk *t)
+{
+    const tni_kv_request r = {.kind = TNI_KV_DO_COMMAND, .in = "go", .bytes = 2, .cookie = 1};
+
+    assert_int_equal(tni_kv_worker_request(t->w, &r, 1), TN_OK);
+    tni_kv_node_flush(&t->w->node);
+}
+
+static void answer(talk *t, uint32_t server)
+{
+    const tni_kv_header h = {.type = TNI_KV_ACK,
+                             .what = TNI_KV_APPLIED,
+                             .from = TNI_KV_NODE(TNI_KV_SERVER, server),
+                             .sequence = t->sequence[server]};
+
+    tni_kv_ops_answer(t->w, &h, NULL);
+}
+
+static void roll_back(talk *t)
+{
+    assert_true(tni_kv_log_back(t->w, 0));
+    tni_kv_ops_start(t->w);
+    tni_kv_node_flush(&t->w->node);
+}
+
+/* One that has ended, and one that only server 0 has answered. */
+static void commands_stay_the_same(void **unused)
+{
+    tni_kv_host host;
+    uint64_t first[SERVERS];
+    talk t;
+
+    (void)unused;
+    begin(&t, &host);
+    command(&t);
+    assert_int_equal(t.sent, 2);
+    memcpy(first, t.sequence, sizeof first);
+    answer(&t, 0);
+    for (uint32_t again = 0; again < 3; again++) {
+        memset(t.sequence, 0, sizeof t.sequence);
+        roll_back(&t);
+        assert_memory_equal(t.sequence, first, sizeof first);
+        answer(&t, 0);
+        answer(&t, 1);
+        assert_int_equal(t.done, 1);
+    }
+    command(&t);
+    assert_true(t.sequence[0] > first[1] && t.sequence[1] > first[1]);
+    tni_kv_worker_destroy(t.w);
+}
+
+static void short_requests_count(void **unused)
+{
+    tni_kv_host host;
+    talk t;
+
+    (void)unused;
+    begin(&t, &host);
+    for (uint32_t i = 0; i < REPLAY_BYTES / sizeof(tni_kv_op) + 1; i++) {
+        assert_non_null(t.w->log);
+        command(&t);
+        answer(&t, 0);
+        answer(&t, 1);
+        assert_true(t.w->log_bytes <= REPLAY_BYTES);
+    }
+    assert_null(t.w->log);
+    assert_int_equal(t.w->log_bytes, 0);
+    assert_false(tni_kv_log_back(t.w, 0));
+    tni_kv_worker_destroy(t.w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(commands_stay_the_same),
+                                       cmocka_unit_test(short_requests_count)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
