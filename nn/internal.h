@@ -405,7 +405,7 @@ tn_status tnn_init_take(tn_app *app, const tn_init_options *given, tn_init_optio
 /* mixed.c: rows and file of an initialiser; *out NULL: it has none. */
 tn_status tnn_mixed_create(tn_app *app, const tn_init_options *o, struct tnn_mixed **out);
 void tnn_mixed_destroy(struct tnn_mixed *m);
-/* What the file has for a parameter; *out NULL: nothing. */
+/* The file's value of a parameter; *out NULL: it has none. */
 tn_status tnn_mixed_value(tn_app *app, const tn_net *net, const tnn_param *p, tn_array **out);
 /* The initialiser for it; NULL: failed. */
 const tn_init_options *tnn_mixed_init(tn_app *app, const tn_net *net, const tnn_param *p);

@@ -109,7 +109,7 @@ tn_status tnn_mixed_create(tn_app *app, const tn_init_options *o, struct tnn_mix
     return app->status;
 }
 
-/* What a net calls a parameter. */
+/* A parameter's name in a net. */
 static const char *name_in(const tn_net *net, const tnn_param *p)
 {
     for (size_t i = 0; i < net->param_count; i++)

@@ -433,7 +433,7 @@ static tn_status again_wait(cutter *w, hazards *h, uint32_t index)
 
 /* ---- instructions that read a shape alone ------------------------------------------------------------ */
 
-/* A run may refuse it, for its attributes or for what it reads. */
+/* A run may refuse it, for its attributes or for the values that it reads. */
 static bool may_fail(const tni_code *c, const tni_instruction *in)
 {
     return tni_instruction_phase(in) == TNI_FORWARD &&

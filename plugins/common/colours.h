@@ -9,7 +9,7 @@
 
 enum { TNB_BRIGHTNESS, TNB_CONTRAST, TNB_SATURATION, TNB_HUE, TNB_LIGHTING };
 
-/* A change of one image's colours: by a factor, or by what is added. */
+/* A change of one image's colours: a factor, or three summands. */
 typedef struct tnb_change {
     int32_t kind, reserved;
     double alpha, add[3];

@@ -21,7 +21,7 @@
 #define LA_LN2 0.693147180559945309417
 #define TNB_LA_DIMS 32 /* TN_NDIM_MAX */
 
-/* What a call has: `count` matrices (m, n), or (n, n), and right sides (n, k). */
+/* The sizes of a call: `count` matrices (m, n), or (n, n), and right sides (n, k). */
 typedef struct tnb_la_sizes {
     int64_t count, m, n, k;
 } tnb_la_sizes;

@@ -17,7 +17,7 @@ typedef struct tnb_rnn_step {
     const int64_t *lengths; /* NULL: all sequences are as long as the steps */
     int64_t t, y_row, dy_row;
     void *gates, *cell, *state, *y;
-    void *extra; /* the state's part of the gates (GRU), what is projected */
+    void *extra; /* the state's part of the gates (GRU), or the input of a projection */
     const void *cell_before, *state_before;
     /* of the backward, rows: gradients of the gates, of the state's part of them (of a GRU, else the same), a
      * projection's input and the gradient of its output, what arrives */

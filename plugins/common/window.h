@@ -39,8 +39,8 @@ static inline void tnb_window_extents(const tn_tensor *data, const tn_tensor *ou
     }
 }
 
-/* Behind these: with a target Deconvolution's padding is what is too much in the output without any, rounded
- * up. */
+/* Behind these two: with a target, Deconvolution's padding is half of what the output without padding has too
+ * much, rounded up. */
 static inline void tnb_window_target(const tn_value *attrs, int32_t space, tnb_window w)
 {
     int64_t any = 0;

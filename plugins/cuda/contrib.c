@@ -129,7 +129,7 @@ static int64_t factor_of(int64_t n)
     return p * p <= n ? p : n;
 }
 
-/* The factors of the length, the largest first: what is split last is joined first. */
+/* Joins by the factors of the length, the largest first. */
 static tn_status fft_join(const tn_exec *x, tncuda_call_args *a, tn_err *err)
 {
     int64_t factor[64];

@@ -1,4 +1,4 @@
-/* Boxes of object detection: kernels/detection.cu. What is ranked is sorted by the family order. */
+/* Boxes of object detection: kernels/detection.cu. The family order sorts by score. */
 #include "tenon/plugin/op/detection.h"
 #include "../common/move.h"
 #include "launch.h"

@@ -1,4 +1,4 @@
-/* Images as arrays: kernels/image.cu. What is drawn for an image is drawn by the GPU. */
+/* Images as arrays: kernels/image.cu. The GPU draws the random numbers. */
 #include "tenon/plugin/op/image.h"
 #include "../common/colours.h"
 #include "../common/taps.h"

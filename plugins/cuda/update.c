@@ -141,7 +141,7 @@ static tn_status update_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 enum { RATE = TN_lamb_update_phase1_clip_gradient + 1 }; /* of LAMB_BOTH */
 
-/* Two sums of squares, then what a weight moves along. */
+/* Workspace: two sums of squares, then the direction in which a weight moves. */
 static tn_status lamb_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_status st = update_prepare(plugin, node, plan, err);

@@ -43,7 +43,7 @@ static const bound bounds[] = {
 #undef ULP
 };
 
-/* What CUDA states is within what the list promises. */
+/* No bound of the list is below CUDA's own. */
 #define ULP(loop, cuda, f32, f64, low, high, function)                                                       \
     _Static_assert((cuda) <= (f64), #loop " of f64 promises more than CUDA does");
 #include "ulp.list"

@@ -123,7 +123,7 @@ typedef struct tncuda_moments_args {
     tncuda_array mean, var, w, dy, dx, dw; /* var, of averages: the sums of the weights; mode 0: not wanted */
     double ddof;
     int32_t whole, root;    /* the mean is cut to a whole number; the root of the variance */
-    int32_t line, reserved; /* line: a weight for each index of what is reduced */
+    int32_t line, reserved; /* line: one weight for each index of the reduced axes */
 } tncuda_moments_args;
 
 /* A step of an optimizer over one weight. `master`: the weight in float32, which w reads; NULL: none.

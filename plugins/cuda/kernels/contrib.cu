@@ -2,7 +2,7 @@
 #include "../../common/contrib.h"
 #include "block.h"
 
-/* By the root of `size`; whole numbers by what is whole of it (n). */
+/* Divided by the root of `size`; whole numbers (n) by the root's whole part. */
 TNCUDA_KERNEL(contrib_divide, FREE, tncuda_call_args)
 {
     const double root = sqrt((double)call->size), by = call->n[0] ? floor(root) : root;

@@ -13,7 +13,7 @@
     element_set_number(CTC_ARG->out[1].data, CTC_ARG->out[1].dtype, (at) + e, (from)[e])
 #include "../../common/ctc.inc"
 
-/* A whole number of an array; what is none counts as its whole part. */
+/* Element i as a whole number; of a fraction the whole part. */
 TNCUDA_INLINE int64_t ctc_whole(const tncuda_array *a, int64_t i)
 {
     return element_is_float(a->dtype) ? element_cut(ELEMENT_I64, element_number(a->data, a->dtype, i))

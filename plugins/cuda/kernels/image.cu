@@ -1,4 +1,4 @@
-/* Images as arrays: ../../common/colours.h and taps.h have what a pixel becomes. */
+/* Images as arrays: ../../common/colours.h and taps.h have the arithmetic of a pixel. */
 #include "../../common/colours.h"
 #include "../../common/taps.h"
 #include "block.h"

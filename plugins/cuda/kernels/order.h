@@ -1,4 +1,4 @@
-/* What is sorted: the family order merges entries of any kernel. */
+/* Entries that the family order sorts, for kernels of any family. */
 #ifndef TNCUDA_ORDER_H
 #define TNCUDA_ORDER_H
 
@@ -19,7 +19,7 @@ TNCUDA_INLINE uint64_t order_float_key(double v)
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
-/* The largest number first, NaN behind all, and behind them ORDER_OUT: what is left out. */
+/* The largest number first, then NaN; ORDER_OUT comes last, for entries that are left out. */
 #define ORDER_OUT UINT64_MAX
 TNCUDA_INLINE uint64_t order_best_key(double v)
 {

@@ -19,7 +19,7 @@ TNCUDA_INLINE double average_weight(const tncuda_moments_args *call, int64_t fir
 #define BODY "statistics.inc"
 #include "sums.h"
 
-/* What arrives at output o, for each of its weights. */
+/* The gradient that arrives at output o, over the sum of its weights. */
 TNCUDA_INLINE double average_part(const tncuda_moments_args *call, int64_t o)
 {
     return element_number(call->dy.data, call->dy.dtype, o) /

@@ -21,7 +21,7 @@ TNCUDA_INLINE int32_t update_numbers(const tncuda_update_args *call, double *v)
     return !call->skips || (v[call->skips - 1] != 0 && v[call->skips - 1] - v[call->skips - 1] == 0);
 }
 
-/* room: sums of squares of a weight and of what it moves along; the first becomes its rate. f: lr, bounds. */
+/* room: sums of squares of a weight and of its direction; the first becomes its rate. f: lr, bounds. */
 TNCUDA_KERNEL(update_lamb_rate, FREE, tncuda_call_args)
 {
     double *room = (double *)call->room;
