@@ -498,6 +498,35 @@ static void sparse_on_the_tape(void **state)
     test_close(ctx);
 }
 
+/* Sums of squares of an array that stores no row, along either axis, and their gradients. */
+static void squares_of_nothing(void **state)
+{
+    static const char *const axes[] = {"0", "1", "-1"};
+    tn_ctx *ctx = open_with("exec.storage_fallback=error");
+    const tn_array_sparse none = {.struct_size = TN_SIZE(tn_array_sparse),
+                                  .storage = TN_STORAGE_ROW_SPARSE,
+                                  .dtype = TN_F32,
+                                  .ndim = 2,
+                                  .shape = shape};
+    tn_array *x = NULL, *y = NULL;
+
+    (void)state;
+    assert_ok(tn_array_sparse_from(ctx, &none, &x));
+    assert_ok(tn_attach_grad(ctx, x, TN_MODE_WRITE, NULL));
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        (void)tn_record_set(1);
+        assert_ok(invoke(ctx, "_square_sum", "axis", axes[i], 1, &x, &y));
+        (void)tn_record_set(0);
+        test_values(y, (const float[ROWS]){0}, i ? ROWS : COLUMNS, 0);
+        assert_ok(tn_backward(ctx, 1, &y, NULL, 0));
+        indices_are(tn_array_grad(x), 0, 0, NULL);
+        tn_array_release(y);
+        y = NULL;
+    }
+    tn_array_release(x);
+    test_close(ctx);
+}
+
 /* Rows of a csr array rise or not, but have no column twice. */
 static void columns_twice(void **state)
 {
@@ -615,7 +644,7 @@ int main(void)
         cmocka_unit_test(lazy_rows),        cmocka_unit_test(nets_with_csr),
         cmocka_unit_test(rows_are_summed),  cmocka_unit_test(sparse_on_the_tape),
         cmocka_unit_test(columns_twice),    cmocka_unit_test(products_without_copies),
-        cmocka_unit_test(products_refused),
+        cmocka_unit_test(products_refused), cmocka_unit_test(squares_of_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
