@@ -1,7 +1,7 @@
 /*
  * Checkpoints of a training. Arrays: parameters under their structural names ("0.weight"), states of the
- * optimizer
- * ("state:0:0.weight"). JSON: where the training stands, and the configuration that a resumed one must share.
+ * optimizer ("state:0:0.weight"). JSON: where the training stands, and the configuration that a resumed one
+ * must share.
  */
 #include "train.h"
 

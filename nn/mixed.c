@@ -4,6 +4,7 @@
  * shapes are known.
  */
 #include <regex.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,31 +51,42 @@ static tn_status pattern_compile(tn_app *app, const char *pattern, regex_t *out)
     return tnn_fail(app, TN_E_ARG, "tn_net_init: pattern \"%.100s\": %s", pattern, why);
 }
 
-static tn_status row_take(tn_app *app, const tn_init_row *row, struct tnn_mixed *m)
+/* `bytes`: of the caller's options. */
+static tn_status row_take(tn_app *app, const tn_init_row *row, size_t bytes, struct tnn_mixed *m)
 {
     mixed_row *to = &m->rows[m->count];
+    tn_init_options init = {0};
 
-    if (row->init.mixed || row->init.load)
+    memcpy(&init, &row->init, bytes < sizeof init ? bytes : sizeof init);
+    if (init.mixed || init.load)
         return tnn_fail(app, TN_E_ARG, "tn_net_init: the row of \"%.100s\" has rows or a file of its own",
                         row->pattern);
-    if (tnn_init_take(app, &row->init, &to->init) || pattern_compile(app, row->pattern, &to->pattern))
+    if (tnn_init_take(app, &init, &to->init) || pattern_compile(app, row->pattern, &to->pattern))
         return app->status;
     m->count++;
     return TN_OK;
+}
+
+/* Row `i`. Rows hold options, so they are as far apart as the caller's struct of options says. */
+static const tn_init_row *row_at(const tn_init_options *o, size_t i)
+{
+    const size_t bytes = offsetof(tn_init_row, init) + o->struct_size;
+
+    return (const tn_init_row *)(const void *)((const char *)o->mixed + i * bytes);
 }
 
 static tn_status all_take(tn_app *app, const tn_init_options *o, struct tnn_mixed *m)
 {
     size_t count = 0;
 
-    while (o->mixed && count <= ROWS_MAX && o->mixed[count].pattern)
+    while (o->mixed && count <= ROWS_MAX && row_at(o, count)->pattern)
         count++;
     if (count > ROWS_MAX)
         return tnn_fail(app, TN_E_ARG, "tn_net_init: more than %d rows of .mixed", ROWS_MAX);
     if (!(m->rows = tnn_alloc(app, count + 1, sizeof *m->rows)))
         return app->status;
     for (size_t i = 0; i < count; i++)
-        if (row_take(app, &o->mixed[i], m))
+        if (row_take(app, row_at(o, i), o->struct_size, m))
             return app->status;
     return o->load ? tnn_check(app, tn_params_load(app->ctx, o->load, NULL, &m->values),
                                "tn_net_init: %.200s", o->load)

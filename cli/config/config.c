@@ -41,8 +41,7 @@ static json_t *flags_json(uint32_t flags)
         const char *name;
     } names[] = {{TN_OPTION_INIT, "init"},
                  {TN_OPTION_LIVE, "live"},
-                 {TN_OPTION_TRUSTED, "trusted"},
-                 {TN_OPTION_UNREAD, "unread"}};
+                 {TN_OPTION_TRUSTED, "trusted"}};
     json_t *list = json_array();
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -312,7 +312,6 @@ typedef struct tni_option_def {
 #define TN_OPTION_INIT 1u
 #define TN_OPTION_LIVE 2u
 #define TN_OPTION_TRUSTED 4u
-#define TN_OPTION_UNREAD 8u /* its reader is not part of this version */
 tn_status tni_options_create(const tni_log *log, tni_options **out);
 void tni_options_destroy(tni_options *o);
 tn_status tni_options_read_file(tni_options *o, const char *path,

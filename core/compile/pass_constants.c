@@ -75,7 +75,8 @@ static void instructions_find(finder *f)
     }
 }
 
-/* What is there only because it may refuse its inputs stays: nobody would ask for its results. */
+/* Instructions whose results nobody reads run at each call: they are there because they may refuse their
+ * inputs, and a result that is kept would never be asked for. */
 static tn_status unread_stay(finder *f)
 {
     uint8_t *read = tni_calloc(f->c->values.count + 1, 1);

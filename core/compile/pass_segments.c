@@ -364,8 +364,8 @@ typedef struct hazards { /* per root in an arena: its last writer, and the reade
     tni_vec links;  /* {segment, next} */
     uint32_t *mark; /* per segment: the last one that has an edge from it, +1 */
     uint32_t *seen; /* per port: the first segment of the forward that notes its version */
-    uint64_t
-        *behind; /* per node of the graph: segments of the forward, modulo 64, in which it may have failed */
+    /* per node of the graph: segments of the forward, modulo 64, in which it or its inputs may fail */
+    uint64_t *behind;
 } hazards;
 
 typedef struct reader {
@@ -431,7 +431,7 @@ static tn_status again_wait(cutter *w, hazards *h, uint32_t index)
     return st;
 }
 
-/* ---- what only a shape is read of ------------------------------------------------------------------ */
+/* ---- instructions that read a shape alone ------------------------------------------------------------ */
 
 /* A run may refuse it, for its attributes or for what it reads. */
 static bool may_fail(const tni_code *c, const tni_instruction *in)
@@ -449,7 +449,7 @@ static bool reads_shape(const tni_code *c, const tni_instruction *in)
     return false;
 }
 
-/* Per node: where it, or one that it follows from, may fail. */
+/* Per node: the segments in which it, or a node before it, may fail. */
 static tn_status behind_make(cutter *w, hazards *h)
 {
     const tni_graph *g = w->c->p->graph;
@@ -471,8 +471,9 @@ static tn_status behind_make(cutter *w, hazards *h)
     return TN_OK;
 }
 
-/* Who reads a shape alone fails with what that would be computed from, as an operator called by itself does.
- * The last 64 segments are looked at, so that edges grow no faster than nets. */
+/* An instruction that reads only the shape of a value fails where that value's computation fails, as an
+ * operator called by itself does: it waits for that. The last 64 segments are looked at, so that edges grow
+ * no faster than nets. */
 static tn_status shape_wait(cutter *w, hazards *h, const tni_instruction *in, uint32_t index)
 {
     tn_status st = TN_OK;

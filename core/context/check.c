@@ -296,20 +296,6 @@ static tn_status memory_check(check *c, const char *key)
                  tni_device_memory(d, strstr(key, ".pinned.") ? TN_MEMORY_PINNED : TN_MEMORY_DEVICE, &stats));
 }
 
-static bool is_default(const tni_option_def *def, const char *key, const char *value)
-{
-    int64_t integer[2] = {0};
-    double number[2] = {0};
-
-    if (tni_option_parse(def, key, "", value, &integer[0], &number[0]) ||
-        tni_option_parse(def, key, "", def->default_text, &integer[1], &number[1])) {
-        tni_error_clear();
-        return false;
-    }
-    return strcmp(value, def->default_text) == 0 ||
-           (integer[0] == integer[1] && number[0] == number[1] && strcmp(def->type, "text") != 0);
-}
-
 static tn_status keys_check(check *c)
 {
     const char *key, *value, *where;
@@ -322,9 +308,6 @@ static tn_status keys_check(check *c)
             tni_error_clear();
             continue;
         }
-        if ((def->flags & TN_OPTION_UNREAD) && !is_default(def, key, value))
-            say(c, TN_LOG_INFO, 0, "%s%s%s has no effect: what reads it is not part of this version", where,
-                where[0] ? ": " : "", key);
         operator_check(c, key, where);
         names_check(c, key, where, value);
         st = memory_check(c, key);

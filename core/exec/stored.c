@@ -226,7 +226,7 @@ static bool is_set(const stored_call *k, const tni_attrs *attrs, const char *att
     return attrs->values[tni_attr_index(k->def, attr)] != 0;
 }
 
-/* data · weight' + bias, where data or weight is csr. */
+/* data · weight' + bias, where data or weight is csr; their shapes were inferred before. */
 static tn_status as_product(const stored_call *k, const tni_attrs *attrs)
 {
     static const char *const names[] = {"transpose_b", "forward_stype"}, *const texts[] = {"True", "default"};
@@ -239,10 +239,6 @@ static tn_status as_product(const stored_call *k, const tni_attrs *attrs)
         st = tni_invoke_text(k->ctx, "Flatten", 1, in, 0, NULL, NULL, 1, &flat, &made);
         in[0] = flat;
     }
-    if (!st && (int64_t)attrs->values[tni_attr_index(k->def, "num_hidden")] != in[1]->shape[0])
-        st = tni_error(TN_E_SHAPE,
-                       "operator FullyConnected: the weight has %lld rows, num_hidden is another number",
-                       (long long)in[1]->shape[0]);
     if (!st && !(st = tni_invoke_text(k->ctx, "dot", 2, in, 2, names, texts, 1, &y, &made))) {
         in[0] = y;
         in[1] = k->in[2];

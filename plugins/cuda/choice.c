@@ -17,16 +17,11 @@ static tn_status state_make(void *plugin, const tn_node *node, tn_plan *plan, ui
     return st;
 }
 
-static tncuda_array array_of(const tn_tensor *t, int32_t mode)
-{
-    return (tncuda_array){t->data, t->dtype, mode};
-}
-
 /* Sums of rows of probabilities into the workspace. */
 static tn_status sums_make(const tn_exec *x, const tn_tensor *t, int64_t rows, int64_t count, tn_err *err)
 {
     const tncuda_call_args a = {
-        .outer = rows, .size = count, .in = {array_of(t, TN_MODE_NONE)}, .room = x->workspace};
+        .outer = rows, .size = count, .in = {tncuda_array_of(t, TN_MODE_NONE)}, .room = x->workspace};
 
     return tncuda_launch(x, "choice", "choice_sums", rows, &a, err);
 }
@@ -68,7 +63,7 @@ static tn_status multinomial_run(const tn_plan *plan, const tn_exec *x, tn_err *
                             .low = s->count,
                             .high = s->each,
                             .draw = tncuda_draw_of(x->rng),
-                            .out = {array_of(x->out[0], x->modes[0])}};
+                            .out = {tncuda_array_of(x->out[0], x->modes[0])}};
     tn_status st;
 
     if ((double)(s->count - 1) > most_of(x->out[0]->dtype))
@@ -81,7 +76,7 @@ static tn_status multinomial_run(const tn_plan *plan, const tn_exec *x, tn_err *
     a.source[1].data = x->in[0]->data;
     a.source[1].dtype = x->in[0]->dtype;
     if (prob)
-        a.out[1] = array_of(x->out[1], x->modes[1]);
+        a.out[1] = tncuda_array_of(x->out[1], x->modes[1]);
     return tncuda_launch(x, "choice", "choice_again", a.count, &a, err);
 }
 
@@ -137,7 +132,7 @@ static tn_status counts_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
                             .low = sums.size,
                             .high = tn_value_int(x->attrs[TN_npi_multinomial_n]),
                             .draw = tncuda_draw_of(x->rng),
-                            .out = {array_of(y, TN_MODE_WRITE)}};
+                            .out = {tncuda_array_of(y, TN_MODE_WRITE)}};
     tn_status st = TN_OK;
 
     (void)plan;
@@ -147,7 +142,7 @@ static tn_status counts_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         (void)tncuda_call_numbers(x->attrs, TN_npi_multinomial_pvals, 0, &sums);
         st = numbers_check(&sums, err);
     } else {
-        sums.in[0] = array_of(x->in[0], TN_MODE_NONE);
+        sums.in[0] = tncuda_array_of(x->in[0], TN_MODE_NONE);
     }
     if (st || (st = tncuda_launch(x, "choice", "choice_sums", 1, &sums, err)))
         return st;
@@ -197,7 +192,7 @@ static tn_status apart_weighted(const choice_state *s, const tn_exec *x, tn_err 
         .count = s->count, .draw = tncuda_draw_of(x->rng), .out = {{x->workspace, TN_I64, TN_MODE_WRITE}}};
     void *sorted = x->workspace, *spare = (char *)sorted + (uint64_t)s->count * TNCUDA_ENTRY_BYTES;
     tncuda_call_args first = {.count = tn_tensor_count(x->out[0]),
-                              .out = {array_of(x->out[0], TN_MODE_WRITE)}};
+                              .out = {tncuda_array_of(x->out[0], TN_MODE_WRITE)}};
     tn_status st;
 
     times.source[0].data = x->in[s->weights]->data;
@@ -217,9 +212,9 @@ static tn_status choice_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
                                 .low = s->count,
                                 .high = wanted,
                                 .draw = tncuda_draw_of(x->rng),
-                                .out = {array_of(x->out[0], TN_MODE_WRITE)}};
+                                .out = {tncuda_array_of(x->out[0], TN_MODE_WRITE)}};
     const tncuda_call_args rows = {
-        .count = wanted, .size = 1, .room = x->workspace, .out = {array_of(x->out[0], TN_MODE_WRITE)}};
+        .count = wanted, .size = 1, .room = x->workspace, .out = {tncuda_array_of(x->out[0], TN_MODE_WRITE)}};
     tn_status st = TN_OK;
 
     if (x->modes[0] == TN_MODE_NONE || !wanted)
@@ -289,12 +284,13 @@ static tn_status zipfian_prepare(void *plugin, const tn_node *node, tn_plan *pla
 static tn_status zipfian_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const int64_t *shape = x->out[0]->shape;
-    tncuda_random_args a = {.count = shape[0],
-                            .low = shape[1],
-                            .high = tn_value_int(x->attrs[TN_sample_unique_zipfian_range_max]),
-                            .interval = (int32_t)slots_for(shape[1]),
-                            .draw = tncuda_draw_of(x->rng),
-                            .out = {array_of(x->out[0], x->modes[0]), array_of(x->out[1], x->modes[1])}};
+    tncuda_random_args a = {
+        .count = shape[0],
+        .low = shape[1],
+        .high = tn_value_int(x->attrs[TN_sample_unique_zipfian_range_max]),
+        .interval = (int32_t)slots_for(shape[1]),
+        .draw = tncuda_draw_of(x->rng),
+        .out = {tncuda_array_of(x->out[0], x->modes[0]), tncuda_array_of(x->out[1], x->modes[1])}};
 
     (void)plan;
     a.source[0].data = x->workspace;

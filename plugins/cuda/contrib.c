@@ -3,11 +3,6 @@
 #include "../common/move.h"
 #include "launch.h"
 
-static tn_status plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncuda_state(plugin, node, plan, 0, err);
-}
-
 /* A thread for each element of output 0. */
 static tn_status elements(const tn_exec *x, const char *kernel, uint32_t inputs, tncuda_call_args *a,
                           tn_err *err)
@@ -237,14 +232,14 @@ static const char *const numbers[] = {"*:" TNCUDA_NUMBERS, NULL};
 static const char *const all[] = {"*:" TNCUDA_ALL, NULL};
 
 const tn_kernel *const tncuda_family_contrib[] = {
-    TNCUDA_ROW("_contrib_div_sqrt_dim", numbers, 0, plain_prepare, div_sqrt_dim_run),
-    TNCUDA_ROW("_contrib_quadratic", numbers, 0, plain_prepare, quadratic_run),
-    TNCUDA_ROW("_contrib_gradientmultiplier", all, 0, plain_prepare, copy_run),
-    TNCUDA_ROW("_contrib_allclose", all, TN_KERNEL_EMPTY_OK, plain_prepare, allclose_run),
-    TNCUDA_ROW("SVMOutput", floats, 0, plain_prepare, copy_run),
-    TNCUDA_ROW("_backward_SVMOutput", floats, 0, plain_prepare, svm_run),
+    TNCUDA_ROW("_contrib_div_sqrt_dim", numbers, 0, tncuda_plain_prepare, div_sqrt_dim_run),
+    TNCUDA_ROW("_contrib_quadratic", numbers, 0, tncuda_plain_prepare, quadratic_run),
+    TNCUDA_ROW("_contrib_gradientmultiplier", all, 0, tncuda_plain_prepare, copy_run),
+    TNCUDA_ROW("_contrib_allclose", all, TN_KERNEL_EMPTY_OK, tncuda_plain_prepare, allclose_run),
+    TNCUDA_ROW("SVMOutput", floats, 0, tncuda_plain_prepare, copy_run),
+    TNCUDA_ROW("_backward_SVMOutput", floats, 0, tncuda_plain_prepare, svm_run),
     TNCUDA_ROW("IdentityAttachKLSparseReg", floats, TN_KERNEL_EMPTY_OK, sparse_reg_prepare, sparse_reg_run),
-    TNCUDA_ROW("_backward_IdentityAttachKLSparseReg", floats, 0, plain_prepare, sparse_reg_back_run),
+    TNCUDA_ROW("_backward_IdentityAttachKLSparseReg", floats, 0, tncuda_plain_prepare, sparse_reg_back_run),
     TNCUDA_ROW("_contrib_fft", floats, 0, fft_prepare, fft_run),
     TNCUDA_ROW("_contrib_ifft", floats, 0, fft_prepare, fft_run),
     TNCUDA_ROW("_contrib_index_copy", all, 0, index_prepare, index_run),

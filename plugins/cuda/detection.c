@@ -15,16 +15,6 @@ static tn_status launch(const tn_exec *x, const char *kernel, int32_t dtype, int
                   : tncuda_launch(x, "detection", name, a->count, a, err);
 }
 
-static tncuda_array array_of(const tn_tensor *t, int32_t mode)
-{
-    return (tncuda_array){t->data, t->dtype, mode};
-}
-
-static tn_status plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncuda_state(plugin, node, plan, 0, err);
-}
-
 /* Two places for entries, and `more` bytes. */
 static tn_status ranks_prepare(void *plugin, const tn_node *node, tn_plan *plan, int64_t entries,
                                uint64_t more, tn_err *err)
@@ -57,7 +47,7 @@ static tn_status prior_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     if (count_of(node, TN_contrib_MultiBoxPrior_sizes) + count_of(node, TN_contrib_MultiBoxPrior_ratios) >
         TNCUDA_CALL_NUMBERS - 4)
         return tn_failf(err, TN_E_UNSUPPORTED, "at most %d sizes and ratios", TNCUDA_CALL_NUMBERS - 4);
-    return plain_prepare(plugin, node, plan, err);
+    return tncuda_plain_prepare(plugin, node, plan, err);
 }
 
 static tn_status prior_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -136,7 +126,7 @@ static tn_status matching_write(const tn_exec *x, uint32_t o, int64_t each, int6
                                 void *room, tn_err *err)
 {
     const tncuda_call_args a = {.count = tn_tensor_count(x->out[o]),
-                                .out = {array_of(x->out[o], TN_MODE_WRITE)},
+                                .out = {tncuda_array_of(x->out[o], TN_MODE_WRITE)},
                                 .room = room,
                                 .n = {each, first, lines}};
 
@@ -382,11 +372,11 @@ const tn_kernel *const tncuda_family_detection[] = {
     TNCUDA_ROW("_contrib_bipartite_matching", types, TN_KERNEL_EMPTY_OK, matching_prepare, matching_run),
     TNCUDA_ROW("_contrib_MultiBoxTarget", types, 0, target_prepare, target_run),
     TNCUDA_ROW("_contrib_MultiBoxDetection", types, 0, detection_prepare, detection_run),
-    TNCUDA_ROW("_contrib_box_iou", types, 0, plain_prepare, iou_run),
+    TNCUDA_ROW("_contrib_box_iou", types, 0, tncuda_plain_prepare, iou_run),
     TNCUDA_ROW("_contrib_box_nms", recorded, 0, nms_prepare, nms_run),
     TNCUDA_ROW("_backward__contrib_box_nms", recorded, 0, nms_back_prepare, nms_back_run),
-    TNCUDA_ROW("_contrib_box_encode", types, TN_KERNEL_EMPTY_OK, plain_prepare, encode_run),
-    TNCUDA_ROW("_contrib_box_decode", types, 0, plain_prepare, decode_run),
+    TNCUDA_ROW("_contrib_box_encode", types, TN_KERNEL_EMPTY_OK, tncuda_plain_prepare, encode_run),
+    TNCUDA_ROW("_contrib_box_decode", types, 0, tncuda_plain_prepare, decode_run),
     TNCUDA_ROW("_contrib_Proposal", types, 0, proposal_prepare, proposal_run),
     TNCUDA_ROW("_contrib_MultiProposal", types, 0, proposal_prepare, proposal_run),
     NULL,

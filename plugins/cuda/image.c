@@ -6,16 +6,6 @@
 
 #define CHANGE_BYTES (4 * sizeof(tnb_change)) /* as many as one image takes */
 
-static tncuda_array array_of(const tn_tensor *t)
-{
-    return (tncuda_array){t->data, t->dtype, TN_MODE_WRITE};
-}
-
-static tn_status plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncuda_state(plugin, node, plan, 0, err);
-}
-
 /* ---- flips --------------------------------------------------------------------------------------------- */
 
 /* Rows (axis 0) or columns (axis 1). */
@@ -25,8 +15,8 @@ static tn_status flip(const tn_exec *x, int32_t axis, bool random, tn_err *err)
     tncuda_image_args a = {.count = tn_tensor_count(t),
                            .size = t->shape[axis],
                            .channels = tnb_dims(t, axis + 1, 3),
-                           .from = array_of(t),
-                           .to = array_of(x->out[0]),
+                           .from = tncuda_array_of(t, TN_MODE_WRITE),
+                           .to = tncuda_array_of(x->out[0], TN_MODE_WRITE),
                            .bytes = (int32_t)tn_dtype_bytes(t->dtype),
                            .f = {random ? 0.5 : 1}};
 
@@ -59,7 +49,7 @@ static tn_status normalize_prepare(void *plugin, const tn_node *node, tn_plan *p
             tncuda_call_numbers(node->attrs, TN_image_normalize_std, 0, &a) >
         TNCUDA_CALL_NUMBERS)
         return tn_failf(err, TN_E_UNSUPPORTED, "at most %d means and deviations", TNCUDA_CALL_NUMBERS);
-    return plain_prepare(plugin, node, plan, err);
+    return tncuda_plain_prepare(plugin, node, plan, err);
 }
 
 static tn_status normalized(const tn_exec *x, bool back, tn_err *err)
@@ -154,8 +144,8 @@ static tn_status colours(const tn_exec *x, tncuda_image_args *a, int32_t passes,
         return TN_OK;
     a->count = t->shape[0] * t->shape[1];
     a->channels = t->shape[2];
-    a->from = array_of(t);
-    a->to = array_of(x->out[0]);
+    a->from = tncuda_array_of(t, TN_MODE_WRITE);
+    a->to = tncuda_array_of(x->out[0], TN_MODE_WRITE);
     a->room = x->workspace;
     if (a->kind != TNB_LIGHTING)
         a->draw = tncuda_draw_of(x->rng);
@@ -222,15 +212,15 @@ static const char *const from_types[] = {"output:f32", "*:" TNCUDA_ALL, NULL};
 static const char *const back_types[] = {"dy:f32", "*:" TNCUDA_ALL, NULL};
 
 #define COLOURS(op, run) TNCUDA_ROW("_image_" op, numbers, 0, colours_prepare, run)
-#define FLIPS(op, run) TNCUDA_ROW("_image_" op, all, 0, plain_prepare, run)
+#define FLIPS(op, run) TNCUDA_ROW("_image_" op, all, 0, tncuda_plain_prepare, run)
 #define PLANES(op, types, prepare, run) TNCUDA_ROW(op, types, TN_KERNEL_EMPTY_OK, prepare, run)
 
 const tn_kernel *const tncuda_family_image[] = {
     PLANES("_image_normalize", numbers, normalize_prepare, normalize_run),
     PLANES("_backward__image_normalize", numbers, normalize_prepare, normalize_back_run),
-    PLANES("_image_to_tensor", from_types, plain_prepare, to_tensor_run),
-    PLANES("_backward__image_to_tensor", back_types, plain_prepare, to_tensor_back_run),
-    PLANES("_image_resize", numbers, plain_prepare, resize_run),
+    PLANES("_image_to_tensor", from_types, tncuda_plain_prepare, to_tensor_run),
+    PLANES("_backward__image_to_tensor", back_types, tncuda_plain_prepare, to_tensor_back_run),
+    PLANES("_image_resize", numbers, tncuda_plain_prepare, resize_run),
     FLIPS("flip_left_right", left_right_run),
     FLIPS("flip_top_bottom", top_bottom_run),
     FLIPS("random_flip_left_right", random_left_right_run),

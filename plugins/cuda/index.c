@@ -186,11 +186,6 @@ static tn_status unravel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return ravel(x, x->out[0], x->in[0], "index_unravel", err);
 }
 
-static tn_status plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncuda_state(plugin, node, plan, 0, err);
-}
-
 static const char *const take_types[] = {"a:" TNCUDA_ALL, "indices:" TNCUDA_ALL, "output:=a", NULL};
 static const char *const embedding_types[] = {"data:" TNCUDA_ALL, "weight:" TNCUDA_ALL, "output:=weight",
                                               NULL};
@@ -221,8 +216,8 @@ const tn_kernel *const tncuda_family_index[] = {
     INDEX("_backward_take", back_types, TN_KERNEL_EMPTY_OK),
     INDEX("_backward_Embedding", back_embedding_types, TN_KERNEL_EMPTY_OK),
     INDEX("_backward_gather_nd", back_types, TN_KERNEL_EMPTY_OK),
-    TNCUDA_ROW("one_hot", all, 0, plain_prepare, one_hot_run),
-    TNCUDA_ROW("_ravel_multi_index", ravel_types, 0, plain_prepare, ravel_run),
-    TNCUDA_ROW("_unravel_index", ravel_types, 0, plain_prepare, unravel_run),
+    TNCUDA_ROW("one_hot", all, 0, tncuda_plain_prepare, one_hot_run),
+    TNCUDA_ROW("_ravel_multi_index", ravel_types, 0, tncuda_plain_prepare, ravel_run),
+    TNCUDA_ROW("_unravel_index", ravel_types, 0, tncuda_plain_prepare, unravel_run),
     NULL,
 };

@@ -59,6 +59,11 @@ tn_status tncuda_state(void *plugin, const tn_node *node, tn_plan *plan, uint64_
     return TN_OK;
 }
 
+tn_status tncuda_plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    return tncuda_state(plugin, node, plan, 0, err);
+}
+
 void tncuda_release(tn_plan *plan)
 {
     state_head *h = plan->state ? (state_head *)plan->state - 1 : NULL;

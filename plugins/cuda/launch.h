@@ -25,6 +25,8 @@
 
 /* Memory of plan->state, zeroed; tncuda_release frees it. Sets what all plans have in common. */
 tn_status tncuda_state(void *plugin, const tn_node *node, tn_plan *plan, uint64_t bytes, tn_err *err);
+/* For kernels that plan nothing. */
+tn_status tncuda_plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
 void tncuda_release(tn_plan *plan);
 
 /* A kernel of a family's file over `count` elements, or `blocks` blocks, in the stream of the run. `args`:
@@ -49,6 +51,12 @@ static inline const char *tncuda_suffix(int32_t dtype)
 static inline bool tncuda_is_float(int32_t dtype)
 {
     return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
+}
+
+/* `mode`: of outputs. */
+static inline tncuda_array tncuda_array_of(const tn_tensor *t, int32_t mode)
+{
+    return (tncuda_array){t->data, t->dtype, mode};
 }
 
 /* A call's arrays: the first inputs and outputs of the node, with modes. */
@@ -104,10 +112,6 @@ void tncuda_point_number(tn_plan *plan, double number);
 tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 /* Elements of a dense array in another data type; `add`: added to what is there. */
 tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err);
-
-/* ---- random.c ------------------------------------------------------------------------------------------ */
-
-tncuda_draw tncuda_draw_of(const tn_rng *rng);
 
 /* ---- reduce.c ------------------------------------------------------------------------------------------ */
 

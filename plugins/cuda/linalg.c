@@ -73,11 +73,6 @@ static tn_status matrices_run(const tn_plan *plan, const tn_exec *x, tn_err *err
 
 /* ---- diagonals and triangles --------------------------------------------------------------------------- */
 
-static tn_status simple_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncuda_state(plugin, node, plan, 1, err);
-}
-
 static int64_t side(const tn_tensor *square)
 {
     return square->shape[square->ndim - 1];
@@ -168,7 +163,7 @@ static const char *const system[] = {"A:" ANY, "B:" ANY, WIDE, NULL};
 static const char *const tensor_system[] = {"a:" ANY, "b:" ANY, WIDE, NULL};
 
 #define MATRICES(op, types) TNCUDA_ROW(op, types, TN_KERNEL_EMPTY_OK, matrices_prepare, matrices_run)
-#define SIMPLE(op, run) TNCUDA_ROW(op, wide, TN_KERNEL_EMPTY_OK, simple_prepare, run)
+#define SIMPLE(op, run) TNCUDA_ROW(op, wide, TN_KERNEL_EMPTY_OK, tncuda_plain_prepare, run)
 const tn_kernel *const tncuda_family_linalg[] = {
     MATRICES("_linalg_potrf", wide),
     MATRICES("_linalg_potri", wide),

@@ -67,11 +67,6 @@ static tn_status random_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- whole numbers ------------------------------------------------------------------------------------- */
 
-static tn_status plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncuda_state(plugin, node, plan, 0, err);
-}
-
 /* Whether the type holds a number. */
 static bool holds(int32_t dtype, int64_t number)
 {
@@ -210,7 +205,7 @@ const tn_kernel *const tncuda_family_random[] = {
     DISTRIBUTIONS(ROWS) NUMPYS(NUMPY_ROW) NUMPYS_F32(NUMPY_F32_ROW)
     KERNEL("_npi_powerd", powerd_types),
     KERNEL("_npi_bernoulli", all_types),
-    TNCUDA_ROW("_random_randint", randint_types, 0, plain_prepare, randint_run),
+    TNCUDA_ROW("_random_randint", randint_types, 0, tncuda_plain_prepare, randint_run),
     &dropout,
     TNCUDA_ROW("_backward_Dropout", backward_dropout_types, 0, backward_dropout_prepare, tncuda_point_run),
     NULL,

@@ -4,11 +4,6 @@
 
 #include <stdio.h>
 
-static tn_status plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncuda_state(plugin, node, plan, 0, err);
-}
-
 static tn_status sums_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_status st = tncuda_state(plugin, node, plan, 0, err);
@@ -28,11 +23,6 @@ static void sizes(const tn_tensor *data, const tn_tensor *parts, tncuda_call_arg
     a->n[TNCUDA_CHANNELS] = data->shape[1];
     a->n[TNCUDA_OUT_CHANNELS] = parts->shape[1];
     a->n[TNCUDA_IMAGES] = data->shape[0];
-}
-
-static tncuda_array array_of(const tn_tensor *t, int32_t mode)
-{
-    return (tncuda_array){t->data, t->dtype, mode};
 }
 
 static tn_status launch(const tn_exec *x, const char *kernel, int32_t dtype, const tncuda_call_args *a,
@@ -64,10 +54,10 @@ static tn_status back(const tn_exec *x, const char *kernel, bool indices, tncuda
     if (x->modes[0] == TN_MODE_NONE || !tn_tensor_count(dx))
         return TN_OK;
     a->count = dx->shape[0] * dx->shape[1];
-    a->in[0] = array_of(x->in[0], TN_MODE_NONE);
-    a->in[1] = array_of(x->in[2], TN_MODE_NONE);
+    a->in[0] = tncuda_array_of(x->in[0], TN_MODE_NONE);
+    a->in[1] = tncuda_array_of(x->in[2], TN_MODE_NONE);
     if (indices)
-        a->in[2] = array_of(x->in[3], TN_MODE_NONE);
+        a->in[2] = tncuda_array_of(x->in[3], TN_MODE_NONE);
     a->room = tncuda_sums(x, 0, &at);
     sizes(dx, x->in[0], a);
     a->n[TNCUDA_MORE] = x->in[0]->shape[0];
@@ -199,7 +189,7 @@ static tn_status correlation_back_run(const tn_plan *plan, const tn_exec *x, tn_
 static const char *const types[] = {"*:" TNCUDA_FLOATS, NULL};
 static const char *const maximum[] = {"max_idx:i64", "*:" TNCUDA_FLOATS, NULL};
 
-#define REGION(op, types, run) TNCUDA_ROW(op, types, TN_KERNEL_EMPTY_OK, plain_prepare, run)
+#define REGION(op, types, run) TNCUDA_ROW(op, types, TN_KERNEL_EMPTY_OK, tncuda_plain_prepare, run)
 #define BACK(op, types, run) TNCUDA_ROW("_backward_" op, types, TN_KERNEL_EMPTY_OK, sums_prepare, run)
 
 const tn_kernel *const tncuda_family_region[] = {

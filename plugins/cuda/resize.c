@@ -15,11 +15,6 @@ static tn_status resize_launch(const tn_exec *x, const char *kernel, int32_t dty
     return tncuda_launch(x, "resize", name, a->count, a, err);
 }
 
-static tn_status resize_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncuda_state(plugin, node, plan, 0, err);
-}
-
 /* ---- UpSampling ---------------------------------------------------------------------------------------- */
 
 static tn_status copies_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -152,11 +147,11 @@ static const char *const types[] = {"*:" TNCUDA_FLOATS, NULL};
 const tn_kernel *const tncuda_family_resize[] = {
     TNCUDA_ROW("UpSampling", types, 0, copies_prepare, copies_run),
     TNCUDA_ROW("_backward_UpSampling", types, TN_KERNEL_EMPTY_OK, copies_back_prepare, copies_back_run),
-    TNCUDA_ROW("_contrib_BilinearResize2D", types, 0, resize_prepare, bilinear_run),
+    TNCUDA_ROW("_contrib_BilinearResize2D", types, 0, tncuda_plain_prepare, bilinear_run),
     TNCUDA_ROW("_backward__contrib_BilinearResize2D", types, TN_KERNEL_EMPTY_OK, bilinear_back_prepare,
                bilinear_back_run),
-    TNCUDA_ROW("_contrib_AdaptiveAvgPooling2D", types, 0, resize_prepare, means_run),
-    TNCUDA_ROW("_backward__contrib_AdaptiveAvgPooling2D", types, TN_KERNEL_EMPTY_OK, resize_prepare,
+    TNCUDA_ROW("_contrib_AdaptiveAvgPooling2D", types, 0, tncuda_plain_prepare, means_run),
+    TNCUDA_ROW("_backward__contrib_AdaptiveAvgPooling2D", types, TN_KERNEL_EMPTY_OK, tncuda_plain_prepare,
                means_back_run),
     NULL,
 };

@@ -19,11 +19,6 @@ static tn_status launch(const tn_exec *x, const char *kernel, tncuda_call_args *
     return tncuda_launch(x, "sampler", name, a->count, a, err);
 }
 
-static tn_status plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncuda_state(plugin, node, plan, 0, err);
-}
-
 static tn_status sampler_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     tncuda_call_args a = {.count = tn_tensor_count(x->out[0]), .n = {[TNCUDA_CHANNELS] = x->in[0]->shape[1]}};
@@ -110,10 +105,10 @@ static tn_status transformer_run(const tn_plan *plan, const tn_exec *x, tn_err *
 static const char *const types[] = {"*:" TNCUDA_FLOATS, NULL};
 
 const tn_kernel *const tncuda_family_sampler[] = {
-    TNCUDA_ROW("BilinearSampler", types, TN_KERNEL_EMPTY_OK, plain_prepare, sampler_run),
+    TNCUDA_ROW("BilinearSampler", types, TN_KERNEL_EMPTY_OK, tncuda_plain_prepare, sampler_run),
     TNCUDA_ROW("_backward_BilinearSampler", types, TN_KERNEL_EMPTY_OK, back_prepare, back_run),
-    TNCUDA_ROW("GridGenerator", types, 0, plain_prepare, grid_run),
-    TNCUDA_ROW("_backward_GridGenerator", types, TN_KERNEL_EMPTY_OK, plain_prepare, grid_back_run),
-    TNCUDA_ROW("SpatialTransformer", types, TN_KERNEL_EMPTY_OK, plain_prepare, transformer_run),
+    TNCUDA_ROW("GridGenerator", types, 0, tncuda_plain_prepare, grid_run),
+    TNCUDA_ROW("_backward_GridGenerator", types, TN_KERNEL_EMPTY_OK, tncuda_plain_prepare, grid_back_run),
+    TNCUDA_ROW("SpatialTransformer", types, TN_KERNEL_EMPTY_OK, tncuda_plain_prepare, transformer_run),
     NULL,
 };

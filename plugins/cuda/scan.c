@@ -4,11 +4,6 @@
 #include "launch.h"
 #include "tenon/plugin/op/statistics.h"
 
-static tn_status plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncuda_state(plugin, node, plan, 0, err);
-}
-
 static bool is_whole(const tn_tensor *t)
 {
     return !tncuda_is_float(t->dtype);
@@ -220,9 +215,9 @@ static const char *const floats[] = {"*:" TNCUDA_FLOATS, NULL};
 const tn_kernel *const tncuda_family_scan[] = {
     TNCUDA_ROW("_npi_diff", most, 0, diff_prepare, diff_run),
     TNCUDA_ROW("_backward__npi_diff", floats, TN_KERNEL_EMPTY_OK, diff_prepare, diff_back_run),
-    TNCUDA_ROW("_npi_ediff1d", most, 0, plain_prepare, ediff_run),
-    TNCUDA_ROW("_backward__npi_ediff1d", floats, TN_KERNEL_EMPTY_OK, plain_prepare, ediff_back_run),
-    TNCUDA_ROW("_npi_polyval", numbers, 0, plain_prepare, polyval_run),
+    TNCUDA_ROW("_npi_ediff1d", most, 0, tncuda_plain_prepare, ediff_run),
+    TNCUDA_ROW("_backward__npi_ediff1d", floats, TN_KERNEL_EMPTY_OK, tncuda_plain_prepare, ediff_back_run),
+    TNCUDA_ROW("_npi_polyval", numbers, 0, tncuda_plain_prepare, polyval_run),
     TNCUDA_ROW("_backward__npi_polyval", floats, TN_KERNEL_EMPTY_OK, polyval_back_prepare, polyval_back_run),
     TNCUDA_ROW("_histogram", all, TN_KERNEL_EMPTY_OK, histogram_prepare, histogram_run),
     NULL,

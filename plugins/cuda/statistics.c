@@ -20,11 +20,6 @@ static tn_status over_plan(void *plugin, const tn_node *node, tn_plan *plan, con
     return TN_OK;
 }
 
-static tncuda_array array_of(const tn_tensor *t, int32_t mode)
-{
-    return (tncuda_array){t->data, t->dtype, mode};
-}
-
 static tn_status sums_run(const tn_exec *x, const char *kernel, tncuda_moments_args *a, tn_err *err)
 {
     a->over.x = x->in[0]->data;
@@ -40,8 +35,8 @@ static tn_status moments_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     tncuda_moments_args a = *(const tncuda_moments_args *)plan->state;
 
-    a.mean = array_of(x->out[0], x->modes[0]);
-    a.var = array_of(x->out[1], x->modes[1]);
+    a.mean = tncuda_array_of(x->out[0], x->modes[0]);
+    a.var = tncuda_array_of(x->out[1], x->modes[1]);
     return sums_run(x, "moments", &a, err);
 }
 
@@ -61,7 +56,7 @@ static tn_status var_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     tncuda_moments_args a = *(const tncuda_moments_args *)plan->state;
 
-    a.var = array_of(x->out[0], x->modes[0]);
+    a.var = tncuda_array_of(x->out[0], x->modes[0]);
     return sums_run(x, "moments", &a, err);
 }
 
@@ -90,9 +85,9 @@ static tn_status average_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     tncuda_moments_args a = *(const tncuda_moments_args *)plan->state;
 
     if (tn_value_int(x->attrs[TN_npi_average_weighted]))
-        a.w = array_of(x->in[1], TN_MODE_NONE);
-    a.mean = array_of(x->out[0], x->modes[0]);
-    a.var = array_of(x->out[1], x->modes[1]);
+        a.w = tncuda_array_of(x->in[1], TN_MODE_NONE);
+    a.mean = tncuda_array_of(x->out[0], x->modes[0]);
+    a.var = tncuda_array_of(x->out[1], x->modes[1]);
     return sums_run(x, "average", &a, err);
 }
 
@@ -104,13 +99,13 @@ static tn_status backward_average_run(const tn_plan *plan, const tn_exec *x, tn_
     tn_status st;
 
     a.over.x = x->in[1]->data;
-    a.dy = array_of(x->in[0], TN_MODE_NONE);
-    a.mean = array_of(x->in[2 + weighted], TN_MODE_NONE);
-    a.var = array_of(x->in[3 + weighted], TN_MODE_NONE);
-    a.dx = array_of(x->out[0], x->modes[0]);
+    a.dy = tncuda_array_of(x->in[0], TN_MODE_NONE);
+    a.mean = tncuda_array_of(x->in[2 + weighted], TN_MODE_NONE);
+    a.var = tncuda_array_of(x->in[3 + weighted], TN_MODE_NONE);
+    a.dx = tncuda_array_of(x->out[0], x->modes[0]);
     if (weighted) {
-        a.w = array_of(x->in[2], TN_MODE_NONE);
-        a.dw = array_of(x->out[1], x->modes[1]);
+        a.w = tncuda_array_of(x->in[2], TN_MODE_NONE);
+        a.dw = tncuda_array_of(x->out[1], x->modes[1]);
     }
     st = tncuda_launch(x, "statistics", "average_back", a.over.outer * a.over.inner, &a, err);
     return st || !a.line || !a.dw.mode

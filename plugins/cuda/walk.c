@@ -1,7 +1,6 @@
 /*
  * Sums of products: einsum, tensordot, matmul, NumPy's dot, khatri_rao, _linalg_gemm and its like,
- * attention's
- * interleaved products, and their gradients. Each output is one walk over the indices, or a few:
+ * attention's interleaved products, and their gradients. Each output is one walk over the indices, or a few:
  * kernels/walk.cu.
  */
 #include "../common/walk.h"

@@ -43,7 +43,7 @@ static bool has_wide(const chk_problem *p)
 
     for (uint32_t i = 0; i < chk_all(&p->f); i++)
         *(i < p->f.args.in_count ? &in : &out) |= p->f.dtype[i] == TN_F64;
-    for (uint32_t k = 0; k < p->mutated_count; k++) /* a step in float32, as its states are */
+    for (uint32_t k = 0; k < p->mutated_count; k++)
         if (p->f.dtype[p->mutated[k]] == TN_F32)
             return false;
     return in && out && !p->resizes;

@@ -252,7 +252,6 @@ static void check(void **state)
         "note: bad.ini:19: [plugin.nobody] was not checked",
         "note: bad.ini:21: memory.cuda.pool is set, but no plugin here provides devices of type cuda",
         "warning: bad.ini:23: kernel.Convolutoin@cpu: ",
-        "note: bad.ini:25: kvstore.p2p has no effect",
         "warning: TENON_ENGINE__TYP names no option",
         "error[TN-1205]: TENON_TRAIN__LR: train.lr = high, expected a number",
         "warning: MXNET_ENGINE_TYP is not known and ignored; did you mean MXNET_ENGINE_TYPE?",
@@ -269,7 +268,7 @@ static void check(void **state)
         "[engine]\ntyp = naive\nthreads = many\n[engine\ntype = x\n[engine]\ntype = naive\ntype = naive\n"
         "  more\n[engnie]\nnonsense\ntype = naive\n[memory.cqu]\npool = none\n[plugin.fake]\nseed = x\n"
         "delay_u = 1\n[plugin.nobody]\nx = 1\n[memory.cuda]\npool = none\n[kernel]\n"
-        "Convolutoin@cpu = cpu\n[kvstore]\np2p = off\n");
+        "Convolutoin@cpu = cpu\n");
     s = tool("TENON_ENGINE__TYP=x TENON_TRAIN__LR=high MXNET_ENGINE_TYP=x " WITHOUT_CUDA
              "\"$T\" config check bad.ini absent.ini --set train.epochs=none");
     assert_int_equal(s->code, 2);

@@ -14,7 +14,8 @@
 #include "cuda.h"
 #include "support/runs.h"
 
-/* Those that take a few seconds; TENON_FULL: all of them. */
+/* Files of tests/op. A run takes two of the quick ones, which need a few seconds each; TENON_FULL: all of
+ * both. */
 static const char *const quick[] = {"products", "statistics", "ctc", "conv", "rnn", "matrix"};
 static const char *const slow[] = {"linalg", "pool", "norm", "contrib", "reduce"};
 
@@ -31,8 +32,7 @@ static void file_run(const char *name)
 
 static void cases(void **state)
 {
-    const char *given = getenv("TENON_TEST_ROTATION");
-    const size_t count = sizeof quick / sizeof *quick, first = given ? strtoull(given, NULL, 10) % count : 0;
+    const size_t count = sizeof quick / sizeof *quick, first = (size_t)test_rotation(count);
 
     (void)state;
     for (size_t i = 0; i < (test_full() ? count : 2); i++)

@@ -70,7 +70,7 @@ static double number_of(const bound *b, uint64_t *state)
     return v;
 }
 
-/* Numbers of one sign, and of both, in their order. */
+/* Integers in the order of the numbers: neighbouring numbers have neighbouring integers. */
 static int64_t order_f64(double v)
 {
     int64_t bits;

@@ -39,9 +39,7 @@ static void option_row(tni_str *s, const tni_option_def *d)
         must(tni_str_add(s, "`"));
     }
     must(tni_str_addf(s, " | %s%s | ",
-                      d->flags & TN_OPTION_LIVE     ? "live"
-                      : d->flags & TN_OPTION_UNREAD ? "not yet"
-                                                    : "at start",
+                      d->flags & TN_OPTION_LIVE ? "live" : "at start",
                       d->flags & TN_OPTION_TRUSTED ? ", trusted" : ""));
     cell(s, d->env);
     must(tni_str_add(s, " | "));

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Every option of core/base/options.list is read by something, or says that it is not.
+"""Every option of core/base/options.list is read by something.
 
 A row counts as read if a source of core/, nn/, cli/ or plugins/ holds its key as a text of its own; of an open-ended row
-such as memory.*.pool, its last part. Rows of the kind STORE (TN_OPTION_UNREAD) say in their help that nothing reads them; one whose
-key the library or a plugin asks for must not say so any more. Rows whose last part is open-ended are left out.
+such as memory.*.pool, its last part. Rows whose last part is open-ended are left out.
 """
 import re
 import sys
@@ -26,19 +25,12 @@ def texts(root, folders):
 
 def main():
     root = common.root_of(sys.argv)
-    rows = re.findall(r'^TN_OPTION\(\s*"([^"]+)"(.*?)(?=^TN_OPTION|^/\*|\Z)',
-                      common.read(root, "core/base/options.list"), re.M | re.S)
-    known, effective = texts(root, READERS), texts(root, ("core/", "nn/", "plugins/"))
+    rows = re.findall(r'^TN_OPTION\(\s*"([^"]+)"', common.read(root, "core/base/options.list"), re.M)
+    known = texts(root, READERS)
     findings = []
-    for key, rest in rows:
+    for key in rows:
         last = key.rsplit(".", 1)[1]
-        unread = "STORE" in re.sub(r'"[^"]*"', "", rest)
-        if "*" in last:
-            continue
-        if unread:
-            if key in effective:
-                findings.append("core/base/options.list: %s is read now: it is STORE no more" % key)
-        elif not (key in known or ("*" in key and last in known)):
+        if not ("*" in last or key in known or ("*" in key and last in known)):
             findings.append("core/base/options.list: nothing reads %s" % key)
     common.finish("options", findings, len(rows))
 

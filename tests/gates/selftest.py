@@ -70,8 +70,6 @@ FAULTS = [
         "core/base/options.list", "TN_OPTION(\"planted.key\", \"int\")\n"), "planted.key is missing"),
     ("options.py", "an option that nobody reads", file_fault(
         "core/base/options.list", "TN_OPTION(\"planted.unread_key\", \"int\", INIT)\n"), "nothing reads planted.unread_key"),
-    ("options.py", "an option that is read and denies it", file_fault(
-        "core/base/planted.c", "const char *x = \"kvstore.p2p\";\n"), "kvstore.p2p is read now"),
     ("docs.py", "a link that leads nowhere", file_fault("docs/planted.md", "[x](gone.md)\n"), "leads nowhere"),
     ("docs.py", "a link to a heading that is not there", file_fault("docs/planted.md", "# Here\n[x](#there)\n"),
      "no heading #there"),

@@ -57,11 +57,15 @@ training=(train zoo:mlp --data digits --epochs 1 --seed 42 --json --set train.ba
 
 hashes() { sed -n 's/.*"event":"done".*"params_sha256":"\([^"]*\)".*/\1/p' "$@"; }
 
-# one: the bits of one process with two devices, once for all cases, in `want`
+# one: the bits of one process with two devices, once for all cases, in `want`; of the kernels that `kernels` prefers
+kernels=auto
 one() {
-    [ -s one ] || "$tool" "${training[@]}" --set kvstore.type=local --set device.default=cpu:0,cpu:1 >one 2>one.err ||
-        fail "one process: $(tail -n 3 one.err)"
-    want=$(hashes one)
+    local prefer=()
+    [ $kernels = auto ] || prefer=(--set "kernel.prefer=$kernels")
+    [ -s "one.$kernels" ] || "$tool" "${training[@]}" --set kvstore.type=local --set device.default=cpu:0,cpu:1 "${prefer[@]}" \
+        >"one.$kernels" 2>one.err || fail "one process: $(tail -n 3 one.err)"
+    want=$(hashes "one.$kernels")
+    [ -n "$want" ] || fail "one process has no bits"
 }
 
 # job SETTING...: two workers and two servers end with the bits of `one`. `launch` may hold options of tenon launch.

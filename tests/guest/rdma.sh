@@ -21,7 +21,10 @@ case_train() {
     job kvstore.transport=shm
 }
 
-case_train_fake() { job kvstore.transport=rdma device.default=fake:0 memory.fake.pool=round; }
+case_train_fake() { # it runs the plain kernels
+    kernels=cpu
+    job kvstore.transport=rdma device.default=fake:0 memory.fake.pool=round
+}
 
 case_train_faults() {
     local fault

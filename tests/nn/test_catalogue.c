@@ -258,12 +258,42 @@ static void test_init_chosen(void **state)
     }
 }
 
+/* Of a program with a later header, whose options are longer. */
+static void test_init_later(void **state)
+{
+    typedef struct later_options {
+        tn_init_options now;
+        const void *more;
+    } later_options;
+    static const struct {
+        const char *pattern;
+        later_options init;
+    } rows[] = {
+        {"0.bias", {{.with = "zero"}, &rows}}, {"0.weight", {{.with = "one"}, &rows}}, {NULL, {{0}, &rows}}};
+    const later_options options = {
+        {.struct_size = sizeof options, .mixed = (const tn_init_row *)(const void *)rows, .shape = {1, 3}},
+        NULL};
+    tn_app *app = nn_open(NULL);
+    tn_net *net = tn_net_new(app);
+    float weight[8], bias[8];
+
+    (void)state;
+    tn_net_dense(net, .units = 2);
+    tn_net_init_(net, &options.now);
+    assert_int_equal(nn_read(app, tn_net_param(net, "0.weight"), weight, 8), 6);
+    assert_int_equal(nn_read(app, tn_net_param(net, "0.bias"), bias, 8), 2);
+    for (int i = 0; i < 6; i++)
+        assert_float_equal(weight[i], 1, 0);
+    assert_float_equal(bias[0], 0, 0);
+    nn_close(app);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_losses_refused), cmocka_unit_test(test_metrics_refused),
         cmocka_unit_test(test_orthogonal),     cmocka_unit_test(test_init_where),
-        cmocka_unit_test(test_init_chosen),
+        cmocka_unit_test(test_init_chosen),    cmocka_unit_test(test_init_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

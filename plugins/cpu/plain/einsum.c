@@ -1,9 +1,7 @@
 /*
- * einsum walks over the indices of the output and, within them, over those that are summed, in the order
- * of the
- * inputs. Inputs are brought to doubles or 64-bit integers first; outputs are cut into parts, each of
- * which is one
- * thread's. The gradient of one input is a walk over all indices that adds to it.
+ * einsum walks over the indices of the output and, within them, over those that are summed, in the order of
+ * the inputs. Inputs are brought to doubles or 64-bit integers first; outputs are cut into parts, each of
+ * which is one thread's. The gradient of one input is a walk over all indices that adds to it.
  */
 #include "../../common/walk.h"
 #include "convert.h"

@@ -1,11 +1,8 @@
 /*
  * Contractions of two arrays, as products of matrices: the axes of each are its batch, those that it has
- * alone
- * (rows of a, columns of b) and those that are summed over. Where memory has them in this order, or the
- * last two
- * turned round, the product reads them there; otherwise they are brought into this order first. einsum
- * walks over
- * all its indices. Short floats: as float32.
+ * alone (rows of a, columns of b) and those that are summed over. Where memory has them in this order, or
+ * the last two in the other order, the product reads them there; otherwise they are copied into this order
+ * first. einsum walks over all its indices. Short floats: as float32.
  */
 #include "../../common/contraction.h"
 #include "../common/gemm.h"

@@ -37,6 +37,8 @@ static tn_status scratch(const tn_exec *x, int64_t count, uint64_t size, void *o
     void *p = NULL;
     tn_status st;
 
+    if (!x->ops)
+        return tn_fail(err, TN_E_UNSUPPORTED, "the host gives no memory within a call");
     if (__builtin_mul_overflow((uint64_t)count + 1, size, &bytes))
         return tn_fail(err, TN_E_NOMEM, "more places than any memory holds");
     if (!(st = x->ops->alloc(x->call, bytes, &p, err)))

@@ -2,13 +2,6 @@
 #include "../../common/contrib.h"
 #include "block.h"
 
-/* Of any array as a double. */
-TNCUDA_INLINE double contrib_number(const tncuda_array *t, int64_t i)
-{
-    return t->dtype == ELEMENT_U64 ? (double)ELEMENT_AT(uint64_t, t->data, i)
-                                   : element_number(t->data, t->dtype, i);
-}
-
 /* By the root of `size`; whole numbers by what is whole of it (n). */
 TNCUDA_KERNEL(contrib_divide, FREE, tncuda_call_args)
 {
@@ -31,7 +24,7 @@ TNCUDA_KERNEL(contrib_allclose, SYNC, tncuda_call_args)
     double apart = 0;
 
     for (int64_t i = TNCUDA_THREAD; i < call->count; i += TNCUDA_THREADS)
-        apart += !tnb_is_close(contrib_number(&call->in[0], i), contrib_number(&call->in[1], i), call->f[0],
+        apart += !tnb_is_close(NUMBER_IN(0, i), NUMBER_IN(1, i), call->f[0],
                                call->f[1], (int32_t)call->n[0]);
     apart = block_sum(part, apart);
     if (TNCUDA_THREAD == 0)
@@ -144,7 +137,7 @@ TNCUDA_KERNEL(contrib_index_last, FREE, tncuda_call_args)
     for (int64_t r = TNCUDA_FIRST; r < call->count; r += TNCUDA_STEP) {
         int64_t k = call->n[0] - 1;
 
-        while (k >= 0 && trunc(contrib_number(&call->in[1], k)) != (double)r)
+        while (k >= 0 && trunc(NUMBER_IN(1, k)) != (double)r)
             k--;
         ((int64_t *)call->room)[r] = k;
     }
@@ -168,7 +161,7 @@ TNCUDA_KERNEL(contrib_index_copy, FREE, tncuda_call_args)
 TNCUDA_KERNEL(contrib_index_rows, FREE, tncuda_call_args)
 {
     for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP) {
-        const double row = trunc(contrib_number(&call->in[1], i / call->size));
+        const double row = trunc(NUMBER_IN(1, i / call->size));
 
         if (row >= 0 && row < (double)call->outer)
             element_move(call->out[1].data, i, call->in[0].data, (int64_t)row * call->size + i % call->size,

@@ -37,7 +37,7 @@ LA_OWN void la_refuse(const LA_CALL *c, int64_t i)
     for (int32_t o = 0; o < 3; o++)
         if (WANTED(o))
             EACH(e, 0, c->out_each[o])
-            element_set_number(c->out[o].data, c->out[o].dtype, i *c->out_each[o] + e, NAN);
+            element_set_number(c->out[o].data, c->out[o].dtype, e + i * c->out_each[o], NAN);
 }
 
 #define MATRICES(name)                                                                                       \

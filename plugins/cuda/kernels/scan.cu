@@ -169,8 +169,7 @@ TNCUDA_INLINE double scan_edge(const tncuda_call_args *call, int64_t k)
 
     if (!e->data)
         return call->f[0] + (double)k * (call->f[1] - call->f[0]) / (double)call->n[1];
-    return e->dtype == ELEMENT_U64 ? (double)ELEMENT_AT(uint64_t, e->data, k)
-                                   : element_number(e->data, e->dtype, k);
+    return element_number(e->data, e->dtype, k);
 }
 
 /* The bin of each element, the last edge belonging to the last bin. */
@@ -179,8 +178,7 @@ TNCUDA_KERNEL(scan_bins, FREE, tncuda_call_args)
     order_entry *entry = (order_entry *)call->room;
 
     for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP) {
-        const double v = call->in[0].dtype == ELEMENT_U64 ? (double)ELEMENT_AT(uint64_t, call->in[0].data, i)
-                                                          : NUMBER_IN(0, i);
+        const double v = NUMBER_IN(0, i);
         int64_t low = 0, high = call->n[1];
 
         entry[i].index = i;

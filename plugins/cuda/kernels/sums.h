@@ -1,8 +1,7 @@
 /*
- * Includes BODY twice: kernels whose sets of elements are a block's each, and those named …_short, whose
- * sets are
- * a thread's. The words: NAME(kernel), MODE, PART, EACH_SET(i, count), EACH_MEMBER(i, count), SUM(v) of a
- * set, FIRST_THREAD of it.
+ * Includes BODY twice: for kernels in which a block sums a set of elements, and for those named …_short, in
+ * which a thread does. The words: NAME(kernel), MODE, PART, EACH_SET(i, count), EACH_MEMBER(i, count),
+ * SUM(v) of a set, FIRST_THREAD of it.
  */
 #include "block.h"
 

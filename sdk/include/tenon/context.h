@@ -98,7 +98,6 @@ TN_API tn_status tn_ctx_log(tn_ctx *ctx, int32_t level, const char *message);
 #define TN_OPTION_INIT 1u    /* read once, when the context is opened */
 #define TN_OPTION_LIVE 2u    /* tn_ctx_option_set may change it */
 #define TN_OPTION_TRUSTED 4u /* not from ./tenon.ini, not from the environment */
-#define TN_OPTION_UNREAD 8u  /* accepted and checked, but what will read it is not part of this version */
 
 /** One option. All texts are borrowed and never NULL. */
 typedef struct tn_option_info {
