@@ -1,6 +1,7 @@
 /* Positions that are drawn: kernels/choice.cu. */
 #include "tenon/plugin/op/choice.h"
 #include "../common/move.h"
+#include "../common/zipfian.h"
 #include "launch.h"
 
 typedef struct choice_state {
@@ -262,23 +263,14 @@ static tn_status shuffle_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- _sample_unique_zipfian ---------------------------------------------------------------------------- */
 
-/* Of a table for so many classes: a power of two, less than half full. */
-static int64_t slots_for(int64_t each)
-{
-    int64_t slots = 16;
-
-    while (slots < 2 * each)
-        slots *= 2;
-    return slots;
-}
-
 static tn_status zipfian_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const int64_t *shape = node->out[0]->shape, slots = slots_for(shape[1]);
+    const int64_t *shape = node->out[0]->shape;
+    const uint64_t slots = tnb_table_slots(shape[1]);
 
     if (slots > INT32_MAX)
         return tn_fail(err, TN_E_UNSUPPORTED, "too many classes for a table");
-    return state_make(plugin, node, plan, (uint64_t)(shape[0] * slots) * sizeof(int32_t), err);
+    return state_make(plugin, node, plan, (uint64_t)shape[0] * slots * sizeof(int32_t), err);
 }
 
 static tn_status zipfian_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -288,7 +280,7 @@ static tn_status zipfian_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         .count = shape[0],
         .low = shape[1],
         .high = tn_value_int(x->attrs[TN_sample_unique_zipfian_range_max]),
-        .interval = (int32_t)slots_for(shape[1]),
+        .interval = (int32_t)tnb_table_slots(shape[1]),
         .draw = tncuda_draw_of(x->rng),
         .out = {tncuda_array_of(x->out[0], x->modes[0]), tncuda_array_of(x->out[1], x->modes[1])}};
 

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "../../common/zipfian.h"
 #include "distribution.h"
 #include "rows.h"
 #include "tenon/plugin/op/choice.h"
@@ -257,16 +258,6 @@ static tn_status counts_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return st;
 }
 
-/* Of a table for so many entries: a power of two, less than half full. */
-static uint64_t slots_for(int64_t each)
-{
-    uint64_t slots = 16;
-
-    while (slots < 2 * (uint64_t)each)
-        slots *= 2;
-    return slots;
-}
-
 /* ---- _npi_choice -------------------------------------------------------------------------------------- */
 
 typedef struct entry {
@@ -301,7 +292,7 @@ static tn_status choice_prepare(void *plugin, const tn_node *node, tn_plan *plan
     if (p->weights >= 0)
         plan->workspace_bytes = (uint64_t)p->count * (p->replace ? sizeof(double) : sizeof(entry));
     else if (!p->replace)
-        plan->workspace_bytes = slots_for(tn_tensor_count(node->out[0])) * sizeof(change);
+        plan->workspace_bytes = tnb_table_slots(tn_tensor_count(node->out[0])) * sizeof(change);
     return TN_OK;
 }
 
@@ -335,7 +326,7 @@ static change *change_of(change *table, uint64_t slots, int64_t at)
 /* The first `wanted` steps of Fisher and Yates, on a list of which only the changes are kept. */
 static void apart_alike(const choice_call *c, int64_t wanted, change *table, int64_t *to)
 {
-    const uint64_t slots = slots_for(wanted);
+    const uint64_t slots = tnb_table_slots(wanted);
 
     memset(table, -1, slots * sizeof *table);
     for (int64_t i = 0; i < wanted; i++) {
@@ -422,13 +413,10 @@ static tn_status choice_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- _sample_unique_zipfian --------------------------------------------------------------------------- */
 
-#define TRIES_BITS 40 /* of a draw's counter; the row has the others */
-
 typedef struct zipfian_call {
     const tn_exec *x;
     tn_draw draw;
     int64_t range, each;
-    uint64_t slots; /* of a table of classes, a power of two */
 } zipfian_call;
 
 static tn_status zipfian_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -437,56 +425,16 @@ static tn_status zipfian_prepare(void *plugin, const tn_node *node, tn_plan *pla
 
     (void)plugin, (void)err;
     tncpu_plan_tasks(node, plan, 100.0 * (double)shape[0] * (double)shape[1], shape[0]);
-    tncpu_plan_workspace(plan, slots_for(shape[1]) * sizeof(int32_t));
+    tncpu_plan_workspace(plan, tnb_table_slots(shape[1]) * sizeof(int32_t));
     return TN_OK;
-}
-
-/* False: the class is there already. */
-static bool class_add(int32_t *table, uint64_t slots, int32_t class)
-{
-    uint64_t at = (uint32_t) class * 0x9E3779B97F4A7C15u >> 20 & (slots - 1);
-
-    for (; table[at] >= 0; at = (at + 1) & (slots - 1))
-        if (table[at] == class)
-            return false;
-    table[at] = class;
-    return true;
-}
-
-/* After so many draws a row that lacks a class has a probability of less than e^-40: it gets the smallest
- * ones that it lacks. */
-static int64_t tries_most(int64_t range, int64_t each)
-{
-    const double l = log((double)range), most = (double)each + 2 * (double)range * l * (l + 40);
-
-    return most < (double)(INT64_C(1) << TRIES_BITS) ? (int64_t)most : INT64_C(1) << TRIES_BITS;
 }
 
 static void zipfian_body(const void *call, int64_t row, double *room)
 {
     const zipfian_call *c = call;
-    const double logarithm = log((double)c->range);
-    const int64_t most = tries_most(c->range, c->each);
-    int32_t *table = (int32_t *)(void *)room;
-    int64_t *to = c->x->modes[0] ? (int64_t *)c->x->out[0]->data + row * c->each : NULL, found = 0, tries = 0;
+    int64_t *to = c->x->modes[0] ? (int64_t *)c->x->out[0]->data + row * c->each : NULL;
+    const int64_t tries = tnb_zipfian_row(&c->draw, row, c->range, c->each, (int32_t *)(void *)room, to);
 
-    memset(table, -1, (size_t)c->slots * sizeof *table);
-    while (found < c->each && tries < most) {
-        const double u = tn_draw_unit(&c->draw, (uint64_t)row << TRIES_BITS | (uint64_t)tries++);
-        const int64_t class = tncpu_min((int64_t)floor(exp(u * logarithm) + 0.5), c->range) - 1;
-
-        if (class_add(table, c->slots, (int32_t) class)) {
-            if (to)
-                to[found] = class;
-            found++;
-        }
-    }
-    for (int64_t class = 0; found < c->each; class ++)
-        if (class_add(table, c->slots, (int32_t) class)) {
-            if (to)
-                to[found] = class;
-            found++;
-        }
     if (c->x->modes[1])
         ((int64_t *)c->x->out[1]->data)[row] = tries;
 }
@@ -495,8 +443,7 @@ static tn_status zipfian_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const int64_t *shape = x->out[0]->shape;
     const zipfian_call call = {x, tn_draw_of(x->rng),
-                               tn_value_int(x->attrs[TN_sample_unique_zipfian_range_max]), shape[1],
-                               slots_for(shape[1])};
+                               tn_value_int(x->attrs[TN_sample_unique_zipfian_range_max]), shape[1]};
 
     (void)err;
     tncpu_rows_run(plan, x, shape[0], 0, zipfian_body, &call);

@@ -3,6 +3,7 @@
  * and added from first to last. A list whose probabilities are not allowed gives its last position.
  */
 #include "../../common/distribution.h"
+#include "../../common/zipfian.h"
 #include "order.h"
 
 #define SUMS ((double *)call->room)
@@ -184,50 +185,17 @@ TNCUDA_KERNEL(choice_rows, FREE, tncuda_call_args)
 
 /* ---- unique classes ------------------------------------------------------------------------------------ */
 
-/* 0: the class is there already. */
-TNCUDA_INLINE int32_t choice_add(int32_t *table, uint64_t slots, int32_t kind)
-{
-    uint64_t at = (uint32_t)kind * (uint64_t)0x9E3779B97F4A7C15u >> 20 & (slots - 1);
-
-    for (; table[at] >= 0; at = (at + 1) & (slots - 1))
-        if (table[at] == kind)
-            return 0;
-    table[at] = kind;
-    return 1;
-}
-
 /* A thread makes a row of `low` classes below `high`; source[0].data: a table of `interval` slots for
  * each. out: classes, how many were drawn. */
 TNCUDA_KERNEL(choice_zipfian, FREE, tncuda_random_args)
 {
     const tn_draw draw = choice_draw(call);
-    const double logarithm = log((double)call->high);
-    const double far = (double)call->low + 2 * (double)call->high * logarithm * (logarithm + 40);
-    const int64_t limit = (int64_t)1 << 40, most = far < (double)limit ? (int64_t)far : limit;
 
     for (int64_t r = TNCUDA_FIRST; r < call->count; r += TNCUDA_STEP) {
         int32_t *table = (int32_t *)(uintptr_t)call->source[0].data + r * call->interval;
-        int64_t found = 0, tries = 0;
+        int64_t *to = call->out[0].mode ? (int64_t *)call->out[0].data + r * call->low : (int64_t *)0;
+        const int64_t tries = tnb_zipfian_row(&draw, r, call->high, call->low, table, to);
 
-        for (int32_t i = 0; i < call->interval; i++)
-            table[i] = -1;
-        for (int64_t rest = 0; found < call->low;) {
-            int64_t kind = rest;
-
-            if (tries < most) {
-                const double u = tn_draw_unit(&draw, (uint64_t)r << 40 | (uint64_t)tries++);
-
-                kind = (int64_t)floor(exp(u * logarithm) + 0.5);
-                kind = (kind < call->high ? kind : call->high) - 1;
-            } else {
-                rest++;
-            }
-            if (!choice_add(table, (uint64_t)call->interval, (int32_t)kind))
-                continue;
-            if (call->out[0].mode)
-                ELEMENT_SET(int64_t, call->out[0].data, r * call->low + found, kind);
-            found++;
-        }
         if (call->out[1].mode)
             ELEMENT_SET(int64_t, call->out[1].data, r, tries);
     }
