@@ -5,6 +5,12 @@
  */
 #include "kv/post.h"
 
+typedef struct seat {
+    struct tni_kv_beside *of;
+    tni_thread *thread;
+    int32_t rank; /* of a server */
+} seat;
+
 typedef struct tni_kv_beside {
     tni_context *ctx;
     tni_mutex lock;
@@ -13,7 +19,7 @@ typedef struct tni_kv_beside {
     tn_status status;    /* guarded: of the scheduler */
     tn_err error;        /* guarded */
     uint32_t count;
-    tni_thread *threads[];
+    seat seats[];
 } beside;
 
 static void told(void *arg, int32_t head, const char *body)
@@ -32,7 +38,7 @@ static void told(void *arg, int32_t head, const char *body)
 static void scheduler_thread(void *arg)
 {
     beside *b = arg;
-    const tn_status st = tni_kv_role_run(b->ctx, TNI_KV_SCHEDULER, told, b);
+    const tn_status st = tni_kv_schedule(b->ctx, told, b);
 
     tni_mutex_lock(&b->lock);
     b->ended = true;
@@ -44,10 +50,11 @@ static void scheduler_thread(void *arg)
 
 static void server_thread(void *arg)
 {
-    beside *b = arg;
+    const seat *s = arg;
 
-    if (tni_kv_role_run(b->ctx, TNI_KV_SERVER, NULL, NULL))
-        tni_logf(&b->ctx->log, TN_LOG_WARNING, "kvstore: a server of this process: %s", tni_error_message());
+    if (tni_kv_serve(s->of->ctx, s->rank, NULL, NULL))
+        tni_logf(&s->of->ctx->log, TN_LOG_WARNING, "kvstore: server %d, of this process: %s", s->rank,
+                 tni_error_message());
 }
 
 void tni_kv_beside_end(struct tni_kv_beside *b)
@@ -55,7 +62,7 @@ void tni_kv_beside_end(struct tni_kv_beside *b)
     if (!b)
         return;
     for (uint32_t i = 0; i < b->count; i++)
-        tni_thread_join(b->threads[i]);
+        tni_thread_join(b->seats[i].thread);
     tni_cond_fini(&b->changed);
     tni_mutex_fini(&b->lock);
     tni_free(b);
@@ -64,7 +71,7 @@ void tni_kv_beside_end(struct tni_kv_beside *b)
 /* Before others look for it: who cannot listen says so at once. */
 static tn_status scheduler_start(beside *b)
 {
-    tn_status st = tni_thread_create("tenon-kv-sched", scheduler_thread, b, &b->threads[0]);
+    tn_status st = tni_thread_create("tenon-kv-sched", scheduler_thread, b, &b->seats[0].thread);
 
     if (st)
         return st;
@@ -82,7 +89,7 @@ tn_status tni_kv_beside_start(tni_context *c, const tni_kv_setup *worker, struct
 {
     const uint32_t rank = (uint32_t)worker->rank, workers = worker->settings.workers,
                    most = worker->settings.servers;
-    beside *b = tni_zalloc(sizeof *b + (1 + (size_t)most) * sizeof(tni_thread *));
+    beside *b = tni_zalloc(sizeof *b + (1 + (size_t)most) * sizeof *b->seats);
     tn_status st;
 
     if (!b)
@@ -95,9 +102,13 @@ tn_status tni_kv_beside_start(tni_context *c, const tni_kv_setup *worker, struct
     b->ctx = c;
     if (!rank)
         st = scheduler_start(b);
-    for (uint32_t i = rank; !st && i < most; i += workers)
-        if (!(st = tni_thread_create("tenon-kv-serve", server_thread, b, &b->threads[b->count])))
+    for (uint32_t i = rank; !st && i < most; i += workers) {
+        seat *s = &b->seats[b->count];
+
+        *s = (seat){.of = b, .rank = (int32_t)i};
+        if (!(st = tni_thread_create("tenon-kv-serve", server_thread, s, &s->thread)))
             b->count++;
+    }
     if (st)
         tni_kv_beside_end(b);
     else

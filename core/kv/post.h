@@ -81,8 +81,9 @@ tn_status tni_kv_serve_with(tni_kv_setup *setup, const tni_kv_start *start, cons
 tn_status tni_kv_schedule_with(tni_kv_setup *setup, tni_kv_post *post, const tni_kv_journal *journal,
                                const void *text, uint64_t bytes);
 
-/* As tn_kv_run_role does with TNI_KV_SCHEDULER or TNI_KV_SERVER. */
-tn_status tni_kv_role_run(tni_context *c, uint32_t role, tn_kv_command_fn fn, void *arg);
+/* What tn_kv_run_role does in these roles. `rank`: -1: kvstore.rank says it, or the scheduler chooses. */
+tn_status tni_kv_schedule(tni_context *c, tn_kv_command_fn fn, void *arg);
+tn_status tni_kv_serve(tni_context *c, int32_t rank, tn_kv_command_fn fn, void *arg);
 
 /* ---- beside.c: scheduler and servers of a job whose launcher started workers alone ---- */
 

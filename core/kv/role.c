@@ -207,7 +207,7 @@ static tn_status port_take(tni_kv_setup *setup, const tni_kv_post *post)
     return TN_OK;
 }
 
-static tn_status schedule(tni_context *c, tn_kv_command_fn fn, void *arg)
+tn_status tni_kv_schedule(tni_context *c, tn_kv_command_fn fn, void *arg)
 {
     tni_kv_journal journal = {0};
     const void *text = NULL;
@@ -254,7 +254,7 @@ static tn_status snapshots_open(const tni_kv_setup *setup, tni_kv_start *start, 
     return st;
 }
 
-static tn_status serve(tni_context *c, tn_kv_command_fn fn, void *arg)
+tn_status tni_kv_serve(tni_context *c, int32_t rank, tn_kv_command_fn fn, void *arg)
 {
     tni_kv_start start = {.birth = tni_kv_birth()};
     tni_kv_snapshots snapshots = {0};
@@ -266,6 +266,8 @@ static tn_status serve(tni_context *c, tn_kv_command_fn fn, void *arg)
 
     if (st)
         return st;
+    if (rank >= 0)
+        setup.rank = rank;
     start.rank = setup.rank;
     if (!(st = snapshots_open(&setup, &start, &snapshots, &disk)) &&
         !(st = tni_kv_updates_create(c, false, fn, arg, &updates))) {
@@ -278,11 +280,6 @@ static tn_status serve(tni_context *c, tn_kv_command_fn fn, void *arg)
     return st;
 }
 
-tn_status tni_kv_role_run(tni_context *c, uint32_t role, tn_kv_command_fn fn, void *arg)
-{
-    return (role == TNI_KV_SERVER ? serve : schedule)(c, fn, arg);
-}
-
 tn_status tni_kv_run_role(tni_context *c, tn_kv_command_fn fn, void *arg, int32_t *ran)
 {
     const char *role = tni_option_text(c->options, "kvstore.role");
@@ -291,8 +288,8 @@ tn_status tni_kv_run_role(tni_context *c, tn_kv_command_fn fn, void *arg, int32_
     if (!*ran)
         return TN_OK;
     if (strcmp(role, "server") != 0)
-        return schedule(c, fn, arg);
+        return tni_kv_schedule(c, fn, arg);
     (void)mallopt(M_MMAP_THRESHOLD, KEPT_BYTES / 8); /* else each message of a part brings its pages anew */
     (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
-    return serve(c, fn, arg);
+    return tni_kv_serve(c, -1, fn, arg);
 }

@@ -45,8 +45,11 @@ job RANK=%r LOCAL_RANK=%r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$(port
 job OMPI_COMM_WORLD_RANK=%r OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_RANK=%r PMIX_NAMESPACE=$$
 slurm=(SLURM_PROCID=%r SLURM_NTASKS=2 SLURM_STEP_NUM_NODES=1 "SLURM_STEP_NODELIST=n[1-2]" SLURM_STEP_ID=0)
 job "${slurm[@]}" SLURM_JOB_ID=$$
-settings=(--set kvstore.servers=3)
+settings=(--set kvstore.servers=3 --set kvstore.durability=snapshot:2 --set kvstore.state_folder=state --set kvstore.job=a)
 job "${slurm[@]}" SLURM_JOB_ID=$$9 PMI_RANK=%r PMI_SIZE=2
+for i in 0 1 2; do # servers know their numbers, by which their files are found
+    [ -n "$(find state -name "*-server-$i-2.snapshot")" ] || fail "server $i has no snapshot: $(ls state)"
+done
 settings=(--set kvstore.workers=2)
 job PMIX_RANK=%r PMIX_NAMESPACE=x MASTER_ADDR=127.0.0.1 MASTER_PORT="$(port)"
 settings=()
