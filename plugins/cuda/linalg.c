@@ -159,8 +159,8 @@ static const char *const wide[] = {WIDE, NULL};
 static const char *const back[] = {"*:f32,f64,bf16", NULL};
 static const char *const matrix[] = {"A:" ANY, WIDE, NULL};
 static const char *const tensor[] = {"a:" ANY, WIDE, NULL};
-static const char *const system[] = {"A:" ANY, "B:" ANY, WIDE, NULL};
-static const char *const tensor_system[] = {"a:" ANY, "b:" ANY, WIDE, NULL};
+static const char *const systems[] = {"A:" ANY, "B:" ANY, WIDE, NULL};
+static const char *const tensor_systems[] = {"a:" ANY, "b:" ANY, WIDE, NULL};
 
 #define MATRICES(op, types) TNCUDA_ROW(op, types, TN_KERNEL_EMPTY_OK, matrices_prepare, matrices_run)
 #define SIMPLE(op, run) TNCUDA_ROW(op, wide, TN_KERNEL_EMPTY_OK, tncuda_plain_prepare, run)
@@ -177,11 +177,11 @@ const tn_kernel *const tncuda_family_linalg[] = {
     MATRICES("_backward__linalg_det", wide),
     MATRICES("_linalg_slogdet", wide),
     MATRICES("_backward__linalg_slogdet", wide),
-    MATRICES("_npi_solve", system),
+    MATRICES("_npi_solve", systems),
     MATRICES("_backward__npi_solve", back),
     MATRICES("_npi_tensorinv", tensor),
     MATRICES("_backward__npi_tensorinv", back),
-    MATRICES("_npi_tensorsolve", tensor_system),
+    MATRICES("_npi_tensorsolve", tensor_systems),
     MATRICES("_backward__npi_tensorsolve", back),
     MATRICES("_npi_eigh", matrix),
     MATRICES("_npi_eigvalsh", matrix),

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* A kernel of the file for `x`'s type. */
+/* A kernel of the family for a type. */
 static tn_status resize_launch(const tn_exec *x, const char *kernel, int32_t dtype, const tncuda_call_args *a,
                                tn_err *err)
 {

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* `data`, `y`: NULL where there is none; `more`: channels, or the number of the grid; whether it warps. */
+/* `data`: images, NULL where there are none; `grid`: an array with the extents of the grid. */
 static tn_status launch(const tn_exec *x, const char *kernel, tncuda_call_args *a, const tn_tensor *data,
                         const tn_tensor *grid, tn_err *err)
 {
