@@ -34,7 +34,7 @@ void tnn_mixed_destroy(struct tnn_mixed *m)
     free(m);
 }
 
-/* From the beginning of a name, as Python's re.match. */
+/* From the beginning of a name, as Python's re.match. A pattern must be complete without our brackets. */
 static tn_status pattern_compile(tn_app *app, const char *pattern, regex_t *out)
 {
     char *whole = tnn_alloc(app, strlen(pattern) + 4, 1), why[128];
@@ -43,7 +43,10 @@ static tn_status pattern_compile(tn_app *app, const char *pattern, regex_t *out)
     if (!whole)
         return app->status;
     (void)sprintf(whole, "^(%s)", pattern);
-    code = regcomp(out, whole, REG_EXTENDED | REG_NOSUB);
+    if (!(code = regcomp(out, pattern, REG_EXTENDED | REG_NOSUB))) {
+        regfree(out);
+        code = regcomp(out, whole, REG_EXTENDED | REG_NOSUB);
+    }
     free(whole);
     if (!code)
         return TN_OK;

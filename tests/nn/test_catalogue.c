@@ -230,6 +230,7 @@ static void test_init_chosen(void **state)
 {
     static const tn_init_row none[] = {{"1", {.with = "one"}}, {NULL, {0}}},
                              torn[] = {{"(", {.with = "one"}}, {NULL, {0}}},
+                             outside[] = {{"0)|(1", {.with = "one"}}, {NULL, {0}}},
                              wrong[] = {{".*", {.with = "won"}}, {NULL, {0}}},
                              nested[] = {{".*", {.mixed = none}}, {NULL, {0}}};
     static const struct {
@@ -237,6 +238,7 @@ static void test_init_chosen(void **state)
         const char *load, *says;
     } bad[] = {{none, NULL, "fits no pattern"},
                {torn, NULL, "pattern \"(\""},
+               {outside, NULL, "pattern \"0)|(1\""},
                {wrong, NULL, "did you mean \"one\""},
                {nested, NULL, "of its own"},
                {NULL, "/nowhere/values.params", "/nowhere/values.params"}};
