@@ -236,12 +236,10 @@ static void test_init_chosen(void **state)
     static const struct {
         const tn_init_row *rows;
         const char *load, *says;
-    } bad[] = {{none, NULL, "fits no pattern"},
-               {torn, NULL, "pattern \"(\""},
-               {outside, NULL, "pattern \"0)|(1\""},
-               {wrong, NULL, "did you mean \"one\""},
-               {nested, NULL, "of its own"},
-               {NULL, "/nowhere/values.params", "/nowhere/values.params"}};
+    } bad[] = {
+        {none, NULL, "fits no pattern"},      {torn, NULL, "pattern \"(\""},
+        {outside, NULL, "pattern \"0)|(1\""}, {wrong, NULL, "did you mean \"one\""},
+        {nested, NULL, "of its own"},         {NULL, "/nowhere/values.params", "/nowhere/values.params"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
