@@ -261,7 +261,8 @@ static void attr_text(steps *s, size_t n, char *text)
     text[0] = '0';
     text[1] = '\0';
     if (!d || d->flags & TN_ATTR_F_RUNTIME)
-        fail(&s->p, d ? "the attribute changes from call to call" : "neither an argument nor an attribute");
+        fail(&s->p, d ? "the attribute changes from call to call: `once:` and a kernel may read it"
+                      : "neither an argument nor an attribute");
     s->p.p += s->p.st ? 0 : n;
     if (s->p.st || !s->g)
         return;
