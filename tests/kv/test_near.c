@@ -31,7 +31,8 @@ static void exchange(wire_node *a, wire_node *b, tn_link *of_a, bool near)
     tn_link *of_b;
     tn_status st;
 
-    WIRE_UNTIL(a, b, wire_of(a, of_a)->seen[TN_EVENT_UP] && b->seen[TN_EVENT_UP]);
+    /* b has this link, and not just those that are down */
+    WIRE_UNTIL(a, b, wire_of(a, of_a)->seen[TN_EVENT_UP] && b->seen[TN_EVENT_UP] > b->seen[TN_EVENT_DOWN]);
     of_b = b->links[b->links_count - 1].link;
     assert_int_equal(areas(), near ? 2 : 0);
     a->next[0] = b->next[0] = a->next[1] = 0;
