@@ -241,11 +241,12 @@ static tn_status as_product(const stored_call *k, const tni_attrs *attrs)
     }
     if (!st && !(st = tni_invoke_text(k->ctx, "dot", 2, in, 2, names, texts, 1, &y, &made))) {
         in[0] = y;
-        in[1] = k->in[2];
-        if (!bias)
-            k->out[0] = y;
-        else
+        if (bias) {
+            in[1] = k->in[2];
             st = tni_invoke_text(k->ctx, "broadcast_add", 2, in, 0, NULL, NULL, 1, k->out, &made);
+        } else {
+            k->out[0] = y;
+        }
     }
     if (bias)
         tni_array_release(y);
