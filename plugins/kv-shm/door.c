@@ -13,6 +13,8 @@
  */
 #include "kv_shm.h"
 
+#include "../common/place.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -29,83 +31,6 @@
 #define PORT_TRIES 16 /* of free ports whose name somebody has taken */
 
 /* ---- places ------------------------------------------------------------------------------------------- */
-
-typedef struct place {
-    struct sockaddr_storage address; /* with the port */
-    socklen_t bytes;
-    uint16_t port;
-} place;
-
-static uint16_t *port_of(struct sockaddr_storage *a)
-{
-    return a->ss_family == AF_INET ? &((struct sockaddr_in *)(void *)a)->sin_port
-                                   : &((struct sockaddr_in6 *)(void *)a)->sin6_port;
-}
-
-static bool is_loopback(const struct sockaddr_storage *a)
-{
-    const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-
-    if (a->ss_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
-    return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
-}
-
-static bool is_any(const struct sockaddr_storage *a)
-{
-    if (a->ss_family == AF_INET)
-        return !((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr;
-    return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
-}
-
-static tn_status host_find(const char *host, place *out, tn_err *err)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
-    struct addrinfo *list = NULL;
-    int failed = getaddrinfo(host, NULL, &hints, &list);
-
-    hints.ai_flags = 0;
-    if (failed == EAI_NONAME)
-        failed = getaddrinfo(host, NULL, &hints, &list);
-    if (failed)
-        return failed == EAI_MEMORY
-                   ? tn_fail(err, TN_E_NOMEM, "out of memory for an address")
-                   : tn_failf(err, TN_E_ARG, "host \"%.100s\": %s", host, gai_strerror(failed));
-    out->bytes = list->ai_addrlen;
-    memcpy(&out->address, list->ai_addr, list->ai_addrlen);
-    freeaddrinfo(list);
-    return TN_OK;
-}
-
-/* "HOST:PORT", "[HOST]:PORT"; of a caller with "NAME-OF-THE-HOST/" before it, or without. */
-static tn_status place_read(const tn_transport *t, const char *text, uint64_t length, place *out, tn_err *err)
-{
-    char host[TN_TRANSPORT_ADDRESS_MAX + 1] = "", *port, *name = host;
-    unsigned long number = 0;
-    tn_status st;
-
-    if (length < sizeof host)
-        memcpy(host, text, length);
-    if (strlen(host) != length || !(port = strrchr(host, ':')) || port == host)
-        return tn_fail(err, TN_E_ARG, "an address is HOST:PORT");
-    *port++ = '\0';
-    if (*name == '[' && port - name > 2 && port[-2] == ']') {
-        port[-2] = '\0';
-        name++;
-    }
-    if (!*port || strlen(port) > 5 || strspn(port, "0123456789") != strlen(port) ||
-        (number = strtoul(port, NULL, 10)) > UINT16_MAX)
-        return tn_fail(err, TN_E_ARG, "a port is a number up to 65535");
-    if ((st = host_find(name, out, err)))
-        return st;
-    if (is_any(&out->address))
-        return tn_fail(err, TN_E_ARG, "an address is that of one interface");
-    if (!is_loopback(&out->address) && !t->config.secret && !(t->config.flags & TN_OPEN_INSECURE))
-        return tn_fail(err, TN_E_STATE, "without a secret only loopback addresses are used");
-    out->port = (uint16_t)number;
-    *port_of(&out->address) = htons(out->port);
-    return TN_OK;
-}
 
 /* The abstract socket of a port; the bytes that are used of `out`. */
 static socklen_t name_of(uint16_t port, struct sockaddr_un *out)
@@ -164,7 +89,7 @@ tn_status tnshm_listen(tn_transport *t, const char *where, void *address, uint32
 
     if (t->listener >= 0)
         return tn_fail(err, TN_E_STATE, "it listens already");
-    if ((st = place_read(t, where, strlen(where), &p, err)))
+    if ((st = place_read(&t->config, where, strlen(where), &p, err)))
         return st;
     wanted = p.port;
     for (int i = 0; t->listener < 0; i++) {
@@ -408,7 +333,8 @@ tn_status tnshm_connect(tn_transport *t, const void *address, uint32_t address_b
     address_bytes -= (uint32_t)(text - (const char *)address);
     if (t->open >= t->config.links_max)
         return tn_fail(err, TN_E_STATE, "there are links_max links already");
-    if ((st = place_read(t, text, address_bytes, &p, err)) || (st = slash ? TN_OK : place_own(&p, err)))
+    if ((st = place_read(&t->config, text, address_bytes, &p, err)) ||
+        (st = slash ? TN_OK : place_own(&p, err)))
         return st;
     if (!p.port)
         return tn_fail(err, TN_E_ARG, "nobody listens on port 0");

@@ -90,12 +90,12 @@ void *wire_plugin(void)
 
 uint32_t wire_entries(const char *folder)
 {
-    static const char *const others[] = {"tenon-test-", "vader_segment", "sm_segment"};
+    static const char *const others[] = {"vader_segment", "sm_segment"};
     DIR *d = opendir(folder);
     uint32_t count = 0;
 
     for (const struct dirent *e; d && (e = readdir(d));) {
-        bool other = false;
+        bool other = e->d_type == DT_DIR;
 
         for (size_t i = 0; i < sizeof others / sizeof *others; i++)
             other |= !strncmp(e->d_name, others[i], strlen(others[i]));
