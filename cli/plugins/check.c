@@ -28,6 +28,7 @@ typedef struct checking {
     chk_summary sum; /* of all files */
     uint64_t looked;
     double seconds;
+    char *told;    /* the last message of a case that failed */
     char *nothing; /* what is said where no file has a case of --only; NULL: some has, so far */
 } checking;
 
@@ -76,17 +77,21 @@ static void name_print(FILE *out, const chk_case_result *r)
     (void)fprintf(out, "%s/%s%s%s", r->group, r->test, *r->subject ? "/" : "", r->subject);
 }
 
-static void line_print(const checking *k, const chk_case_result *r)
+/* A message that many cases give in a row stands once. */
+static void line_print(checking *k, const chk_case_result *r)
 {
-    bool bad = r->result == CHK_FAIL || r->result == CHK_CRASH;
+    const bool bad = r->result == CHK_FAIL || r->result == CHK_CRASH;
+    const bool again = r->result == CHK_FAIL && k->told && strcmp(k->told, r->message) == 0 && !*r->output;
 
     (void)printf("%-5s ", result_names[r->result]);
     name_print(stdout, r);
     if (*r->message)
-        (void)printf(": %s%s%s", bad ? r->rule : "", bad ? ": " : "", r->message);
+        (void)printf(": %s%s%s", bad ? r->rule : "", bad ? ": " : "", again ? "the same" : r->message);
     (void)putchar('\n');
-    if (!bad)
+    if (!bad || again)
         return;
+    free(k->told);
+    k->told = strdup(r->message);
     (void)printf("      reproduce: tenon plugins check %s --seed %llu --reproduce ", k->file,
                  (unsigned long long)r->seed);
     name_print(stdout, r);
@@ -315,6 +320,8 @@ static int check_file(checking *k, const chk_options *options, json_t *files)
 
     k->file = options->file;
     k->results = files ? json_array() : NULL;
+    free(k->told);
+    k->told = NULL;
     st = k->kit->run(options, &sum);
     if (st)
         cli_error("%s: %s", options->file, sum.message);
@@ -381,6 +388,7 @@ static int files_check(checking *k, chk_options *options)
         cli_error("%s", k->nothing); /* a misspelt line must not be green */
         worst = CLI_EXIT_USAGE;
     }
+    free(k->told);
     free(k->nothing);
     if (args->value[OPT_JUNIT] && !junit_write(args->value[OPT_JUNIT], files) && !worst)
         worst = CLI_EXIT_FAILED;

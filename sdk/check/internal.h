@@ -132,6 +132,8 @@ typedef struct chk_guard {
 #define CHK_GUARD_BOUNDS 0u
 #define CHK_GUARD_LOCKED 1u
 chk_guard *chk_guard_add(chk_env *env, const void *from, uint64_t bytes, uint32_t kind, const char *what);
+/* A page for the life of the process: whoever touches it breaks `rule` and is told of `what`. */
+const void *chk_page_closed(chk_env *env, const char *rule, const char *what);
 void chk_faults_catch(chk_env *env); /* installs the handler: once for each process */
 
 /* ---- near.c ---- */

@@ -3,8 +3,6 @@
  * and however its number is told; another seed, device or draw gives others.
  */
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "internal.h"
 #include "lab.h"
@@ -14,16 +12,9 @@
 const tn_rng *chk_no_rng(chk_env *env)
 {
     static const tn_rng *page;
-    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
-    void *map;
 
-    if (page)
-        return page;
-    map = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    chk_fail_if(env, map == MAP_FAILED, "kit", "out of memory");
-    page = map;
-    chk_guard_add(env, map, bytes, CHK_GUARD_BOUNDS, "tn_exec.rng, but its operator declares no draw")->rule =
-        "K-random";
+    if (!page)
+        page = chk_page_closed(env, "K-random", "tn_exec.rng, but its operator declares no draw");
     return page;
 }
 

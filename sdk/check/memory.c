@@ -64,6 +64,16 @@ chk_guard *chk_guard_add(chk_env *env, const void *from, uint64_t bytes, uint32_
     return guard;
 }
 
+const void *chk_page_closed(chk_env *env, const char *rule, const char *what)
+{
+    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *map = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    chk_fail_if(env, map == MAP_FAILED, "kit", "out of memory");
+    chk_guard_add(env, map, bytes, CHK_GUARD_BOUNDS, what)->rule = rule;
+    return map;
+}
+
 static void guard_remove(chk_guard *guard)
 {
     if (!guard)

@@ -106,6 +106,21 @@ static void made_free(const chk_node *n, void *made)
     chk_struct_free(made);
 }
 
+/* Behind the operands stand tensors that nobody may touch. */
+static void operands_end(chk_node *n)
+{
+    static const void *page;
+
+    if (!page)
+        page = chk_page_closed(n->lab->env, "K-bounds",
+                               "an input or output behind the last one of its operator (of a backward "
+                               "operator, those that its gradient rule names)");
+    for (uint32_t i = n->p->f.args.in_count; i < CHK_ARGS_MAX; i++)
+        n->list.in[i] = page;
+    for (uint32_t o = n->out_count; o < CHK_ARGS_MAX; o++)
+        n->list.out[o] = page;
+}
+
 static void operands_make(chk_node *n)
 {
     const chk_facts *f = &n->p->f;
@@ -128,6 +143,7 @@ static void operands_make(chk_node *n)
         n->inplace[n->out_count] = -1;
         n->list.out[n->out_count++] = &n->in[n->p->mutated[m]].t;
     }
+    operands_end(n);
 }
 
 #define WORKSPACE_ALIGN_MAX 4096u
@@ -162,7 +178,7 @@ static tn_status prepare(chk_node *n)
     const chk_problem *p = n->p;
     const chk_facts *f = &p->f;
     tn_tensor blind[2 * CHK_ARGS_MAX];
-    chk_operands list;
+    chk_operands list = n->list;
     static const unsigned char of_a_file[] = "a file may hold anything";
     const bool tuned = !(p->flags & TN_NODE_DETERMINISTIC);
     tn_prepare_ops ops = {.struct_size = (uint32_t)TN_END(tn_prepare_ops, tuned_bytes),

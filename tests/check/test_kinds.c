@@ -29,6 +29,7 @@ static const kit_defect planted[] = {
     {"ruled_other_shape_out", "K-bounds", NULL, "--only kernel/bounds"},
     {"ruled_gamma_forgotten", "G-values", NULL, "--only gradient"},
     {"ruled_other_gradient", "G-values", NULL, "--only gradient"},
+    {"ruled_input_unnamed", "K-bounds", "G-values", "--only kernel/values"},
     {"ruled_no_backward", "G-values", NULL, "--only gradient"},
     {"packed_high_first", "K-values", NULL, "--only kernel/values"},
     {"packed_no_sign", "K-values", NULL, "--only kernel/values"},

@@ -112,6 +112,9 @@ static const line lines[] = {
      "reads memory behind its buffer, that of input data, 0 bytes in (data float32(3,5))"},
     {"$T plugins check $D/defect-op-writes-behind.so --only kernel/bounds", 1, "writes memory behind"},
 #endif
+    {"$T plugins check $D/../kinds/kind-ruled-input-unnamed.so --only kernel", 1,
+     "behind the last one of its"},
+    {"$T plugins check $D/../kinds/kind-ruled-input-unnamed.so --only kernel", 1, ": K-bounds: the same\n"},
     {"$T plugins check nosuch", 3, "no plugin called nosuch"},
     {"$T plugins check ./nosuch.so", 3, "No such file"},
     {"$T plugins check /", 3, "no regular file"},

@@ -17,6 +17,7 @@ enum {
     OTHER_SHAPE_OUT, /* the kernel writes a gradient of gamma as large as the data */
     GAMMA_FORGOTTEN, /* the gradient rule gives none of gamma */
     OTHER_GRADIENT,  /* that of the operator which exp serves is its own, and wrong */
+    INPUT_UNNAMED,   /* the backward kernel reads an input that the gradient rule does not name */
     NO_BACKWARD,     /* no kernel serves _backward_kind_channels */
 };
 
@@ -100,12 +101,12 @@ static tn_status run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 /* dy, data, gamma -> d_data, d_gamma */
 static tn_status run_backward(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const tn_tensor *dy = x->in[0], *data = x->in[1];
+    const tn_tensor *dy = x->in[0], *data = x->in[1], *gamma = x->in[PLANTED == INPUT_UNNAMED ? 3 : 2];
     const int64_t count = tn_tensor_count(data), inner = inner_count(data);
 
     (void)plan, (void)err;
     for (int64_t i = 0; i < count; i++)
-        number_set(x, 0, i, number(dy, i) * number(x->in[2], channel(data, i)));
+        number_set(x, 0, i, number(dy, i) * number(gamma, channel(data, i)));
     for (int64_t c = 0; PLANTED != GAMMA_FORGOTTEN && c < data->shape[1]; c++) {
         double sum = 0;
 
