@@ -267,24 +267,31 @@ static tn_status turn(shot *s)
     return TN_OK;
 }
 
-static tn_status border(shot *s)
+/* `fill` around the image. */
+static tn_status border(shot *s, int32_t left, int32_t top, int32_t right, int32_t bottom, uint8_t fill)
 {
-    const int32_t pad = s->o->pad;
     tnn_pixels from, to;
     tnn_rect all;
-    tn_status st;
+    tn_status st = sizes_make(s);
 
-    if (!pad)
-        return TN_OK;
-    if ((st = sizes_make(s)))
+    if (st)
         return st;
     from = view_of(s);
-    all = (tnn_rect){0, 0, from.width + 2 * pad, from.height + 2 * pad};
+    all = (tnn_rect){0, 0, from.width + left + right, from.height + top + bottom};
+    if (all.width > SIDE_MAX || all.height > SIDE_MAX)
+        return wrong(s, "an image with a border has too many pixels");
     if ((st = pixels_make(s, &to, &all, all.width, all.height, from.channels)))
         return st;
-    tnn_border(&from, fill_of(s->o), &to);
+    tnn_border(&from, left, top, fill, &to);
     image_replace(s, &to);
     return TN_OK;
+}
+
+static tn_status pad(shot *s)
+{
+    const int32_t n = s->o->pad;
+
+    return n ? border(s, n, n, n, n, fill_of(s->o)) : TN_OK;
 }
 
 /* A window of a drawn area and ratio, resized; false: none that lies in the image was drawn. */
@@ -429,21 +436,23 @@ static void noise(shot *s, const tnn_pixels *p)
 
 /* ---- numbers ---- */
 
-static void plane_mean(const tnn_pixels *p, int32_t c, bool mirror, const float *mean, float factor,
-                       float add, float *out)
+/* Rows of the sample are `row` numbers apart. */
+static void plane_mean(const tnn_pixels *p, int32_t c, bool mirror, int64_t row, const float *mean,
+                       float factor, float add, float *out)
 {
     for (int32_t y = 0; y < p->height; y++)
         for (int32_t x = 0; x < p->width; x++) {
-            const int64_t at = (int64_t)y * p->width + x;
+            const int64_t at = y * row + x;
             const float v = (float)p->data[y * p->stride + x * p->channels + c];
 
-            out[mirror ? (int64_t)(y + 1) * p->width - 1 - x : at] = (v - mean[at]) * factor + add;
+            out[mirror ? y * row + p->width - 1 - x : at] = (v - mean[at]) * factor + add;
         }
 }
 
-static void plane_write(const tnn_pixels *p, int32_t c, bool mirror, const float table[256], float *out)
+static void plane_write(const tnn_pixels *p, int32_t c, bool mirror, int64_t row, const float table[256],
+                        float *out)
 {
-    for (int32_t y = 0; y < p->height; y++, out += p->width) {
+    for (int32_t y = 0; y < p->height; y++, out += row) {
         const uint8_t *at = p->data + y * p->stride + c;
 
         if (mirror)
@@ -462,20 +471,21 @@ static void numbers_write(shot *s, const tnn_pixels *p, const float *mean, float
     const float scale = (float)o->scale;
     const float contrast = (float)between(s, 1 - o->max_random_contrast, 1 + o->max_random_contrast) * scale;
     const float light = (float)between(s, -o->max_random_illumination, o->max_random_illumination) * scale;
-    const int64_t plane = (int64_t)p->width * p->height;
+    const int64_t row = o->shape[2], plane = row * o->shape[1];
 
     for (int32_t c = 0; c < p->channels; c++, out += plane) {
         const float std = (float)o->std[c], factor = contrast / std, add = light / std;
         float table[256];
 
         if (mean) {
-            plane_mean(p, c, mirror, mean + c * plane, factor, add, out);
+            plane_mean(p, c, mirror, row, mean + c * plane, factor, add, out);
             continue;
         }
         for (int v = 0; v < 256; v++)
             table[v] = o->divisor != 0 ? (float)v / (float)o->divisor
+                       : o->boxes      ? ((float)v - (float)o->mean[c]) / std * scale /* as MXNet rounds */
                                        : ((float)v - (float)o->mean[c]) * factor + add;
-        plane_write(p, c, mirror, table, out);
+        plane_write(p, c, mirror, row, table, out);
     }
 }
 
@@ -483,14 +493,161 @@ static tn_status steps_run(shot *s)
 {
     tn_status st;
 
-    if ((st = shorter_edge(s)) || (turns(s->o) && (st = turn(s))) || (st = border(s)) ||
-        (st = crop_choose(s)))
+    if ((st = shorter_edge(s)) || (turns(s->o) && (st = turn(s))) || (st = pad(s)) || (st = crop_choose(s)))
         return st;
     return sizes_make(s);
 }
 
+/* ---- images with boxes: MXNet's steps of ImageDetRecordIter ---- */
+
+/* Added with this chance: from -far to far. */
+static double added(shot *s, double chance, double far)
+{
+    const double v = between(s, -far, far);
+
+    return draw(s) < chance ? v : 0;
+}
+
+static tn_status boxes_colours(shot *s)
+{
+    const tn_boxes_options *b = s->o->boxes;
+    int h, l, t;
+    double contrast;
+    tnn_pixels p;
+    tn_status st;
+
+    if (!(b->random_hue_prob > 0 || b->random_saturation_prob > 0 || b->random_illumination_prob > 0 ||
+          b->random_contrast_prob > 0))
+        return TN_OK;
+    h = (int)added(s, b->random_hue_prob, b->max_random_hue);
+    t = (int)added(s, b->random_saturation_prob, b->max_random_saturation);
+    l = (int)added(s, b->random_illumination_prob, b->max_random_illumination);
+    contrast = added(s, b->random_contrast_prob, b->max_random_contrast);
+    if ((st = sizes_make(s)))
+        return st;
+    p = view_of(s);
+    if (h || l || t)
+        tnn_hls(&p, h, l, t);
+    if (fabs(contrast) > 1e-3)
+        tnn_brightness(&p, (float)contrast + 1);
+    return TN_OK;
+}
+
+static tn_status boxes_mirror(shot *s, tnn_boxes *boxes)
+{
+    tnn_pixels p;
+    tn_status st;
+
+    if (!(draw(s) < s->o->boxes->rand_mirror_prob))
+        return TN_OK;
+    if ((st = sizes_make(s)))
+        return st;
+    p = view_of(s);
+    tnn_mirror(&p);
+    tnn_boxes_mirror(boxes);
+    return TN_OK;
+}
+
+static tn_status boxes_pad(shot *s, tnn_boxes *boxes)
+{
+    const tn_boxes_options *b = s->o->boxes;
+    const int32_t w = s->now.width, h = s->now.height;
+    float scale, x, y;
+
+    if (!(draw(s) < b->rand_pad_prob))
+        return TN_OK;
+    scale = (float)between(s, 1, b->max_pad_scale);
+    if (scale < 1.05f) /* MXNet leaves the image as it is then */
+        return TN_OK;
+    x = (float)between(s, 0, scale - 1);
+    y = (float)between(s, 0, scale - 1);
+    tnn_boxes_project(boxes, (tnn_part){-x, -y, scale, scale});
+    return border(s, (int32_t)(x * (float)w), (int32_t)(y * (float)h), (int32_t)((scale - x - 1) * (float)w),
+                  (int32_t)((scale - y - 1) * (float)h),
+                  s->o->fill_value < 0 ? 0 : (uint8_t)s->o->fill_value);
+}
+
+static tnn_part window_draw(shot *s, const tn_crop_sampler *c)
+{
+    const double image = (double)s->now.width / s->now.height;
+    const double scale = between(s, c->min_scale, c->max_scale) + 1e-12;
+    const double low = fmax(c->min_aspect_ratio / image, scale * scale);
+    const double high = fmin(c->max_aspect_ratio / image, 1 / (scale * scale));
+    const double ratio = sqrt(low < high ? between(s, low, high) : low);
+    const double width = fmin(1, scale * ratio), height = fmin(1, scale / ratio);
+
+    return (tnn_part){(float)between(s, 0, 1 - width), (float)between(s, 0, 1 - height), (float)width,
+                        (float)height};
+}
+
+/* Whether a window of this sampler was taken. */
+static bool sampler_try(shot *s, tnn_boxes *boxes, const tn_crop_sampler *c)
+{
+    const float w = (float)s->now.width, h = (float)s->now.height;
+
+    for (int32_t i = 0; i < c->trials; i++) {
+        const tnn_part v = window_draw(s, c);
+        const tnn_rect r = {(int32_t)(v.x * w), (int32_t)(v.y * h), (int32_t)(v.width * w),
+                            (int32_t)(v.height * h)};
+
+        if (r.width < 1 || r.height < 1 || !tnn_boxes_crop(boxes, v, c))
+            continue;
+        crop(s, r);
+        return true;
+    }
+    return false;
+}
+
+static void boxes_crop(shot *s, tnn_boxes *boxes)
+{
+    const tn_boxes_options *b = s->o->boxes;
+    int32_t order[TNN_SAMPLERS_MAX];
+
+    if (!(draw(s) < b->rand_crop_prob))
+        return;
+    for (int32_t i = 0; i < b->num_crop_sampler; i++) {
+        const int32_t at = whole_between(s, 0, i);
+
+        order[i] = order[at];
+        order[at] = i;
+    }
+    for (int32_t i = 0; i < b->num_crop_sampler; i++)
+        if (sampler_try(s, boxes, &b->samplers[order[i]]))
+            return;
+}
+
+static tn_status boxes_resize(shot *s)
+{
+    const char *mode = s->o->boxes->resize_mode;
+    const float h = (float)s->o->shape[1], w = (float)s->o->shape[2];
+    const float down = h / (float)s->now.height, across = w / (float)s->now.width;
+    const float ratio = fminf(down, across);
+
+    if (!mode || strcmp(mode, "force") == 0)
+        return resize_to(s, s->o->shape[2], s->o->shape[1]);
+    if (strcmp(mode, "shrink") == 0 && ratio >= 1)
+        return TN_OK;
+    return resize_to(s, (int64_t)(ratio * (float)s->now.width), (int64_t)(ratio * (float)s->now.height));
+}
+
+static tn_status boxes_run(shot *s, tnn_boxes *boxes)
+{
+    tn_status st;
+
+    if ((st = shorter_edge(s)) || (st = boxes_colours(s)) || (st = boxes_mirror(s, boxes)) ||
+        (st = boxes_pad(s, boxes)))
+        return st;
+    boxes_crop(s, boxes);
+    if ((st = boxes_resize(s)) || (st = sizes_make(s)))
+        return st;
+    boxes->shape[0] = s->image.channels;
+    boxes->shape[1] = s->now.height;
+    boxes->shape[2] = s->now.width;
+    return TN_OK;
+}
+
 tn_status tnn_augment_run(tn_ctx *ctx, const tn_images_options *o, const float *mean, const void *data,
-                          uint64_t bytes, tnn_draws *draws, float *out, const char **why)
+                          uint64_t bytes, tnn_draws *draws, tnn_boxes *boxes, float *out, const char **why)
 {
     static const char *const names[] = {"nearest", "linear", "cubic", "area", "lanczos", NULL};
     shot s = {.ctx = ctx, .o = o, .draws = draws, .data = data, .bytes = bytes, .interp = TNN_LINEAR};
@@ -510,11 +667,15 @@ tn_status tnn_augment_run(tn_ctx *ctx, const tn_images_options *o, const float *
     s.image.width = about.width;
     s.image.height = about.height;
     s.now = (tnn_rect){0, 0, about.width, about.height};
-    if (!(st = steps_run(&s))) {
+    if (boxes)
+        memset(out, 0, (size_t)(o->shape[0] * o->shape[1] * o->shape[2]) * sizeof *out);
+    if (!(st = boxes ? boxes_run(&s, boxes) : steps_run(&s))) {
         p = view_of(&s);
-        jitter(&s, &p);
-        hues(&s, &p);
-        noise(&s, &p);
+        if (!boxes) {
+            jitter(&s, &p);
+            hues(&s, &p);
+            noise(&s, &p);
+        }
         numbers_write(&s, &p, mean, out);
     }
     free(s.image.data);

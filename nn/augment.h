@@ -2,6 +2,7 @@
 #ifndef TN_NN_AUGMENT_H
 #define TN_NN_AUGMENT_H
 
+#include "boxes.h"
 #include "internal.h"
 #include "tenon/nn_data.h"
 
@@ -9,8 +10,9 @@ typedef struct tnn_draws { /* what a sample draws is a function of these */
     uint64_t key, sample, drawn;
 } tnn_draws;
 
-/* (C, H, W) float32 into `out`. `why`: the reason of a failure, until the thread's next call. Any thread. */
+/* (C, H, W) float32 into `out`; `boxes`, or NULL, go with the image, as ImageDetRecordIter has it. `why`: the
+ * reason of a failure, until the thread's next call. Any thread. */
 tn_status tnn_augment_run(tn_ctx *ctx, const tn_images_options *o, const float *mean, const void *data,
-                          uint64_t bytes, tnn_draws *draws, float *out, const char **why);
+                          uint64_t bytes, tnn_draws *draws, tnn_boxes *boxes, float *out, const char **why);
 
 #endif

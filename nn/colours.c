@@ -54,15 +54,26 @@ void tnn_warp(const tnn_pixels *from, const float m[6], uint8_t fill, const tnn_
     }
 }
 
-void tnn_border(const tnn_pixels *from, uint8_t fill, const tnn_pixels *to)
+void tnn_border(const tnn_pixels *from, int32_t left, int32_t top, uint8_t fill, const tnn_pixels *to)
 {
-    const int32_t left = (to->width - from->width) / 2, top = (to->height - from->height) / 2;
-
     for (int32_t y = 0; y < to->height; y++)
         memset(to->data + y * to->stride, fill, (size_t)(to->width * to->channels));
     for (int32_t y = 0; y < from->height; y++)
         memcpy(to->data + (top + y) * to->stride + left * to->channels, from->data + y * from->stride,
                (size_t)(from->width * from->channels));
+}
+
+void tnn_mirror(const tnn_pixels *p)
+{
+    for (int32_t y = 0; y < p->height; y++)
+        for (int32_t x = 0; x < p->width / 2; x++)
+            for (int32_t c = 0; c < p->channels; c++) {
+                uint8_t *one = p->data + y * p->stride + x * p->channels + c;
+                uint8_t *other = one + (p->width - 1 - 2 * x) * p->channels, kept = *one;
+
+                *one = *other;
+                *other = kept;
+            }
 }
 
 /* ---- colours ---- */

@@ -138,7 +138,7 @@ static tn_data *images_open(tn_app *app, const char *what, const char *name, con
     if (s && s->ndim == 3 && (s->dims[0] == 1 || s->dims[0] == 3 || s->dims[0] == 4))
         memcpy(i.shape, s->dims, sizeof i.shape); /* resized to what the model takes */
 
-    return tnn_images_options(app, what, &i, &none) ? NULL : tnn_images_data(app, what, name, path, &i);
+    return tnn_images_options(app, what, &i, NULL, &none) ? NULL : tnn_images_data(app, what, name, path, &i);
 }
 
 /* Its numbers as they are where that is bytes or float32. */

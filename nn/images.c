@@ -40,6 +40,7 @@ void tnn_images_destroy(tnn_images *s)
     free(s->listed);
     free(s->list_labels);
     free(s->mean);
+    free(s->boxes);
     free(s->root);
     free(s->file);
     free(s);
@@ -119,30 +120,48 @@ static const tnn_listed *listed_find(const tnn_images *s, uint64_t id)
     return NULL;
 }
 
-static tn_status labels_write(const tnn_images *s, uint32_t row, const loaded *l, float *out, char *why,
-                              size_t bytes)
+/* Where the labels of an image of a .rec stand, at any address. */
+static tn_status labels_find(const tnn_images *s, const loaded *l, const unsigned char **labels,
+                             size_t *count, char *why, size_t bytes)
 {
     const size_t width = (size_t)s->o.label_width;
-    const tnn_listed *listed;
+    const tnn_listed *listed = s->listed ? listed_find(s, l->id) : NULL;
 
-    if (s->labels) {
-        *out = s->labels[row];
-    } else if (s->listed) {
-        if (!(listed = listed_find(s, l->id))) {
-            (void)snprintf(why, bytes, "image %llu is not in %.300s", (unsigned long long)l->id, s->o.list);
-            return TN_E_KEY;
-        }
-        memcpy(out, s->list_labels + listed->first, width * sizeof *out);
-    } else if (l->label_count == width) {
-        memcpy(out, l->labels, width * sizeof *out);
-    } else if (!l->label_count && width == 1) {
-        *out = l->label;
-    } else {
-        (void)snprintf(why, bytes, "image %llu has %zu labels, label_width is %zu", (unsigned long long)l->id,
-                       l->label_count, width);
-        return TN_E_SHAPE;
+    if (s->listed && !listed) {
+        (void)snprintf(why, bytes, "image %llu is not in %.300s", (unsigned long long)l->id, s->o.list);
+        return TN_E_KEY;
     }
-    return TN_OK;
+    *labels = listed           ? (const unsigned char *)(s->list_labels + listed->first)
+              : l->label_count ? l->labels
+                               : (const unsigned char *)&l->label;
+    *count = listed ? listed->count : l->label_count ? l->label_count : 1;
+    if (!width || *count == width)
+        return TN_OK;
+    (void)snprintf(why, bytes, "image %llu has %zu labels, label_width is %zu", (unsigned long long)l->id,
+                   listed ? *count : l->label_count, width);
+    return TN_E_SHAPE;
+}
+
+static tn_status labels_write(const tnn_images *s, uint32_t row, const loaded *l, float *out,
+                              tnn_boxes *boxes, char *why, size_t bytes)
+{
+    const unsigned char *labels = (const unsigned char *)(s->labels ? &s->labels[row] : NULL);
+    const char *fault;
+    size_t count = 1;
+    tn_status st = s->labels ? TN_OK : labels_find(s, l, &labels, &count, why, bytes);
+
+    if (st)
+        return st;
+    if (!boxes) {
+        memcpy(out, labels, count * sizeof *out);
+        return TN_OK;
+    }
+    fault = tnn_boxes_take(boxes, labels, count);
+    if (!fault && (int64_t)count > boxes->o->label_pad_width)
+        fault = "it has more labels than label_pad_width";
+    if (fault)
+        (void)snprintf(why, bytes, "%s", fault);
+    return fault ? TN_E_FORMAT : TN_OK;
 }
 
 /* "cat/1.png", or "x.rec, image 17". */
@@ -158,6 +177,7 @@ static tn_status one_make(tnn_images *s, int32_t worker, uint32_t row, uint64_t 
                           char *why, size_t why_bytes)
 {
     tnn_draws draws = {s->key, sample, 0};
+    tnn_boxes boxes = {.o = s->o.boxes}, *b = s->o.boxes ? &boxes : NULL;
     loaded l = {.own = NULL};
     const char *text = NULL;
     char path[4200];
@@ -166,9 +186,12 @@ static tn_status one_make(tnn_images *s, int32_t worker, uint32_t row, uint64_t 
     tn_error_clear();
     place_name(s, row, path, sizeof path);
     st = s->paths ? file_load(path, &l, why, why_bytes) : record_load(s, worker, row, &l, why, why_bytes);
-    if (!st && !(st = labels_write(s, row, &l, out[1], why, why_bytes)) &&
-        (st = tnn_augment_run(s->ctx, &s->o, s->mean, l.data, l.bytes, &draws, out[0], &text)))
+    if (!st && !(st = labels_write(s, row, &l, out[1], b, why, why_bytes)) &&
+        (st = tnn_augment_run(s->ctx, &s->o, s->mean, l.data, l.bytes, &draws, b, out[0], &text)))
         (void)snprintf(why, why_bytes, "%s", text && *text ? text : tn_status_name(st));
+    if (!st && b)
+        tnn_boxes_write(b, out[1]);
+    tnn_boxes_free(&boxes);
     free(l.own);
     return st;
 }
@@ -310,6 +333,24 @@ static tn_status part_keep(tn_app *app, tnn_images *s, tn_data *d)
                            s->file, TNN_TEST_EVERY);
 }
 
+/* Options of boxes are ours from here on, and the labels have a width. */
+static tn_status boxes_keep(tn_app *app, tnn_images *s)
+{
+    int64_t most;
+
+    if (!(s->boxes = tnn_alloc(app, 1, sizeof *s->boxes)) || tnn_images_widest(app, s, &most))
+        return app->status;
+    s->boxes->o = *s->o.boxes;
+    memcpy(s->boxes->samplers, s->o.boxes->samplers, sizeof s->boxes->samplers);
+    s->boxes->o.samplers = s->boxes->samplers;
+    s->o.boxes = &s->boxes->o;
+    if (s->boxes->o.label_pad_width && s->boxes->o.label_pad_width < most)
+        return tnn_fail(app, TN_E_ARG, "%s: an image has %lld labels, label_pad_width is %lld", s->file,
+                        (long long)most, (long long)s->boxes->o.label_pad_width);
+    s->boxes->o.label_pad_width = s->boxes->o.label_pad_width ? s->boxes->o.label_pad_width : most;
+    return TN_OK;
+}
+
 /* Which images there are. */
 static tn_status images_find(tn_app *app, tnn_images *s, tn_data *d, const char *path)
 {
@@ -317,6 +358,9 @@ static tn_status images_find(tn_app *app, tnn_images *s, tn_data *d, const char 
 
     if (stat(path, &info))
         return tnn_fail(app, TN_E_IO, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(info.st_mode) && s->o.boxes)
+        return tnn_fail(app, TN_E_ARG, "%s: boxes are read from a .rec, with labels in it or in a .lst",
+                        path);
     if (S_ISDIR(info.st_mode)) {
         if (!tnn_images_folder(app, s, path, s->o.part_of, &d->names) && s->o.part_of &&
             !strcmp(s->root, path))
@@ -341,13 +385,14 @@ static tn_status images_find(tn_app *app, tnn_images *s, tn_data *d, const char 
 static tn_status fields_make(tn_app *app, tnn_images *s, tn_data *d)
 {
     tnn_field *data = tnn_field_add(app, d, "data"), *label = data ? tnn_field_add(app, d, "label") : NULL;
+    const int64_t width = s->boxes ? TNN_BOXES_HEAD + s->boxes->o.label_pad_width : s->o.label_width;
 
     if (!label)
         return app->status;
     data->shape = tnn_shape_of(4, (const int64_t[]){1, s->o.shape[0], s->o.shape[1], s->o.shape[2]});
     data->sample = (size_t)(s->o.shape[0] * s->o.shape[1] * s->o.shape[2]);
-    label->shape = tnn_shape_of(s->o.label_width > 1 ? 2 : 1, (const int64_t[]){1, s->o.label_width});
-    label->sample = (size_t)s->o.label_width;
+    label->shape = tnn_shape_of(width > 1 ? 2 : 1, (const int64_t[]){1, width});
+    label->sample = (size_t)width;
     data->made = label->made = true;
     return TN_OK;
 }
@@ -363,6 +408,8 @@ static tn_status images_open(tn_app *app, tnn_images *s, tn_data *d, const char 
     if (images_find(app, s, d, path))
         return app->status;
     d->count = s->count;
+    if (s->o.boxes && boxes_keep(app, s))
+        return app->status;
     if (s->o.classes)
         d->classes = s->o.classes > 0 ? s->o.classes : 0;
     if (!s->o.shape[0] && shape_find(app, s))
@@ -416,11 +463,12 @@ tn_data *tn_data_from_images_(tn_app *app, const char *path, const tn_images_opt
 {
     static const char *const parts[] = {"train", "test", NULL};
     tn_images_options o = {0};
+    tnn_boxes_given boxes;
     char what[96];
 
     tnn_options_copy(&o, sizeof o, options);
     (void)snprintf(what, sizeof what, "tn_data_from_images at %.60s:%d", o.file ? o.file : "?", o.line);
-    if (!tnn_ok(app) || tnn_images_options(app, what, &o, &path))
+    if (!tnn_ok(app) || tnn_images_options(app, what, &o, &boxes, &path))
         return NULL;
     if (o.part_of && !tnn_one_of(o.part_of, parts)) {
         (void)tnn_unknown(app, "part of a data set", o.part_of, parts);
@@ -502,13 +550,13 @@ int tn_image_sample(tn_app *app, const char *path, const int64_t shape[3], float
     if (!path || !shape || !out)
         return !tnn_fail(app, TN_E_ARG, "tn_image_sample: path, shape or out is NULL");
     memcpy(o.shape, shape, sizeof o.shape);
-    if (tnn_images_options(app, "tn_image_sample", &o, &none))
+    if (tnn_images_options(app, "tn_image_sample", &o, NULL, &none))
         return 0;
     if (!o.shape[0])
         return !tnn_fail(app, TN_E_ARG, "tn_image_sample: a shape without pixels");
     if ((st = file_load(path, &l, why, sizeof why)))
         return !tnn_fail(app, st, "%s: %s", path, why);
-    st = tnn_augment_run(app->ctx, &o, NULL, l.data, l.bytes, &draws, out, &text);
+    st = tnn_augment_run(app->ctx, &o, NULL, l.data, l.bytes, &draws, NULL, out, &text);
     free(l.own);
     if (st && tn_error_number() == PLUGIN_MISSING)
         return !tnn_check(app, st, "%s", path);

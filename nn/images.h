@@ -2,6 +2,7 @@
 #ifndef TN_NN_IMAGES_H
 #define TN_NN_IMAGES_H
 
+#include "boxes.h"
 #include "data.h"
 #include "tenon/nn_data.h"
 
@@ -13,7 +14,7 @@
 
 typedef struct tnn_listed { /* an image's labels in a .lst */
     uint64_t id;
-    size_t first; /* of `list_labels` */
+    size_t first, count; /* of `list_labels` */
 } tnn_listed;
 
 typedef struct tnn_images {
@@ -31,7 +32,8 @@ typedef struct tnn_images {
     tnn_listed *listed; /* by id */
     float *list_labels;
     size_t listed_count;
-    float *mean; /* of mean_img */
+    float *mean;            /* of mean_img */
+    tnn_boxes_given *boxes; /* a copy of what `o.boxes` points to; NULL: none */
     uint64_t key;
     pthread_mutex_t lock; /* of what follows */
     bool has_lock;
@@ -48,12 +50,15 @@ bool tnn_images_are_in(const char *folder);
 /* Places of the records of share `part` of `parts`, as MXNet cuts; all labels where these are asked for. */
 tn_status tnn_images_records(tn_app *app, tnn_images *s, int64_t parts, int64_t part, int64_t *classes);
 tn_status tnn_images_list(tn_app *app, tnn_images *s);
+/* Boxes: the most labels that an image of the share has. */
+tn_status tnn_images_widest(tn_app *app, tnn_images *s, int64_t *most);
 struct tnn_texts;
 /* Labels of a folder become the numbers that a model has for classes of these names. */
 tn_status tnn_images_rename(tn_app *app, tnn_images *s, const struct tnn_names *from,
                             const struct tnn_texts *to);
-/* args.c: pairs of MXNet's names and texts into the options; defaults; checks. `path`: path_imgrec, if it is
- * among them. */
-tn_status tnn_images_options(tn_app *app, const char *what, tn_images_options *o, const char **path);
+/* images_args.c: pairs of MXNet's names and texts into the options; defaults; checks. `boxes`: where those of
+ * `o->boxes` go, which points there then. `path`: path_imgrec, if it is among them. */
+tn_status tnn_images_options(tn_app *app, const char *what, tn_images_options *o, tnn_boxes_given *boxes,
+                             const char **path);
 
 #endif

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INT, BOOL, WIDE, REAL, TEXT, SHAPE, INTER, MINUS, IGNORED };
+enum { INT, BOOL, WIDE, REAL, TEXT, SHAPE, INTER, MINUS, IGNORED, KINDS = 15, BOXES = 16 };
 
 typedef struct row {
     const char *name;
-    int kind; /* MINUS: -1 stands for what is 0 here; IGNORED: it changes nothing here */
+    int kind; /* MINUS: -1 stands for what is 0 here; IGNORED: it changes nothing here; | BOXES: images with
+                 boxes have it, too */
     size_t offset;
     double min, max;
 } row;
@@ -19,20 +20,20 @@ typedef struct row {
 #define AT(member) offsetof(tn_images_options, member)
 #define PATH_IMGREC 0 /* row */
 static const row rows[] = {
-    {"path_imgrec", TEXT, 0, 0, 0},
-    {"path_imgidx", TEXT, AT(index), 0, 0},
-    {"path_imglist", TEXT, AT(list), 0, 0},
-    {"data_shape", SHAPE, AT(shape), 0, 0},
-    {"batch_size", WIDE, AT(batch), 1, 1 << 24},
-    {"label_width", WIDE, AT(label_width), 1, 65536},
-    {"shuffle", BOOL, AT(shuffle), 0, 1},
-    {"seed", WIDE, AT(seed), 0, 9e15},
-    {"seed_aug", WIDE, AT(seed_aug), 0, 9e15},
-    {"num_parts", WIDE, AT(parts), 1, UINT32_MAX},
-    {"part_index", WIDE, AT(part), 0, UINT32_MAX},
-    {"preprocess_threads", INT, AT(threads), 1, 256},
-    {"prefetch_buffer", INT, AT(prefetch), 1, 4096},
-    {"resize", MINUS, AT(resize), 1, 65500},
+    {"path_imgrec", TEXT | BOXES, 0, 0, 0},
+    {"path_imgidx", TEXT | BOXES, AT(index), 0, 0},
+    {"path_imglist", TEXT | BOXES, AT(list), 0, 0},
+    {"data_shape", SHAPE | BOXES, AT(shape), 0, 0},
+    {"batch_size", WIDE | BOXES, AT(batch), 1, 1 << 24},
+    {"label_width", WIDE | BOXES, AT(label_width), 1, 65536},
+    {"shuffle", BOOL | BOXES, AT(shuffle), 0, 1},
+    {"seed", WIDE | BOXES, AT(seed), 0, 9e15},
+    {"seed_aug", WIDE | BOXES, AT(seed_aug), 0, 9e15},
+    {"num_parts", WIDE | BOXES, AT(parts), 1, UINT32_MAX},
+    {"part_index", WIDE | BOXES, AT(part), 0, UINT32_MAX},
+    {"preprocess_threads", INT | BOXES, AT(threads), 1, 256},
+    {"prefetch_buffer", INT | BOXES, AT(prefetch), 1, 4096},
+    {"resize", MINUS | BOXES, AT(resize), 1, 65500},
     {"rand_crop", BOOL, AT(rand_crop), 0, 1},
     {"random_resized_crop", BOOL, AT(random_resized_crop), 0, 1},
     {"max_rotate_angle", INT, AT(max_rotate_angle), 0, 360},
@@ -55,36 +56,41 @@ static const row rows[] = {
     {"random_h", INT, AT(random_h), 0, 180},
     {"random_s", INT, AT(random_s), 0, 255},
     {"random_l", INT, AT(random_l), 0, 255},
-    {"fill_value", INT, AT(fill_value), -1, 255},
-    {"inter_method", INTER, AT(inter), 0, 0},
+    {"fill_value", INT | BOXES, AT(fill_value), -1, 255},
+    {"inter_method", INTER | BOXES, AT(inter), 0, 0},
     {"pad", INT, AT(pad), 0, 4096},
     {"mirror", BOOL, AT(mirror), 0, 1},
     {"rand_mirror", BOOL, AT(rand_mirror), 0, 1},
-    {"mean_img", TEXT, AT(mean_img), 0, 0},
-    {"mean_r", REAL, AT(mean[0]), -1e6, 1e6},
-    {"mean_g", REAL, AT(mean[1]), -1e6, 1e6},
-    {"mean_b", REAL, AT(mean[2]), -1e6, 1e6},
-    {"mean_a", REAL, AT(mean[3]), -1e6, 1e6},
-    {"std_r", REAL, AT(std[0]), -1e6, 1e6},
-    {"std_g", REAL, AT(std[1]), -1e6, 1e6},
-    {"std_b", REAL, AT(std[2]), -1e6, 1e6},
-    {"std_a", REAL, AT(std[3]), -1e6, 1e6},
-    {"scale", REAL, AT(scale), -1e6, 1e6},
+    {"mean_img", TEXT | BOXES, AT(mean_img), 0, 0},
+    {"mean_r", REAL | BOXES, AT(mean[0]), -1e6, 1e6},
+    {"mean_g", REAL | BOXES, AT(mean[1]), -1e6, 1e6},
+    {"mean_b", REAL | BOXES, AT(mean[2]), -1e6, 1e6},
+    {"mean_a", REAL | BOXES, AT(mean[3]), -1e6, 1e6},
+    {"std_r", REAL | BOXES, AT(std[0]), -1e6, 1e6},
+    {"std_g", REAL | BOXES, AT(std[1]), -1e6, 1e6},
+    {"std_b", REAL | BOXES, AT(std[2]), -1e6, 1e6},
+    {"std_a", REAL | BOXES, AT(std[3]), -1e6, 1e6},
+    {"scale", REAL | BOXES, AT(scale), -1e6, 1e6},
     {"max_random_contrast", REAL, AT(max_random_contrast), 0, 1e6},
     {"max_random_illumination", REAL, AT(max_random_illumination), 0, 1e6},
-    {"round_batch", BOOL, AT(last), 0, 1},
-    {"verbose", IGNORED, 0, 0, 0},
-    {"device_id", IGNORED, 0, 0, 0},
-    {"ctx", IGNORED, 0, 0, 0},
-    {"shuffle_chunk_size", IGNORED, 0, 0, 0},
-    {"shuffle_chunk_seed", IGNORED, 0, 0, 0},
+    {"round_batch", BOOL | BOXES, AT(last), 0, 1},
+    {"verbose", IGNORED | BOXES, 0, 0, 0},
+    {"device_id", IGNORED | BOXES, 0, 0, 0},
+    {"ctx", IGNORED | BOXES, 0, 0, 0},
+    {"shuffle_chunk_size", IGNORED | BOXES, 0, 0, 0},
+    {"shuffle_chunk_seed", IGNORED | BOXES, 0, 0, 0},
 };
 #define ROWS (sizeof rows / sizeof *rows)
+
+static int kind_of(const row *r)
+{
+    return r->kind & KINDS;
+}
 
 static tn_status value_wrong(tn_app *app, const char *what, const row *r, const char *text)
 {
     return tnn_fail(app, TN_E_ARG, "%s: %s = \"%.60s\"; it is %s%g to %g", what, r->name, text,
-                    r->kind == REAL ? "" : "a whole number, ", r->min, r->max);
+                    kind_of(r) == REAL ? "" : "a whole number, ", r->min, r->max);
 }
 
 /* "(3,224,224)" */
@@ -133,16 +139,18 @@ static tn_status number_take(tn_app *app, const char *what, const row *r, const 
 {
     char *at = (char *)o + r->offset, *end;
     double v = tnn_number_read(text, &end);
-    const bool minus = r->kind == MINUS && v == -1;
+    const bool minus = (kind_of(r) == MINUS || (r->offset == AT(label_width) && o->boxes)) && v == -1;
 
-    if (!(r->kind == BOOL && truth_of(text, &v)) &&
+    if (!(kind_of(r) == BOOL && truth_of(text, &v)) &&
         (end == text || *end || !(minus || (v >= r->min && v <= r->max)) ||
-         (r->kind != REAL && v != rint(v))))
+         (kind_of(r) != REAL && v != rint(v))))
         return value_wrong(app, what, r, text);
     v = minus ? 0 : v;
-    if (r->kind == REAL)
+    if (r->offset == AT(label_width) && o->boxes)
+        o->label_width = (int64_t)v;
+    else if (kind_of(r) == REAL)
         memcpy(at, &v, sizeof v);
-    else if (r->kind == WIDE)
+    else if (kind_of(r) == WIDE)
         memcpy(at, &(const int64_t){(int64_t)v}, sizeof(int64_t));
     else if (r->offset == AT(last))
         o->last = v != 0 ? "round" : "pad";
@@ -153,21 +161,32 @@ static tn_status number_take(tn_app *app, const char *what, const row *r, const 
     return TN_OK;
 }
 
-static tn_status arg_take(tn_app *app, const char *what, const char *name, const char *text,
-                          tn_images_options *o, const char **path)
+static tn_status name_unknown(tn_app *app, const char *name, bool boxes)
 {
-    const char *names[ROWS + 1] = {NULL};
-    size_t k = 0;
+    const char *names[ROWS + TNN_BOXES_ARGS + 1] = {NULL};
+    size_t count = boxes ? tnn_boxes_names(names) : 0;
 
     for (size_t i = 0; i < ROWS; i++)
-        names[i] = rows[i].name;
-    while (k < ROWS && strcmp(names[k], name) != 0)
+        if (!boxes || rows[i].kind & BOXES)
+            names[count++] = rows[i].name;
+    return tnn_unknown(app, boxes ? "argument of ImageDetRecordIter" : "argument of ImageRecordIter", name,
+                       names);
+}
+
+static tn_status arg_take(tn_app *app, const char *what, const char *name, const char *text,
+                          tn_images_options *o, tnn_boxes_given *boxes, const char **path)
+{
+    size_t k = 0;
+
+    if (boxes && tnn_boxes_arg(app, what, name, text, boxes))
+        return app->status;
+    while (k < ROWS && (strcmp(rows[k].name, name) != 0 || (boxes && !(rows[k].kind & BOXES))))
         k++;
     if (k == ROWS)
-        return tnn_unknown(app, "argument of ImageRecordIter", name, names);
+        return name_unknown(app, name, boxes);
     if (!text)
         return tnn_fail(app, TN_E_ARG, "%s: %s has no value", what, name);
-    switch (rows[k].kind) {
+    switch (kind_of(&rows[k])) {
     case IGNORED:
         return TN_OK;
     case TEXT:
@@ -193,13 +212,15 @@ static tn_status numbers_check(tn_app *app, const char *what, const tn_images_op
         double v;
 
         if (r->offset < AT(shape) ||
-            (r->kind != INT && r->kind != BOOL && r->kind != REAL && r->kind != MINUS))
+            (kind_of(r) != INT && kind_of(r) != BOOL && kind_of(r) != REAL && kind_of(r) != MINUS))
             continue;
         memcpy(&whole, at, sizeof whole);
         memcpy(&v, at, sizeof v);
-        v = r->kind == REAL ? v : (double)whole;
+        v = kind_of(r) == REAL ? v : (double)whole;
         if (v != 0 && !(v >= r->min && v <= r->max) && !(r->offset == AT(threads) && whole == -1))
             return tnn_fail(app, TN_E_ARG, "%s: %s is %g; it is %g to %g", what, r->name, v, r->min, r->max);
+        if (v != 0 && o->boxes && !(r->kind & BOXES))
+            return tnn_fail(app, TN_E_ARG, "%s: %s does not go with boxes", what, r->name);
     }
     return TN_OK;
 }
@@ -223,7 +244,13 @@ static void defaults_set(tn_images_options *o)
         o->max_aspect_ratio = 1 + o->max_aspect_ratio;
     }
     o->max_img_size = o->max_img_size >= 1e10 ? 0 : o->max_img_size;
-    o->label_width = o->label_width ? o->label_width : 1;
+    o->label_width = o->boxes         ? (o->label_width < 0 ? 0 : o->label_width)
+                     : o->label_width ? o->label_width
+                                      : 1;
+    if (o->boxes) {
+        o->fill_value = o->fill_value ? o->fill_value : 127;
+        o->classes = -1; /* labels are none */
+    }
     o->threads = o->threads ? o->threads : 4;
     o->threads = o->threads < 0 ? 0 : o->threads;
     o->prefetch = o->prefetch ? o->prefetch : 4;
@@ -252,18 +279,24 @@ static tn_status together_check(tn_app *app, const char *what, const tn_images_o
         fault = "a min_ is above its max_";
     if (!(o->min_aspect_ratio > 0))
         fault = "the aspect ratio is above 0";
-    if (o->label_width < 1 || o->label_width > 65536 || o->classes < -1 || o->classes > 16777216)
+    if (o->label_width < !o->boxes || o->label_width > 65536 || o->classes < -1 || o->classes > 16777216)
         fault = "label_width is 1 to 65536, classes -1 to 2^24";
     if (!isfinite(o->divisor))
         fault = "the divisor is finite";
     return fault ? tnn_fail(app, TN_E_ARG, "%s: %s", what, fault) : TN_OK;
 }
 
-tn_status tnn_images_options(tn_app *app, const char *what, tn_images_options *o, const char **path)
+tn_status tnn_images_options(tn_app *app, const char *what, tn_images_options *o, tnn_boxes_given *boxes,
+                             const char **path)
 {
+    if (o->boxes && tnn_boxes_begin(app, what, o->boxes, boxes))
+        return app->status;
     for (const char *const *a = o->args; a && *a; a += 2)
-        if (arg_take(app, what, a[0], a[1], o, path))
+        if (arg_take(app, what, a[0], a[1], o, o->boxes ? boxes : NULL, path))
             return app->status;
+    if (o->boxes && tnn_boxes_end(app, what, boxes))
+        return app->status;
+    o->boxes = o->boxes ? &boxes->o : NULL;
     if (o->args && !o->index)
         o->index = "";
     if (numbers_check(app, what, o))

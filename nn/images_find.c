@@ -11,6 +11,7 @@
 
 #define CLASSES_MAX 65536
 #define FILES_MAX ((size_t)UINT32_MAX)
+#define LABELS_MAX 65536 /* of an image with boxes */
 #define LINE_MAX_BYTES (1 << 20)
 
 /* ---- folders ---- */
@@ -224,34 +225,46 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* "17\t3\tcat/1.jpg", with label_width labels. */
-static tn_status line_take(tn_app *app, tnn_images *s, char *line, size_t number)
+/* "17\t3\tcat/1.jpg", with label_width labels; 0: any. `label`: where the next one goes. */
+static tn_status line_take(tn_app *app, tnn_images *s, char *line, size_t number, float **label)
 {
     const size_t width = (size_t)s->o.label_width;
     tnn_listed *row = &s->listed[s->listed_count];
     char *at = line, *end;
 
-    row->id = strtoull(at, &end, 10);
-    row->first = s->listed_count * width;
-    for (size_t i = 0; i < width && end != at && *end == '\t'; i++) {
-        at = end + 1;
-        s->list_labels[row->first + i] = (float)tnn_number_read(at, &end);
+    *row = (tnn_listed){strtoull(at, &end, 10), (size_t)(*label - s->list_labels), 0};
+    for (char *next; end != at && *end == '\t' && (!width || row->count < width); end = next) {
+        const double v = tnn_number_read(end + 1, &next);
+
+        if (next == end + 1 || *next != '\t')
+            break; /* this is the path */
+        *(*label)++ = (float)v;
+        row->count++;
     }
-    if (end == at || *end != '\t')
+    if (end == at || *end != '\t' || (width && row->count < width))
         return tnn_fail(app, TN_E_FORMAT,
-                        "%s, line %zu: a number, %zu labels and a path are needed, with tabs between",
-                        s->o.list, number, width);
+                        "%s, line %zu: a number, %s labels and a path are needed, with tabs between",
+                        s->o.list, number, width ? "label_width" : "its");
     s->listed_count++;
     return TN_OK;
 }
 
-static size_t lines_count(FILE *file)
+static size_t marks_in(const char *line, int mark)
 {
-    size_t count = 1;
+    size_t count = 0;
+
+    for (; (line = strchr(line, mark)); line++)
+        count++;
+    return count;
+}
+
+static size_t marks_count(FILE *file, int mark)
+{
+    size_t count = 0;
     int c;
 
     while ((c = getc(file)) != EOF)
-        count += c == '\n';
+        count += c == mark;
     rewind(file);
     return count;
 }
@@ -260,21 +273,23 @@ tn_status tnn_images_list(tn_app *app, tnn_images *s)
 {
     FILE *file = fopen(s->o.list, "re");
     char *line = NULL;
-    size_t room = 0, number = 0, count;
+    size_t room = 0, number = 0, count, tabs;
+    float *label;
 
     if (!file)
         return tnn_fail(app, TN_E_IO, "%s: %s", s->o.list, strerror(errno));
-    count = lines_count(file);
+    count = marks_count(file, '\n') + 1;
+    tabs = marks_count(file, '\t');
     s->listed = tnn_alloc(app, count, sizeof *s->listed);
-    s->list_labels = tnn_alloc(app, count * (size_t)s->o.label_width, sizeof *s->list_labels);
+    label = s->list_labels = tnn_alloc(app, tabs + 1, sizeof *s->list_labels);
     while (!app->status && getline(&line, &room, file) >= 0) {
         number++;
         if (strspn(line, " \t\r\n") == strlen(line))
             continue;
-        if (s->listed_count == count)
+        if (s->listed_count == count || (size_t)(label - s->list_labels) + marks_in(line, '\t') > tabs)
             (void)tnn_fail(app, TN_E_IO, "%s grows while it is read", s->o.list);
         else
-            (void)line_take(app, s, line, number);
+            (void)line_take(app, s, line, number, &label);
     }
     free(line);
     (void)fclose(file);
@@ -342,35 +357,64 @@ static tn_status places_scan(tn_app *app, tnn_images *s, int64_t parts, int64_t 
     return app->status ? app->status : tnn_check(app, st, "%s", s->file);
 }
 
-/* The largest label there is, for the number of classes; labels that are none: 0. */
-static tn_status classes_count(tn_app *app, tnn_images *s, int64_t *classes)
+#define HEAD_BYTES 24 /* of a record: flag (u32, how many labels follow), label (f32), two numbers (u64) */
+
+/* Heads of the share's records, each handed to `look`, which ends it with false. */
+static tn_status heads_read(tn_app *app, tnn_images *s,
+                            bool (*look)(const unsigned char *head, uint64_t bytes, void *arg), void *arg)
 {
-    unsigned char head[24];
+    unsigned char head[HEAD_BYTES];
     tn_record_reader *r = NULL;
     tn_status st = tn_record_open(s->file, 0, 1, &r);
-    float most = -1;
 
     for (int64_t i = 0; !st && i < s->count; i++) {
         uint64_t bytes, offset;
-        float label;
 
         if ((st = tn_record_seek(r, s->places[i])) ||
-            (st = tn_record_peek(r, head, sizeof head, &bytes, &offset)))
+            (st = tn_record_peek(r, head, sizeof head, &bytes, &offset)) || !look(head, bytes, arg))
             break;
-        memcpy(&label, head + 4, sizeof label);
-        if (bytes < sizeof head || !(label >= 0 && label < 16777216) || label != (float)(int64_t)label) {
-            most = -1;
-            break;
-        }
-        most = label > most ? label : most;
     }
     tn_record_close(r);
-    *classes = (int64_t)most + 1;
     return tnn_check(app, st, "%s", s->file);
+}
+
+static bool class_look(const unsigned char *head, uint64_t bytes, void *arg)
+{
+    float label, *most = arg;
+
+    memcpy(&label, head + 4, sizeof label);
+    if (bytes < HEAD_BYTES || !(label >= 0 && label < 16777216) || label != (float)(int64_t)label) {
+        *most = -1;
+        return false;
+    }
+    *most = label > *most ? label : *most;
+    return true;
+}
+
+static bool width_look(const unsigned char *head, uint64_t bytes, void *arg)
+{
+    uint32_t count;
+    int64_t *most = arg;
+
+    memcpy(&count, head, sizeof count);
+    if (bytes == HEAD_BYTES && count <= LABELS_MAX && count > *most)
+        *most = count; /* one with more is named when it is read */
+    return true;
+}
+
+tn_status tnn_images_widest(tn_app *app, tnn_images *s, int64_t *most)
+{
+    *most = 0;
+    if (!s->listed)
+        return heads_read(app, s, width_look, most);
+    for (size_t i = 0; i < s->listed_count; i++)
+        *most = (int64_t)s->listed[i].count > *most ? (int64_t)s->listed[i].count : *most;
+    return TN_OK;
 }
 
 tn_status tnn_images_records(tn_app *app, tnn_images *s, int64_t parts, int64_t part, int64_t *classes)
 {
+    float most = -1;
     tn_status st;
 
     if (parts > UINT32_MAX)
@@ -381,7 +425,9 @@ tn_status tnn_images_records(tn_app *app, tnn_images *s, int64_t parts, int64_t 
                         (long long)parts);
     if (!st && s->count > UINT32_MAX)
         return tnn_fail(app, TN_E_UNSUPPORTED, "%s has more than 2^32 records", s->file);
-    if (!st && !s->o.classes && s->o.label_width == 1 && !s->o.list)
-        st = classes_count(app, s, classes);
+    if (!st && !s->o.classes && s->o.label_width == 1 && !s->o.list) {
+        st = heads_read(app, s, class_look, &most);
+        *classes = (int64_t)most + 1;
+    }
     return st;
 }

@@ -30,8 +30,10 @@ bool tnn_resize_run(const tnn_resize *r, const tnn_pixels *from, const tnn_pixel
 
 /* Pixel (x, y) of the whole image `from` goes to m (x, y, 1); what comes from outside is `fill`. */
 void tnn_warp(const tnn_pixels *from, const float m[6], uint8_t fill, const tnn_pixels *to);
-/* The whole image `from` in the middle of `to`, `fill` around it. */
-void tnn_border(const tnn_pixels *from, uint8_t fill, const tnn_pixels *to);
+/* The whole image `from` in `to`, `fill` around it. */
+void tnn_border(const tnn_pixels *from, int32_t left, int32_t top, uint8_t fill, const tnn_pixels *to);
+/* Left and right are changed over. */
+void tnn_mirror(const tnn_pixels *p);
 
 /* Of red, green, blue; others are left as they are. */
 void tnn_brightness(const tnn_pixels *p, float alpha);

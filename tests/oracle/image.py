@@ -113,6 +113,48 @@ def records():
                 it.reset()
 
 
+BOX_ARGS = [
+    dict(), dict(data_shape=(1, 48, 48)), dict(resize=60), dict(inter_method=2), dict(inter_method=3), dict(inter_method=4),
+    dict(inter_method=9, data_shape=(3, 80, 70)), dict(rand_mirror_prob=1), dict(rand_mirror_prob=1, resize=71),
+    dict(mean_r=123.68, mean_g=116.28, mean_b=103.53, std_r=58.395, std_g=57.12, std_b=57.375, scale=0.5),
+    dict(resize_mode="shrink", data_shape=(3, 64, 80)), dict(resize_mode="fit", data_shape=(3, 96, 64)),
+    dict(label_pad_width=30, label_pad_value=5), dict(batch_size=2), dict(batch_size=2, num_parts=2, part_index=0),
+    dict(path_imglist=True),
+]
+
+
+def boxes():
+    """recorded/image/boxes.rec, .lst of the same images with boxes; boxes.txt: as iter.txt, the hash of the pixels that images have."""
+    import mxnet as mx
+
+    at = os.path.join(FOLDER, "boxes")
+    out = mx.recordio.MXRecordIO(at + ".rec", "w")
+    with open(at + ".lst", "w") as lst:
+        for k, path in enumerate(sorted(glob.glob(os.path.join(FOLDER, "iter", "*")))):
+            objects = [[(k + i) % 4, 0.125 * i, 0.0625 * k, 0.5 + 0.125 * i, 0.75, 0.5 * i] for i in range(1 + k % 3)]
+            if k == 3:
+                objects.append([1, 0.5, 0.5, 0.5, 0.75, 0])  # without an area
+            numbers = [3, 6, 7.5] + [v for o in objects for v in o]
+            with open(path, "rb") as f:
+                out.write(mx.recordio.pack(mx.recordio.IRHeader(0, numbers, 10 + k, 0), f.read()))
+            other = [2, 5] + [v for o in reversed(objects) for v in o[:5]]
+            lst.write("%d\t%s\titer/%s\n" % (10 + k, "\t".join("%g" % v for v in other), os.path.basename(path)))
+    out.close()
+    with open(at + ".txt", "w") as txt:
+        for args in BOX_ARGS:
+            given = dict(dict(data_shape=SHAPE, batch_size=5), **args)
+            txt.write("args %s\n" % " ".join("%s=%s" % (k, str(v).replace(" ", "")) for k, v in sorted(given.items())))
+            if "path_imglist" in args:
+                given["path_imglist"] = at + ".lst"
+            it = mx.io.ImageDetRecordIter(path_imgrec=at + ".rec", preprocess_threads=1, verbose=False, **given)
+            for epoch in range(2):
+                for batch in it:
+                    x, y = batch.data[0].asnumpy(), batch.label[0].asnumpy()
+                    there = b"".join(v[:, : int(l[1]), : int(l[2])].tobytes() for v, l in zip(x, y))
+                    txt.write("%d %d %s %016x\n" % (epoch, batch.pad, ",".join("%.9g" % v for v in y.ravel()), fnv(there)))
+                it.reset()
+
+
 def pixels():
     import mxnet as mx
     import numpy as np
@@ -126,5 +168,5 @@ def pixels():
 
 
 if __name__ == "__main__":
-    for made in (files, iterated) if sys.argv[1:] == ["--files"] else (pixels, records):
+    for made in (files, iterated) if sys.argv[1:] == ["--files"] else (pixels, records, boxes):
         made()

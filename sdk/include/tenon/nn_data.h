@@ -117,6 +117,36 @@ typedef struct tn_records_options {
  * (n, label_width). Shares as tn_record_open() cuts. @since 0.1 */
 TN_API tn_data *tn_data_from_records_(tn_app *app, const char *path, const tn_records_options *options);
 
+/** Windows that are tried for a crop with boxes; a bound of 0 is none. Each bound that is given holds for one
+ * object at least. */
+typedef struct tn_crop_sampler {
+    double min_scale, max_scale;               /* the root of the window's area, of the image's; max 0: 1 */
+    double min_aspect_ratio, max_aspect_ratio; /* width to height; 0: 1 */
+    double min_overlap, max_overlap;           /* intersection over union of window and object */
+    double min_sample_coverage, max_sample_coverage; /* intersection, as a part of the window */
+    double min_object_coverage, max_object_coverage; /* and of the object */
+    int32_t trials;                                  /* 0: 25 */
+} tn_crop_sampler;
+
+/** Labels that are boxes, by MXNet's names of ImageDetRecordIter; 0 is MXNet's default. */
+typedef struct tn_boxes_options {
+    int64_t label_pad_width; /* numbers of an image's labels; 0: the most that an image of the share has */
+    double label_pad_value;  /* behind them; 0: -1 */
+    double rand_crop_prob;
+    const tn_crop_sampler *samplers; /* tried in drawn order; NULL: one of zeros */
+    int32_t num_crop_sampler;
+    const char *crop_emit_mode; /* objects that a crop drops: "center" (NULL): whose middle lies outside;
+                                   "overlap": of which no more than the next one lies inside */
+    double emit_overlap_thresh; /* 0: 0.3 */
+    double rand_pad_prob, max_pad_scale; /* the image on a larger one; 0: 1 */
+    int32_t max_random_hue, max_random_saturation, max_random_illumination; /* added, of 180, 255, 255 */
+    double max_random_contrast;                                             /* added to the factor 1 */
+    double random_hue_prob, random_saturation_prob, random_illumination_prob, random_contrast_prob;
+    double rand_mirror_prob;
+    const char *resize_mode; /* to `shape`: "force" (NULL), or with the ratio kept "shrink" where the image is
+                                larger, "fit"; what is left of the sample is 0 */
+} tn_boxes_options;
+
 /** What is done with each image, by MXNet's names of ImageRecordIter; 0 is MXNet's default. */
 typedef struct tn_images_options {
     TN_DATA_HEAD;
@@ -137,7 +167,7 @@ typedef struct tn_images_options {
     double min_aspect_ratio, max_aspect_ratio; /* min 0: 1 - max and 1 + max */
     double min_img_size, max_img_size;         /* 0: none, of both */
     int32_t pad;                               /* pixels around the image */
-    int32_t fill_value;                        /* of these and behind turns; 0: 255; -1: 0 */
+    int32_t fill_value;                        /* of these and behind turns; 0: 255, of boxes 127; -1: 0 */
     /* The crop to `shape` */
     int32_t rand_crop; /* 1: anywhere; 0: in the middle */
     int32_t random_resized_crop;
@@ -162,6 +192,9 @@ typedef struct tn_images_options {
     /* The same by MXNet's names: pairs of texts, NULL-ended; they are stronger. No index but path_imgidx then
      */
     const char *const *args;
+    /* Not NULL: labels are boxes, and `args` those of ImageDetRecordIter. Of the steps above there are resize
+     * and the numbers by mean, std and scale then; others are refused. label_width 0 is any. Copied */
+    const tn_boxes_options *boxes;
 } tn_images_options;
 
 /**
@@ -171,6 +204,11 @@ typedef struct tn_images_options {
  *
  * Shares of a folder are cut by number; those of a .rec as MXNet cuts them: by bytes, or with an index by
  * number. An image that cannot be read is counted and named (tn_data_broken()).
+ *
+ * With `boxes` a label is (header width, object width, more of the header, then for each object its class,
+ * left, top, right, bottom as parts of the image, and more of it), as MXNet's im2rec packs it. "label" is
+ * (n, 4 + label_pad_width): channels, height and width of the image in the sample, the count of the numbers
+ * that follow, and these, with the boxes where they lie in the sample.
  * @since 0.1
  */
 TN_API tn_data *tn_data_from_images_(tn_app *app, const char *path, const tn_images_options *options);
