@@ -81,8 +81,10 @@ static void metrics_read(cli_record *record)
 
     while (file && fgets(line, sizeof line, file)) {
         json_t *o = json_loads(line, 0, NULL); /* a torn last line is none */
-        const double accuracy = number_at(o, "valid_accuracy");
+        const bool numbers = json_object_get(o, "r2") != NULL;
+        const double accuracy = number_at(o, numbers ? "valid_r2" : "valid_accuracy");
 
+        record->numbers |= numbers;
         if (o)
             record->epochs = (int64_t)json_integer_value(json_object_get(o, "epoch"));
         if (isfinite(accuracy)) {
@@ -96,13 +98,14 @@ static void metrics_read(cli_record *record)
         (void)fclose(file);
 }
 
-/* A regression has no accuracy in its curve; R² is told at its end. */
+/* The end of a regression. */
 static void numbers_read(cli_record *record)
 {
     const json_t *result = json_object_get(record->json, "result");
 
-    if (!(record->numbers = isfinite(number_at(result, "r2"))))
+    if (!isfinite(number_at(result, "r2")))
         return;
+    record->numbers = true;
     record->best = number_at(result, "best_r2");
     record->accuracy = number_at(result, "r2");
     record->loss = number_at(result, "loss");

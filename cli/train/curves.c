@@ -1,5 +1,5 @@
 /*
- * curves.svg: two panels, loss and accuracy over the epochs, training and test. Plain SVG 1.1 with fonts by
+ * curves.svg: two panels, loss and accuracy or R² over the epochs, training and test. Plain SVG 1.1 with fonts by
  * family: any browser shows it.
  */
 #include <math.h>
@@ -20,18 +20,20 @@ typedef struct series {
 } series;
 
 typedef struct panel {
-    const char *title;
+    const char *title, *of_numbers; /* NULL: the same */
     series lines[2];
     double low, high; /* of the axis; high < low: from the numbers */
 } panel;
 
 static const panel panels[] = {
     {"loss",
+     NULL,
      {{"training", "#1f77b4", offsetof(cli_epoch, loss)},
       {"test", "#d62728", offsetof(cli_epoch, valid_loss)}},
      1,
      0},
     {"accuracy",
+     "R²",
      {{"training", "#1f77b4", offsetof(cli_epoch, accuracy)},
       {"test", "#d62728", offsetof(cli_epoch, valid_accuracy)}},
      1,
@@ -90,9 +92,9 @@ static axis axis_of_values(const panel *p, const cli_epoch *epochs, size_t count
     return y;
 }
 
-static void axes_write(FILE *out, const panel *p, const axis *x, const axis *y)
+static void axes_write(FILE *out, const char *title, const axis *x, const axis *y)
 {
-    (void)fprintf(out, "<text x=\"%g\" y=\"18\" class=\"title\">%s</text>\n", LEFT, p->title);
+    (void)fprintf(out, "<text x=\"%g\" y=\"18\" class=\"title\">%s</text>\n", LEFT, title);
     for (int i = 0; i < TICKS_MAX && y->low + i * y->step <= y->high + 1e-9 * y->step; i++) {
         double v = y->low + i * y->step, at = place(y, v);
 
@@ -151,7 +153,7 @@ static void panel_write(FILE *out, const panel *p, const cli_epoch *epochs, size
     xy[0].step = fmax(1, ceil((xy[0].high - xy[0].low) / 8));
     if (!(xy[0].high > xy[0].low))
         xy[0].high = xy[0].low + 1;
-    axes_write(out, p, &xy[0], &xy[1]);
+    axes_write(out, count && epochs[0].numbers && p->of_numbers ? p->of_numbers : p->title, &xy[0], &xy[1]);
     for (size_t k = 0; k < 2; k++) {
         double at = PANEL_WIDTH - RIGHT - 150 + 80 * (double)k;
 

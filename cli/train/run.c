@@ -514,11 +514,12 @@ bool cli_run_end(cli_run *run, tn_app *app, json_t *result)
 
 json_t *cli_epoch_json(const cli_epoch *e)
 {
-    json_t *o = json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)e->epoch, "step",
-                          (json_int_t)e->step, "loss", cli_json_number(e->loss), "accuracy",
-                          cli_json_number(e->accuracy), "valid_loss", cli_json_number(e->valid_loss),
-                          "valid_accuracy", cli_json_number(e->valid_accuracy), "lr", cli_json_number(e->lr),
-                          "seconds", cli_json_number(e->seconds));
+    json_t *o =
+        json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "epoch", (json_int_t)e->epoch, "step",
+                  (json_int_t)e->step, "loss", cli_json_number(e->loss), e->numbers ? "r2" : "accuracy",
+                  cli_json_number(e->accuracy), "valid_loss", cli_json_number(e->valid_loss),
+                  e->numbers ? "valid_r2" : "valid_accuracy", cli_json_number(e->valid_accuracy), "lr",
+                  cli_json_number(e->lr), "seconds", cli_json_number(e->seconds));
 
     if (o && e->store)
         (void)json_object_set(o, "kvstore", e->store);
@@ -609,14 +610,16 @@ bool cli_run_epochs(cli_run *run, tn_app *app, int64_t step)
     file = fopen(path, "re");
     while (file && ok && fgets(line, sizeof line, file)) {
         json_t *o = json_loads(line, 0, NULL); /* a torn last line is no JSON and goes */
+        const bool numbers = json_object_get(o, "r2") != NULL;
         cli_epoch e = {0,
                        0,
                        number_at(o, "loss"),
-                       number_at(o, "accuracy"),
+                       number_at(o, numbers ? "r2" : "accuracy"),
                        number_at(o, "valid_loss"),
-                       number_at(o, "valid_accuracy"),
+                       number_at(o, numbers ? "valid_r2" : "valid_accuracy"),
                        number_at(o, "lr"),
                        number_at(o, "seconds"),
+                       numbers,
                        json_object_get(o, "kvstore")};
 
         e.epoch = (int64_t)json_integer_value(json_object_get(o, "epoch"));

@@ -170,6 +170,12 @@ static void event_begin(training *t)
                           "resumed_step", (json_int_t)info.resumed_step));
 }
 
+/* The training learns numbers: metrics are r2, rmse and mae, of which the first stands for an accuracy. */
+static bool is_regression(const training *t)
+{
+    return tn_data_task(tn_train_data(t->train)) == TN_TASK_NUMBERS;
+}
+
 static void epoch_tell(training *t, const cli_epoch *epoch, const tn_train_info *info)
 {
     json_t *o;
@@ -189,10 +195,8 @@ static void event_epoch(training *t)
     cli_epoch epoch;
 
     tn_train_info_get(t->train, 1, &info);
-    epoch = (cli_epoch){info.epoch,          info.step, info.loss,          info.accuracy, info.valid_loss,
-                        info.valid_accuracy, info.lr,   info.epoch_seconds, NULL};
-    if (tn_data_task(tn_train_data(t->train)) == TN_TASK_NUMBERS) /* these are no accuracies */
-        epoch.accuracy = epoch.valid_accuracy = NAN;
+    epoch = (cli_epoch){info.epoch,          info.step, info.loss,          info.accuracy,    info.valid_loss,
+                        info.valid_accuracy, info.lr,   info.epoch_seconds, is_regression(t), NULL};
     if (t->workers > 1 && !t->run.rank)
         epoch.store = cli_kv_epoch(t->app);
     epoch_tell(t, &epoch, &info);
@@ -228,12 +232,6 @@ static int32_t on_event(void *arg, int32_t kind, tn_train *train)
 }
 
 /* ---- the end ---- */
-
-/* The training learns numbers: metrics are r2, rmse and mae, of which the first stands for an accuracy. */
-static bool is_regression(const training *t)
-{
-    return tn_data_task(tn_train_data(t->train)) == TN_TASK_NUMBERS;
-}
 
 static json_t *result_json(const training *t, const char *event, const tn_train_info *info)
 {

@@ -14,6 +14,7 @@ typedef struct cli_epoch {
     int64_t epoch, step;
     double loss, accuracy, valid_loss, valid_accuracy; /* NaN: not known */
     double lr, seconds;
+    bool numbers;  /* of a regression: what stands for an accuracy is R² */
     json_t *store; /* of worker 0 of a job: the store's pace; NULL: not known */
 } cli_epoch;
 

@@ -145,9 +145,10 @@ static void panel_print(const cli_run *run, size_t panel, cli_terminal t)
     range_find(run, panel, range);
     for (int k = 0; k < SERIES; k++)
         curve_draw(&c, k, run, &panels[panel].lines[k], range);
-    (void)printf("%s: %s%s %.4g, %s%s %.4g\n", panels[panel].title, panels[panel].lines[0].label,
-                 t.utf8 ? "" : " (o)", number_of(last, &panels[panel].lines[0]), panels[panel].lines[1].label,
-                 t.utf8 ? "" : " (x)", number_of(last, &panels[panel].lines[1]));
+    (void)printf("%s: %s%s %.4g, %s%s %.4g\n", panel && last->numbers ? "r2" : panels[panel].title,
+                 panels[panel].lines[0].label, t.utf8 ? "" : " (o)", number_of(last, &panels[panel].lines[0]),
+                 panels[panel].lines[1].label, t.utf8 ? "" : " (x)",
+                 number_of(last, &panels[panel].lines[1]));
     for (int row = 0; row < ROWS; row++) {
         if (row == 0 || row == ROWS - 1)
             (void)printf("%*.4g ", LEFT_COLUMNS, range[row == 0]);

@@ -321,6 +321,9 @@ static void regression(void **state)
     assert_says(tool("\"$T\" runs show people")->out, "\nr2          0.");
     assert_says(tool("\"$T\" runs compare people people")->out, "\nr2   ");
     assert_says(tool("\"$T\" runs list --runs . --json")->out, "\"best_r2\":0.");
+    assert_says(tool("head -n 1 people/metrics.jsonl")->out, "\"valid_r2\":");
+    assert_says(tool("\"$T\" viz people --curves --term")->out, "\nr2: training ");
+    assert_says(tool("\"$T\" viz people --curves")->out, ">R²<");
     (void)snprintf(line, sizeof line,
                    "\"$T\" eval people/model-symbol.json people/model-0000.params --data "
                    "\"%s/tests/oracle/recorded/own/diabetes\"",
