@@ -1,6 +1,6 @@
 /*
- * curves.svg: two panels, loss and accuracy or R² over the epochs, training and test. Plain SVG 1.1 with fonts by
- * family: any browser shows it.
+ * curves.svg: two panels over the epochs, training and test: loss, and accuracy or R². Plain SVG 1.1 with
+ * fonts by family: any browser shows it.
  */
 #include <math.h>
 
