@@ -42,10 +42,15 @@ static tn_x part(const step *s, tn_x x, const char *name, int64_t gates, bool st
         return tn_dense_(x, &dense);
     for (int i = 0; i < 3; i++) {
         conv.kernel[i] = state ? s->o.state_kernel[i] : s->o.kernel[i];
-        conv.pad[i] = state ? conv.kernel[i] / 2 : s->o.pad[i]; /* states keep their size */
+        conv.dilate[i] = state ? s->o.state_dilate[i] : s->o.dilate[i];
+        conv.dilate[i] = conv.dilate[i] || !i ? conv.dilate[i] : conv.dilate[0];
+        conv.dilate[i] = conv.dilate[i] ? conv.dilate[i] : 1;
+        conv.pad[i] =
+            state ? conv.dilate[i] * (conv.kernel[i] / 2) : s->o.pad[i]; /* states keep their size */
     }
     memcpy(flat.kernel, conv.kernel, sizeof flat.kernel);
     memcpy(flat.pad, conv.pad, sizeof flat.pad);
+    memcpy(flat.dilate, conv.dilate, sizeof flat.dilate);
     return ndim == 4 ? tn_conv2d_(x, &flat) : ndim == 3 ? tn_conv1d_(x, &conv) : tn_conv3d_(x, &conv);
 }
 
@@ -64,7 +69,7 @@ static void states_fill(const step *s, tn_x gates, tn_x *states, size_t count)
 }
 
 /* What is wrong with the options; NULL: nothing. */
-static const char *wrong(const step *s, size_t state_count)
+static const char *wrong(const step *s, size_t state_count, uint32_t gates)
 {
     const tn_cell_options *o = &s->o;
 
@@ -76,16 +81,31 @@ static const char *wrong(const step *s, size_t state_count)
         return ".projection is below 0, or above .units";
     if (o->projection && (state_count < 2 || o->kernel[0]))
         return "only an LSTM without a .kernel has a .projection";
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         if (o->kernel[0] && o->state_kernel[i] && o->state_kernel[i] % 2 == 0)
             return ".state_kernel is even";
+        if (o->dilate[i] < 0 || o->state_dilate[i] < 0 || o->state_dilate[i] > 1024)
+            return "a dilation is below 1, or that of the state above 1024";
+    }
+    if (gates > 1 && o->activation && !o->kernel[0])
+        return "gates of an LSTM or GRU without a .kernel have no .activation";
     return NULL;
+}
+
+/* What the new values go through. */
+static tn_x activate(const step *s, tn_x x)
+{
+    const tn_activation_options o = {.struct_size = sizeof o,
+                                     .line = s->o.line,
+                                     .file = s->o.file,
+                                     .activation = s->o.activation ? s->o.activation : "tanh"};
+
+    return s->o.activation ? tn_activation_(x, &o) : tn_tanh_(x, s->o.file, s->o.line);
 }
 
 #define ADD(a, b) tn_add_(a, b, s->o.file, s->o.line)
 #define MUL(a, b) tn_mul_(a, b, s->o.file, s->o.line)
 #define SIGMOID(x) tn_sigmoid_(x, s->o.file, s->o.line)
-#define TANH(x) tn_tanh_(x, s->o.file, s->o.line)
 
 /* Fills in the step; false: failed. `apart`: the gates of input and state are not added at once. */
 static bool begin(step *s, const char *what, tn_x x, tn_x *states, size_t state_count,
@@ -103,7 +123,7 @@ static bool begin(step *s, const char *what, tn_x x, tn_x *states, size_t state_
     for (size_t i = 0; states && i < state_count; i++)
         if (states[i] && !tnn_value_app(states[i], what, file, s->o.line))
             return false;
-    if ((why = states ? wrong(s, state_count) : "no states"))
+    if ((why = states ? wrong(s, state_count, gates) : "no states"))
         return !tnn_fail(app, TN_E_ARG, "%s, called at %s:%d: %s", what, file, s->o.line, why);
     tn_scope_begin_(x, s->o.file, s->o.line, "%s", s->o.name);
     a = part(s, x, "i2h", gates, false);
@@ -158,10 +178,10 @@ tn_x tn_lstm_cell_(tn_x x, tn_x *states, const tn_cell_options *options)
         return NULL;
     kept = MUL(SIGMOID(s->i[1]), states[1]);
     made = SIGMOID(s->i[0]);
-    made = MUL(made, TANH(s->i[2]));
+    made = MUL(made, activate(s, s->i[2]));
     states[1] = ADD(kept, made);
     made = SIGMOID(s->i[3]);
-    made = MUL(made, TANH(states[1]));
+    made = MUL(made, activate(s, states[1]));
     return states[0] = s->o.projection ? project(s, made) : made;
 }
 
@@ -175,7 +195,7 @@ tn_x tn_gru_cell_(tn_x x, tn_x *states, const tn_cell_options *options)
         return NULL;
     reset = SIGMOID(ADD(s->i[0], s->h[0]));
     update = SIGMOID(ADD(s->i[1], s->h[1]));
-    made = TANH(ADD(s->i[2], MUL(reset, s->h[2])));
+    made = activate(s, ADD(s->i[2], MUL(reset, s->h[2])));
     made = MUL(tn_shift_(tn_scale_(update, -1, s->o.file, s->o.line), 1, s->o.file, s->o.line), made);
     return states[0] = ADD(made, MUL(update, states[0]));
 }

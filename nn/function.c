@@ -149,15 +149,16 @@ int tn_read_(tn_x x, size_t count, float *out, const char *file, int32_t line)
 static tnn_param *param_of(const tnn_frame *f, const char *path)
 {
     const char *scope = *path == '/' ? "" : f->net->scopes[f->scope].path;
-    const size_t length = strlen(scope);
+    const size_t length = strlen(scope), above = strlen(f->net->structure);
 
     path += *path == '/';
     for (size_t i = 0; i < f->net->layer_count; i++)
         for (uint32_t k = 0; k < f->net->layers[i]->param_count; k++) {
             tnn_param *p = f->net->layers[i]->params[k];
+            const char *name = p->name + above;
 
-            if (f->net->layers[i]->call == f->net->call && !strncmp(p->name, scope, length) &&
-                !strcmp(p->name + length, path))
+            if (f->net->layers[i]->call == f->net->call && !strncmp(name, scope, length) &&
+                !strcmp(name + length, path))
                 return p;
         }
     return NULL;
@@ -262,7 +263,7 @@ static tn_status use_add(tn_app *app, tn_net *by, tn_net *net)
         return tnn_no_memory(app);
     by->uses = grown;
     grown[by->use_count++] = net;
-    tnn_net_uncollect(by);
+    tnn_net_grown(by);
     return TN_OK;
 }
 

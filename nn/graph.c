@@ -45,9 +45,9 @@ static tn_status layers_symbol(tn_app *app, tn_net *net, tn_symbol **out)
     tnn_shape in[TNN_VALUES_MAX];
 
     memcpy(in, net->in, sizeof in);
-    if (!net->function) {
-        if (!tn_net_layers(net))
-            return tnn_fail(app, TN_E_STATE, "net %s has no layers", net->path);
+    if (!tnn_net_by_shapes(net) && !tn_net_layers(net))
+        return tnn_fail(app, TN_E_STATE, "net %s has no layers", net->path);
+    if (!tnn_net_by_shapes(net)) {
         in[0].ndim = -1;
         return tnn_net_trace(net, in, out);
     }
@@ -215,7 +215,7 @@ static tnn_program *program_of(tn_app *app, tn_net *net, tn_symbol *symbol)
 
     if (!p)
         return NULL;
-    if (net->function && tnn_check(app, tn_symbol_to_json(symbol, &p->json), "net %s", net->path)) {
+    if (tnn_net_by_shapes(net) && tnn_check(app, tn_symbol_to_json(symbol, &p->json), "net %s", net->path)) {
         program_destroy(p);
         return NULL;
     }
@@ -380,7 +380,7 @@ static tn_status program_ready(tn_app *app, tn_net *net, const tnn_program *p, t
 tn_status tnn_net_program_run(tn_net *net, tn_array *const *in, tn_array **out)
 {
     tn_app *app = net->object.app;
-    tnn_program *p = net->function ? function_program(app, net, in) : only_program(app, net);
+    tnn_program *p = tnn_net_by_shapes(net) ? function_program(app, net, in) : only_program(app, net);
     tn_status st;
 
     if (!p || program_ready(app, net, p, in))

@@ -174,8 +174,8 @@ static draw draw_with(const tn_init_options *o, const tnn_param *p)
 
 static draw draw_of(const tn_init_options *o, const tnn_param *p)
 {
-    static const double fixed[] = {
-        [TNN_BIAS] = 0, [TNN_BETA] = 0, [TNN_MEAN] = 0, [TNN_GAMMA] = 1, [TNN_VAR] = 1, [TNN_ALPHA] = 0.25};
+    static const double fixed[] = {[TNN_BIAS] = 0, [TNN_BETA] = 0,     [TNN_MEAN] = 0,  [TNN_GAMMA] = 1,
+                                   [TNN_VAR] = 1,  [TNN_ALPHA] = 0.25, [TNN_OFFSET] = 0};
 
     return p->role == TNN_WEIGHT ? draw_with(o, p) : (draw){CONSTANT, fixed[p->role]};
 }
@@ -327,7 +327,8 @@ static tn_status preset(tn_app *app, tnn_param *p)
 {
     tn_array *array = NULL;
 
-    if (!tnn_check(app, tn_params_get(p->net->values, p->name, &array), "parameter %s", p->full) &&
+    if (!tnn_check(app, tn_params_get(p->net->values, p->name + strlen(p->net->structure), &array),
+                   "parameter %s", p->full) &&
         !tnn_param_make(app, p, NULL))
         (void)tnn_check(app, tn_array_copy(array, p->array), "parameter %s", p->full);
     tn_array_release(array);

@@ -126,6 +126,7 @@ typedef enum tnn_role {
     TNN_MEAN,
     TNN_VAR,
     TNN_ALPHA,
+    TNN_OFFSET,      /* a weight that begins as zeros */
     TNN_ROLE_UNKNOWN /* of a file's graph: the name does not say it, so the values must be given */
 } tnn_role;
 
@@ -307,6 +308,8 @@ struct tn_net {
 tn_app *tnn_net_app(const tn_net *net); /* NULL if the net is, or the app has failed */
 tn_status tnn_net_collect(tn_net *net); /* fills net->params */
 void tnn_net_uncollect(tn_net *net);
+void tnn_net_grown(tn_net *net); /* its function has made parameters: lists of this one and of those above */
+bool tnn_net_by_shapes(const tn_net *net); /* a function, or a chain with one: a program for each shape */
 const char *tnn_param_name(const tn_net *net, size_t index); /* structural, of a collected one */
 tn_status tnn_net_valued(tn_net *net); /* the same; a parameter without values is TN_E_STATE */
 tn_net *tnn_net_create(tn_app *app, tn_net *parent, const char *name, const char *structural);

@@ -243,9 +243,9 @@ SPEC_OF(globalavgpool1d, tn_net_options, global_set(s, 1, "avg"))
 SPEC_OF(globalavgpool2d, tn_net_options, global_set(s, 2, "avg"))
 SPEC_OF(globalavgpool3d, tn_net_options, global_set(s, 3, "avg"))
 
-static void spec_batchnorm(tnn_spec *s, const tn_batchnorm_options *o)
+static void batchnorm_set(tnn_spec *s, const char *stem, const char *op, const tn_batchnorm_options *o)
 {
-    tnn_spec_begin(s, "batchnorm", "BatchNorm");
+    tnn_spec_begin(s, stem, op);
     s->share = o->share != 0;
     if (!(o->momentum >= 0 && o->momentum <= 1))
         tnn_spec_wrong(s, ".momentum is %g, not within 0 and 1", o->momentum);
@@ -262,32 +262,38 @@ static void spec_batchnorm(tnn_spec *s, const tn_batchnorm_options *o)
     (void)param_add(s, TNN_VAR, "running_var", true, 0);
 }
 
-static void norm_set(tnn_spec *s, const char *stem, const char *op, double epsilon, int32_t share)
+SPEC_OF(batchnorm, tn_batchnorm_options, batchnorm_set(s, "batchnorm", "BatchNorm", o))
+SPEC_OF(batchnormrelu, tn_batchnorm_options,
+        batchnorm_set(s, "batchnormrelu", "_contrib_BatchNormWithReLU", o))
+
+/* `kept`: gamma, beta stay as they are. */
+static void norm_set(tnn_spec *s, const char *stem, const char *op, double epsilon, int32_t share,
+                     const int32_t kept[2])
 {
     tnn_spec_begin(s, stem, op);
     s->share = share != 0;
     if (!(epsilon >= 0 && epsilon <= 1))
         tnn_spec_wrong(s, ".epsilon is %g, not within 0 and 1", epsilon);
     tnn_spec_number(s, "eps", 9, epsilon > 0 ? epsilon : 1e-5);
-    (void)param_add(s, TNN_GAMMA, "gamma", false, 0);
-    (void)param_add(s, TNN_BETA, "beta", false, 0);
+    (void)param_add(s, TNN_GAMMA, "gamma", kept[0] != 0, 0);
+    (void)param_add(s, TNN_BETA, "beta", kept[1] != 0, 0);
 }
 
 static void spec_layernorm(tnn_spec *s, const tn_layernorm_options *o)
 {
-    norm_set(s, "layernorm", "LayerNorm", o->epsilon, o->share);
+    norm_set(s, "layernorm", "LayerNorm", o->epsilon, o->share, (const int32_t[]){o->no_scale, o->no_center});
     tnn_spec_attr(s, "axis", "%d", o->axis ? o->axis : -1);
 }
 
 static void spec_instancenorm(tnn_spec *s, const tn_instancenorm_options *o)
 {
-    norm_set(s, "instancenorm", "InstanceNorm", o->epsilon, o->share);
-    s->params[0].fixed = !o->scale;
+    norm_set(s, "instancenorm", "InstanceNorm", o->epsilon, o->share,
+             (const int32_t[]){!o->scale, o->no_center});
 }
 
 static void spec_groupnorm(tnn_spec *s, const tn_groupnorm_options *o)
 {
-    norm_set(s, "groupnorm", "GroupNorm", o->epsilon, o->share);
+    norm_set(s, "groupnorm", "GroupNorm", o->epsilon, o->share, (const int32_t[]){o->no_scale, o->no_center});
     if (o->groups < 0)
         tnn_spec_wrong(s, ".groups is %d, at least 1 is needed", o->groups);
     tnn_spec_attr(s, "num_groups", "%d", o->groups ? o->groups : 1);
@@ -320,7 +326,10 @@ static void spec_dropout(tnn_spec *s, const tn_dropout_options *o)
     if (!(o->rate >= 0 && o->rate < 1))
         tnn_spec_wrong(s, ".rate is %g, 0 to below 1 is allowed", o->rate);
     tnn_spec_number(s, "p", 9, o->rate);
-    tnn_spec_attr(s, "axes", "()");
+    if (o->axes && (strspn(o->axes, "0123456789, ") != strlen(o->axes) || strlen(o->axes) > 64))
+        tnn_spec_wrong(s, ".axes is \"%.80s\", numbers with commas between them are allowed", o->axes);
+    else
+        tnn_spec_attr(s, "axes", o->axes ? "(%s,)" : "()", o->axes);
     tnn_spec_attr(s, "cudnn_off", "False");
 }
 

@@ -64,6 +64,12 @@ void tnn_net_uncollect(tn_net *net)
     net->param_count = 0;
 }
 
+void tnn_net_grown(tn_net *net)
+{
+    for (; net; net = net->parent)
+        tnn_net_uncollect(net);
+}
+
 void tnn_net_changed(tn_net *net)
 {
     for (; net; net = net->parent) {
@@ -149,7 +155,67 @@ tn_net *tn_net_sequential_(tn_net *net, const tn_net_options *options)
     return layer->child;
 }
 
+static const char *add_refused(const tn_net *net, const tn_net *function)
+{
+    if (!function)
+        return "the function is NULL";
+    if (function->object.app != net->object.app)
+        return "a net of another app";
+    if (!function->function || function->input_count != 1 || function->output_count != 1)
+        return "a function with one input and one output is needed";
+    if (function->parent || function->layer_count || function->call)
+        return "the function was added, or called, before";
+    return NULL;
+}
+
+void tn_net_add(tn_net *net, tn_net *function)
+{
+    tn_app *app = tnn_net_app(net);
+    tnn_spec spec = {.stem = "function"};
+    const char *why;
+    tnn_layer *layer;
+    char *path, *prefix, *structure;
+
+    if (!app)
+        return;
+    if ((why = add_refused(net, function))) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_net_add to %s: %s", net->path, why);
+        return;
+    }
+    if (!(layer = tnn_layer_add(net, &spec)))
+        return;
+    path = tnn_format(app, "%s.%s", net->path, layer->name);
+    prefix = tnn_strdup(app, layer->prefix);
+    structure = tnn_format(app, "%s%zu.", net->structure, net->layer_count - 1);
+    free(function->path);
+    free(function->prefix);
+    free(function->structure);
+    function->path = path;
+    function->prefix = prefix;
+    function->structure = structure;
+    function->parent = net;
+    layer->child = function;
+}
+
+bool tnn_net_by_shapes(const tn_net *net)
+{
+    bool found = net->function;
+
+    for (size_t i = 0; !found && i < net->layer_count; i++)
+        found = net->layers[i]->child && tnn_net_by_shapes(net->layers[i]->child);
+    return found;
+}
+
 /* ---- parameters ---- */
+
+static bool uses_nets(const tn_net *net)
+{
+    bool found = net->use_count > 0;
+
+    for (size_t i = 0; !found && i < net->layer_count; i++)
+        found = net->layers[i]->child && uses_nets(net->layers[i]->child);
+    return found;
+}
 
 static size_t params_count(const tn_net *net)
 {
@@ -180,7 +246,7 @@ static tn_status params_list(tn_app *app, tn_net *net, const tn_net *from, const
         }
     }
     for (size_t i = 0; i < from->use_count; i++) {
-        char *within = tnn_format(app, "%s%s.", prefix ? prefix : "", from->uses[i]->name);
+        char *within = tnn_format(app, "%s%s%s.", prefix ? prefix : "", from->structure, from->uses[i]->name);
 
         if (within)
             (void)params_list(app, net, from->uses[i], within);
@@ -223,8 +289,8 @@ tn_status tnn_net_collect(tn_net *net)
     if (net->params)
         return TN_OK;
     if (!(net->params = tnn_alloc(app, count, sizeof(tnn_param *))) ||
-        (net->use_count && !(net->param_names = tnn_alloc(app, count, sizeof(char *)))) ||
-        params_list(app, net, net, NULL) || (net->use_count && params_unique(app, net))) {
+        (uses_nets(net) && !(net->param_names = tnn_alloc(app, count, sizeof(char *)))) ||
+        params_list(app, net, net, NULL) || (net->param_names && params_unique(app, net))) {
         tnn_net_uncollect(net);
         return app->status;
     }

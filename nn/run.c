@@ -325,7 +325,7 @@ static tnn_layer *layer_new(tnn_run *r, const tnn_frame *f, const tnn_spec *s, c
         return NULL;
     }
     if ((l = tnn_layer_make(net, s, f->scope, name)) && l->param_count)
-        tnn_net_uncollect(net);
+        tnn_net_grown(net);
     return l;
 }
 
@@ -604,7 +604,10 @@ tn_x tnn_chain_run(tn_net *net, tn_x x)
         tnn_layer *l = net->layers[i];
         const tn_x before = x;
 
-        x = l->child ? tnn_chain_run(l->child, x) : layer_run(running, l, 1, &before, NULL, 0);
+        x = !l->child                                     ? layer_run(running, l, 1, &before, NULL, 0)
+            : !l->child->function                         ? tnn_chain_run(l->child, x)
+            : tnn_run_net(running, l->child, &before, &x) ? NULL
+                                                          : x;
         if (x && before != given && before != x) {
             tn_array_release(before->array);
             before->array = NULL;

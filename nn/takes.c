@@ -112,7 +112,7 @@ static int output_ask(tn_net *net, size_t index, int32_t ndim, const int64_t *sh
 
     if (*net->by_hand || (!net->model && tnn_net_collect(net)))
         return 0;
-    if (net->function) {
+    if (!net->model && tnn_net_by_shapes(net)) {
         const tnn_shape in = tnn_shape_of(ndim, shape);
         tnn_shape out = {.ndim = -1};
         const int takes = function_ask(app, net, index, &in, &out);

@@ -408,11 +408,38 @@ static tn_x norm_of(const call *c, const char *name, tn_x x)
 {
     const double epsilon = number_of(c, "epsilon");
 
+    const int32_t no_center = whole_of(c, "no_center"), no_scale = whole_of(c, "no_scale");
+
+    if (!strcmp(name, "batchnormrelu"))
+        return tn_batchnormrelu(x, .epsilon = epsilon, .no_center = no_center);
     if (!strcmp(name, "instancenorm"))
-        return tn_instancenorm(x, .epsilon = epsilon, .scale = whole_of(c, "scale"));
+        return tn_instancenorm(x, .epsilon = epsilon, .scale = whole_of(c, "scale"), .no_center = no_center);
     if (!strcmp(name, "groupnorm"))
-        return tn_groupnorm(x, .epsilon = epsilon, .groups = whole_of(c, "groups"));
-    return tn_layernorm(x, .epsilon = epsilon, .axis = whole_of(c, "axis"));
+        return tn_groupnorm(x, .epsilon = epsilon, .groups = whole_of(c, "groups"), .no_scale = no_scale);
+    return tn_layernorm(x, .epsilon = epsilon, .axis = whole_of(c, "axis"), .no_center = no_center);
+}
+
+static tn_x deformable_of(const call *c, const char *name, tn_x x)
+{
+    tn_deformable_options o = {.struct_size = sizeof o,
+                               .channels = whole_of(c, "channels"),
+                               .groups = whole_of(c, "groups"),
+                               .parts = whole_of(c, "parts"),
+                               .no_bias = whole_of(c, "no_bias"),
+                               .offset_no_bias = whole_of(c, "offset_no_bias"),
+                               .activation = text_of(c, "activation")};
+    const struct {
+        const char *name;
+        int32_t *at;
+    } sides[] = {{"kernel", o.kernel}, {"stride", o.stride}, {"pad", o.pad}, {"dilate", o.dilate}};
+
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+        int32_t found[3];
+
+        sides_of(c, sides[i].name, found);
+        memcpy(sides[i].at, found, 2 * sizeof *found);
+    }
+    return *name == 'm' ? tn_modulateddeformableconv2d_(x, &o) : tn_deformableconv2d_(x, &o);
 }
 
 static tn_x activation_of(const call *c, const char *name, tn_x x)
@@ -455,6 +482,8 @@ static tn_x layer_of(const call *c, const char *name, tn_x x)
         return pool_of(c, x, *name == 'm');
     if (strstr(name, "norm"))
         return norm_of(c, name, x);
+    if (strstr(name, "deformable"))
+        return deformable_of(c, name, x);
     if (!strcmp(name, "pixelshuffle")) {
         tn_pixelshuffle_options o = {.struct_size = sizeof o};
 
@@ -574,14 +603,17 @@ static void cell_net(const tn_x *in, tn_x *out)
     const call *c = tn_arg(in[0]);
     const size_t of = cell_of(c);
     const int32_t kernel = (int32_t)number_of(c, "kernel"), pad = (int32_t)number_of(c, "pad"),
-                  of_state = (int32_t)number_of(c, "state_kernel");
+                  of_state = (int32_t)number_of(c, "state_kernel"), dilate = whole_of(c, "dilate"),
+                  state_dilate = whole_of(c, "state_dilate");
     const tn_cell_options o = {.struct_size = sizeof o,
                                .name = "cell0",
                                .units = 4,
                                .activation = text_of(c, "activation"),
                                .kernel = {kernel, kernel, kernel},
                                .pad = {pad, pad, pad},
-                               .state_kernel = {of_state, of_state, of_state}};
+                               .state_kernel = {of_state, of_state, of_state},
+                               .dilate = {dilate},
+                               .state_dilate = {state_dilate}};
     tn_x states[2] = {in[3], in[4]};
 
     for (int i = 0; i < 3; i++)

@@ -1,9 +1,10 @@
 /*
- * Recurrent layers and CTC of nn give what MXNet 1.9.1's Gluon gives: tests/oracle/recorded/nn, which
- * tests/oracle/nn.py wrote.
+ * Recurrent layers, cells over sequences and CTC of nn give what MXNet 1.9.1's Gluon gives:
+ * tests/oracle/recorded/nn, which tests/oracle/nn.py wrote.
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "mxnet/nn_calls.h"
 
@@ -141,6 +142,80 @@ static void test_projected(void **state)
     each("projected", projected_replay);
 }
 
+/* ---- cells over whole sequences ------------------------------------------------------------------ */
+
+static tn_x lstm_step(tn_x x, tn_x *states, void *name)
+{
+    return tn_lstm_cell(x, states, .name = name, .units = 3);
+}
+
+static tn_x residual_step(tn_x x, tn_x *states, void *name)
+{
+    return tn_add(tn_gru_cell(x, states, .name = name, .units = 2), x);
+}
+
+static void unroll_net(const tn_x *in, tn_x *out)
+{
+    const call *c = tn_arg(in[0]);
+    const tn_x lengths = text_of(c, "lengths") ? in[1] : NULL;
+    const char *layout = text_of(c, "layout");
+    static char left[] = "left", right[] = "right";
+    tn_x states[4] = {NULL}, back;
+
+    if (!strcmp(name_of(c, "unroll"), "residual")) {
+        out[0] = tn_unroll(in[0], states, residual_step, .arg = left, .layout = layout, .lengths = lengths,
+                           .states = 1);
+        out[1] = out[2] = out[3] = out[4] = states[0];
+        return;
+    }
+    out[0] =
+        tn_unroll(in[0], states, lstm_step, .arg = left, .layout = layout, .lengths = lengths, .states = 2);
+    back = tn_unroll(in[0], states + 2, lstm_step, .arg = right, .layout = layout, .lengths = lengths,
+                     .states = 2, .reverse = 1);
+    out[0] = tn_concat(2, out[0], back);
+    memcpy(out + 1, states, sizeof states);
+}
+
+static void unroll_replay(const call *c, const char *name)
+{
+    static const char *const names[] = {"left.i2h.weight",  "left.i2h.bias",    "left.h2h.weight",
+                                        "left.h2h.bias",    "right.i2h.weight", "right.i2h.bias",
+                                        "right.h2h.weight", "right.h2h.bias"};
+    const uint32_t params = *name == 'b' ? 8 : 4, first = c->counts[IN] - params;
+
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_net *net = tn_net_functions(app, unroll_net, .arg = (void *)(uintptr_t)c,
+                                       .inputs = {"x", "lengths"}, .outputs = {"y", "a", "b", "c", "d"});
+        tn_array *in[2], *out[5];
+
+        for (uint32_t i = 0; i < 2; i++)
+            in[i] = array_of(app, &c->parts[IN][i < first ? i : 0]);
+        tn_net_init(net, .seed = 1);
+        if (!tn_net_run(net, 2, in, 5, out))
+            fail_msg("%s: %s", c->text, tn_app_error(app));
+        for (uint32_t i = 0; i < params; i++)
+            assert_int_equal(
+                tn_array_copy(array_of(app, &c->parts[IN][first + i]), tn_net_param(net, names[i])), TN_OK);
+        if (hybrid)
+            tn_net_hybridize(net);
+        tn_app_record(app);
+        (void)tn_net_run(net, 2, in, 5, out);
+        tn_app_backward(app, out[0]);
+        for (uint32_t i = 0; i < c->counts[OUT]; i++)
+            near_array(app, c, "output", &c->parts[OUT][i], out[i], 1);
+        for (uint32_t i = 0; i < params; i++)
+            near_array(app, c, names[i], &c->parts[GRAD][i], tn_net_param_grad(net, names[i]), 1);
+        app_close(app, c);
+    }
+}
+
+static void test_unroll(void **state)
+{
+    (void)state;
+    each("unroll", unroll_replay);
+}
+
 /* ---- CTC ------------------------------------------------------------------------------------------ */
 
 /* x is the parameter "x.weight", whose rows are all steps. */
@@ -200,7 +275,8 @@ static void test_ctc(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_recurrent), cmocka_unit_test(test_ctc),
-                                       cmocka_unit_test(test_projected), cmocka_unit_test(nn_all_replayed)};
+                                       cmocka_unit_test(test_projected), cmocka_unit_test(test_unroll),
+                                       cmocka_unit_test(nn_all_replayed)};
     int failed;
 
     if (!recording_open(path_of("sequences.txt.gz"), &all))

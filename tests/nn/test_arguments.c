@@ -134,6 +134,8 @@ static void nets(void **state)
     tn_net_avgpool2d_(NULL, NULL);
     tn_net_globalavgpool2d_(NULL, NULL);
     tn_net_batchnorm_(NULL, NULL);
+    tn_net_batchnormrelu_(NULL, NULL);
+    tn_net_add(NULL, o.net);
     tn_net_layernorm_(NULL, NULL);
     tn_net_embedding_(NULL, NULL);
     tn_net_dropout_(NULL, NULL);
@@ -168,6 +170,8 @@ static void nets(void **state)
     WRONG(tn_net_multiply(o.net, NULL, 1, 1));
     tn_net *net = tn_net_new_(o.app, NULL);
     QUIET(tn_net_sequential_(net, NULL));
+    WRONG(tn_net_add(net, NULL));
+    WRONG(tn_net_add(net, o.net));   /* no function */
     WRONG(tn_net_dense_(net, NULL)); /* units are asked for */
     WRONG(tn_net_conv2d_(net, NULL));
     QUIET(tn_net_globalavgpool2d_(net, NULL));

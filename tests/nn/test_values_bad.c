@@ -227,6 +227,59 @@ static tn_x f_reflected(tn_x x)
     return tn_reflectionpad2d(x, .sides = {0, 0, -1});
 }
 
+static tn_x f_axes(tn_x x)
+{
+    return tn_dropout(x, .rate = 0.5, .axes = "1; 2");
+}
+static tn_x f_no_image(tn_x x)
+{
+    return tn_deformableconv2d(x, .channels = 2);
+}
+static tn_x f_no_divisor(tn_x x)
+{
+    return tn_modulateddeformableconv2d(tn_reshape(x, 1, 1, 4, 5), .channels = 2, .groups = 2);
+}
+static tn_x f_deformed_sides(tn_x x)
+{
+    return tn_deformableconv2d(tn_reshape(x, 1, 1, 4, 5), .channels = 2, .kernel = {3, 1025});
+}
+static tn_x f_deformed_changes(tn_x x)
+{
+    return tn_deformableconv2d(tn_reshape(x, 1, 1, 4, 5), .channels = 2, .pad = {turn});
+}
+static tn_x f_gates(tn_x x)
+{
+    tn_x states[2] = {NULL};
+
+    return tn_lstm_cell(x, states, .name = "a", .units = 2, .activation = "relu");
+}
+static tn_x f_dilation(tn_x x)
+{
+    tn_x states[1] = {NULL};
+
+    return tn_rnn_cell(tn_reshape(x, 1, 4, 5), states, .name = "a", .units = 2, .kernel = {3},
+                       .dilate = {-1});
+}
+static tn_x step_nothing(tn_x x, tn_x *states, void *arg)
+{
+    (void)arg;
+    states[0] = NULL;
+    return x;
+}
+static tn_x f_steps(tn_x x)
+{
+    tn_x states[1] = {x};
+
+    return tn_unroll(tn_reshape(x, 4, 5, 1), states, step_nothing, .states = 1, .lengths = x);
+}
+static tn_x f_many_steps(tn_x x)
+{
+    tn_x states[1] = {x};
+
+    return tn_unroll(tn_op(tn_reshape(x, 4, 5, 1), "tile", .attrs = {"reps", "(17, 1, 1)"}), states,
+                     step_nothing, .states = 1);
+}
+
 typedef struct refusal {
     tn_x (*function)(tn_x x);
     const char *text;
@@ -296,6 +349,15 @@ static void test_refused(void **state)
         {f_forward, "called by its own function", 1, 0},
         {f_deep, "deep", 2, 0},
         {f_many, "a call", 2, 0},
+        {f_axes, ".axes is \"1; 2\"", 2, 0},
+        {f_no_image, "images (N, C, H, W) are needed", 2, 0},
+        {f_no_divisor, ".groups do not divide", 2, 0},
+        {f_deformed_sides, "not within 1", 2, 0},
+        {f_deformed_changes, "net.deformable_conv0: pad (1, 0) at", 1, 0},
+        {f_gates, "have no .activation", 2, 0},
+        {f_dilation, "a dilation is below 1", 2, 0},
+        {f_steps, "sequence_length (4, 5) has 2 dimensions", 1, 0},
+        {f_many_steps, "1 to 64 steps", 2, 0},
         {f_unused, "nothing uses what it gives", 1, 1},
     };
 
@@ -539,6 +601,11 @@ static void nulls_of_layers(tn_app *app, tn_x x)
     NOTHING(tn_conv3dtranspose_(NULL, NULL));
     NOTHING(tn_conv3dtranspose_(x, NULL));
     NOTHING(tn_batchnorm_(NULL, NULL));
+    NOTHING(tn_batchnormrelu_(NULL, NULL));
+    NOTHING(tn_deformableconv2d_(NULL, NULL));
+    NOTHING(tn_deformableconv2d_(x, NULL));
+    NOTHING(tn_modulateddeformableconv2d_(NULL, NULL));
+    NOTHING(tn_modulateddeformableconv2d_(x, NULL));
     NOTHING(tn_layernorm_(NULL, NULL));
     NOTHING(tn_embedding_(NULL, NULL));
     NOTHING(tn_embedding_(x, NULL));
@@ -549,6 +616,19 @@ static void nulls_of_layers(tn_app *app, tn_x x)
     NOTHING(tn_reflectionpad2d_(NULL, NULL));
 }
 
+static void nulls_of_unroll(tn_app *app, tn_x x)
+{
+    tn_x steps = tn_reshape(x, 4, 5, 1), states[1] = {NULL};
+
+    NOTHING(tn_unroll_(NULL, states, step_nothing, NULL));
+    NOTHING(tn_unroll_(steps, NULL, step_nothing, NULL));
+    NOTHING(tn_unroll_(steps, states, NULL, NULL));
+    NOTHING(tn_unroll_(steps, states, step_nothing, NULL)); /* states are asked for */
+    NOTHING(tn_unroll(steps, states, step_nothing, .states = 9));
+    NOTHING(tn_unroll(steps, states, step_nothing, .states = 1, .layout = "NCT"));
+    NOTHING(tn_unroll(x, states, step_nothing, .states = 1));
+}
+
 static tn_x f_nulls(tn_x x)
 {
     const tn_x kept = x;
@@ -557,6 +637,7 @@ static tn_x f_nulls(tn_x x)
 
     nulls_of_operators(app, x);
     nulls_of_layers(app, x);
+    nulls_of_unroll(app, x);
     NOTHING(tn_split_(x, 1, 1, NULL, NULL, 0));
     NOTHING(tn_op_(x, NULL, NULL));
     NOTHING(tn_state_(x, 0, NULL, 0));

@@ -2,7 +2,7 @@
 """usage: $(tests/oracle/setup mxnet)/bin/python tests/oracle/nn.py
 
 What MXNet 1.9.1's Gluon computes for the losses, metrics, schedules, optimizers, initializers and layers of nn, into
-recorded/nn/calls.txt.gz, for recurrent layers and CTC into recorded/nn/sequences.txt.gz, and a net of two inputs and two
+recorded/nn/calls.txt.gz, for recurrent layers, unrolled cells and CTC into recorded/nn/sequences.txt.gz, and a net of two inputs and two
 outputs as it exports one, recorded/nn/pair-*. The tests mxnet.nn and mxnet.sequences replay them. The form is that of recorded/ops: `call KIND.NAME f32 OPTION=VALUE...`, then arrays; options are those of nn.
 """
 import gzip
@@ -292,8 +292,9 @@ def layer(name, block, shape, options=None, dtype="f64"):
     with autograd.record():
         out = block(x)
         scalar = (out * array("u", out.shape, "head", dtype)).sum()
-    scalar.backward()
-    if name == "selu":  # its gradient is lambda (alpha + y) there: tests/mxnet/gaps.txt
+    if not name.startswith("modulated"):  # which MXNet differentiates on GPUs alone
+        scalar.backward()
+    if name in ("selu", "modulateddeformableconv2d"):  # selu's gradient is lambda (alpha + y) there: tests/mxnet/gaps.txt
         call("layer." + name, options or {}, ins + [array("u", out.shape, "head", dtype)], [out], dtype=dtype)
         return
     call("layer." + name, options or {}, ins + [array("u", out.shape, "head", dtype)], [out],
@@ -332,10 +333,22 @@ def layers():
     layer("pixelshuffle", C.PixelShuffle2D((2, 3)), (2, 12, 3, 2), {"factor": "2,3,0"})
     layer("pixelshuffle", C.PixelShuffle2D(2), image, {"factor": "2,0,0"})
     layer("pixelshuffle", C.PixelShuffle3D((2, 1, 3)), (2, 6, 2, 3, 1), {"factor": "2,1,3"})
+    layer("batchnormrelu", G.BatchNormReLU(), image, {}, "f32")  # which MXNet has of images in float32 alone
+    layer("batchnormrelu", G.BatchNormReLU(epsilon=0.01, center=False), image, {"epsilon": 0.01, "no_center": 1}, "f32")
+    D = gluon.contrib.cnn
+    for name, block in (("deformableconv2d", D.DeformableConvolution), ("modulateddeformableconv2d", D.ModulatedDeformableConvolution)):
+        layer(name, block(3, (3, 3), padding=(1, 1)), image, {"channels": 3, "kernel": "3,3", "pad": "1,1"}, "f32")
+        layer(name, block(6, (3, 2), strides=(2, 1), dilation=(1, 2), groups=2, num_deformable_group=2, use_bias=False,
+                          offset_use_bias=False, activation="tanh"), image,
+              {"channels": 6, "kernel": "3,2", "stride": "2,1", "dilate": "1,2", "groups": 2, "parts": 2, "no_bias": 1,
+               "offset_no_bias": 1, "activation": "tanh"}, "f32")
     layer("instancenorm", G.InstanceNorm(scale=True), image, {"scale": 1}, "f32")
+    layer("instancenorm", G.InstanceNorm(center=False, scale=True), image, {"scale": 1, "no_center": 1}, "f32")
     layer("instancenorm", G.InstanceNorm(epsilon=0.01), line, {"epsilon": 0.01}, "f32")
     layer("layernorm", G.LayerNorm(epsilon=0.01), (5, 6), {"epsilon": 0.01})
     layer("layernorm", G.LayerNorm(axis=1), line, {"axis": 1})
+    layer("layernorm", G.LayerNorm(center=False), (5, 6), {"no_center": 1})
+    layer("groupnorm", G.GroupNorm(num_groups=2, scale=False), image, {"groups": 2, "no_scale": 1})
     layer("groupnorm", G.GroupNorm(), image)
     layer("groupnorm", G.GroupNorm(num_groups=2, epsilon=0.01), image, {"groups": 2, "epsilon": 0.01})
     layer("prelu", G.PReLU(), image)
@@ -387,6 +400,9 @@ def cells():
     cell("rnn", C.Conv1DRNNCell((3, 5), 4, 3, 3, 1), windows, (5,))
     cell("lstm", C.Conv2DLSTMCell((3, 4, 3), 4, 3, 3, 1), windows, (4, 3))
     cell("gru", C.Conv3DGRUCell((3, 2, 3, 2), 4, 3, 3, 1), windows, (2, 3, 2))
+    cell("lstm", C.Conv2DLSTMCell((3, 6, 5), 4, 3, 3, 2, i2h_dilate=2, h2h_dilate=2, activation="softsign"),
+         {"kernel": 3, "pad": 2, "state_kernel": 3, "dilate": 2, "state_dilate": 2, "activation": "softsign"}, (6, 5))
+    cell("gru", C.Conv1DGRUCell((3, 5), 4, 3, 3, 1, activation="relu"), dict(windows, activation="relu"), (5,))
 
 
 # ---- layers of whole sequences: x, the first states, then the parameters by layer and direction
@@ -442,6 +458,37 @@ def recurrents():
               {"units": 3, "layers": 2, "bidirectional": 1, "layout": "NTC"}, (2, 4, 3))
     recurrent("gru", R.GRU(4))
     recurrent("gru", R.GRU(3, num_layers=2, bidirectional=True), {"units": 3, "layers": 2, "bidirectional": 1})
+
+
+# ---- cells over whole sequences: x, perhaps lengths, then the parameters; the outputs and the last states
+
+
+def unroll(name, block, cells, options, lengths=None):
+    layout = options.get("layout", "TNC")
+    x = array("r", (4, 3, 2) if layout == "TNC" else (3, 4, 2), "x")
+    block.initialize()
+    steps = array(lengths, (3,), "lengths") if lengths else None
+    run = dict(layout=layout, merge_outputs=True, valid_length=steps)
+    block.unroll(4, x, **run)
+    parameters = [c.params[c.prefix + key] for c in cells for key in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")]
+    for number, parameter in enumerate(parameters):
+        parameter.set_data(array("u", parameter.shape, "%d" % number))
+    with autograd.record():
+        out, states = block.unroll(4, x, **run)
+    out.backward()
+    call("unroll." + name, dict(options, lengths=1) if lengths else options,
+         [x] + ([steps] if lengths else []) + [parameter.data() for parameter in parameters],
+         [out] + states, [parameter.grad() for parameter in parameters])
+
+
+def unrolls():
+    R = gluon.rnn
+    for layout in ("TNC", "NTC"):
+        for lengths in (None, "=4;2;3"):
+            left, right = R.LSTMCell(3), R.LSTMCell(3)
+            unroll("both", R.BidirectionalCell(left, right), [left, right], {"layout": layout}, lengths)
+            inner = R.GRUCell(2)
+            unroll("residual", R.ResidualCell(inner), [inner], {"layout": layout}, lengths)
 
 
 # ---- CTC: x, labels, perhaps lengths; in float32, which is all that MXNet has
@@ -516,6 +563,7 @@ def main():
     cells()
     write("calls.txt.gz")
     recurrents()
+    unrolls()
     ctcs()
     write("sequences.txt.gz")
 

@@ -235,25 +235,29 @@ typedef struct tn_batchnorm_options {
 typedef struct tn_layernorm_options {
     TN_NN_HEAD;
     const char *name;
-    double epsilon; /* 0: 1e-5 */
-    int32_t axis;   /* 0: the last one */
-    int32_t share;  /* as of tn_dense_options */
+    double epsilon;              /* 0: 1e-5 */
+    int32_t axis;                /* 0: the last one */
+    int32_t share;               /* as of tn_dense_options */
+    int32_t no_scale, no_center; /* 1: gamma stays 1; beta stays 0 */
 } tn_layernorm_options;
 
 typedef struct tn_instancenorm_options {
     TN_NN_HEAD;
     const char *name;
-    double epsilon; /* 0: 1e-5 */
-    int32_t scale;  /* 1: gamma is trained; 0: it stays 1, as Gluon has it */
-    int32_t share;  /* as of tn_dense_options */
+    double epsilon;    /* 0: 1e-5 */
+    int32_t scale;     /* 1: gamma is trained; 0: it stays 1, as Gluon has it */
+    int32_t share;     /* as of tn_dense_options */
+    int32_t no_center; /* 1: beta stays 0 */
+    int32_t reserved;
 } tn_instancenorm_options;
 
 typedef struct tn_groupnorm_options {
     TN_NN_HEAD;
     const char *name;
-    double epsilon; /* 0: 1e-5 */
-    int32_t groups; /* 0: 1 */
-    int32_t share;  /* as of tn_dense_options */
+    double epsilon;              /* 0: 1e-5 */
+    int32_t groups;              /* 0: 1 */
+    int32_t share;               /* as of tn_dense_options */
+    int32_t no_scale, no_center; /* 1: gamma stays 1; beta stays 0 */
 } tn_groupnorm_options;
 
 typedef struct tn_embedding_options {
@@ -270,7 +274,8 @@ typedef struct tn_embedding_options {
 typedef struct tn_dropout_options {
     TN_NN_HEAD;
     const char *name;
-    double rate; /* share of elements that become 0 in training, 0 to below 1 */
+    double rate;      /* share of elements that become 0 in training, 0 to below 1 */
+    const char *axes; /* "1" or "0,2": one draw holds for all elements along these axes; NULL: none */
 } tn_dropout_options;
 
 typedef struct tn_activation_options {
@@ -347,6 +352,12 @@ typedef struct tn_hybridize_options {
 TN_API tn_net *tn_net_new_(tn_app *app, const tn_net_options *options);
 /** A net within a net, in this place; layers are added to what is returned. @since 0.1 */
 TN_API tn_net *tn_net_sequential_(tn_net *net, const tn_net_options *options);
+/**
+ * A function over values (tn_net_function) as the next layer of a chain: its parameters join those of the
+ * chain, "2.conv0.weight". It must not have been called before, and have one input and one output.
+ * @since 0.1
+ */
+TN_API void tn_net_add(tn_net *net, tn_net *function);
 /** Fully connected: y = activation(x w' + b). @since 0.1 */
 TN_API void tn_net_dense_(tn_net *net, const tn_dense_options *options);
 /** Two-dimensional convolution. @since 0.1 */
@@ -358,6 +369,8 @@ TN_API void tn_net_avgpool2d_(tn_net *net, const tn_pool2d_options *options);
 TN_API void tn_net_globalavgpool2d_(tn_net *net, const tn_net_options *options);
 /** Batch normalisation. @since 0.1 */
 TN_API void tn_net_batchnorm_(tn_net *net, const tn_batchnorm_options *options);
+/** The same, with a ReLU behind it, as one operator. @since 0.1 */
+TN_API void tn_net_batchnormrelu_(tn_net *net, const tn_batchnorm_options *options);
 /** Each sample normalised over an axis. @since 0.1 */
 TN_API void tn_net_layernorm_(tn_net *net, const tn_layernorm_options *options);
 /** A row of a table for each number: (N, …) to (N, …, units). @since 0.1 */
@@ -1012,6 +1025,7 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_conv3dtranspose(...)                                                                          \
     TN_NN_CALL_(tn_net_conv3dtranspose_, tn_convtranspose_options, __VA_ARGS__)
 #define tn_net_batchnorm(...) TN_NN_CALL_(tn_net_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
+#define tn_net_batchnormrelu(...) TN_NN_CALL_(tn_net_batchnormrelu_, tn_batchnorm_options, __VA_ARGS__)
 #define tn_net_layernorm(...) TN_NN_CALL_(tn_net_layernorm_, tn_layernorm_options, __VA_ARGS__)
 #define tn_net_embedding(...) TN_NN_CALL_(tn_net_embedding_, tn_embedding_options, __VA_ARGS__)
 #define tn_net_dropout(...) TN_NN_CALL_(tn_net_dropout_, tn_dropout_options, __VA_ARGS__)

@@ -122,6 +122,8 @@ TN_API tn_x tn_avgpool2d_(tn_x x, const tn_pool2d_options *options);
 TN_API tn_x tn_globalavgpool2d_(tn_x x, const tn_net_options *options);
 /** Batch normalisation; its running statistics are parameters. @since 0.1 */
 TN_API tn_x tn_batchnorm_(tn_x x, const tn_batchnorm_options *options);
+/** The same, with a ReLU behind it, as one operator. @since 0.1 */
+TN_API tn_x tn_batchnormrelu_(tn_x x, const tn_batchnorm_options *options);
 /** Each sample normalised over an axis. @since 0.1 */
 TN_API tn_x tn_layernorm_(tn_x x, const tn_layernorm_options *options);
 /** A row of a table for each number: (N, …) to (N, …, units). @since 0.1 */
@@ -167,6 +169,28 @@ TN_API tn_x tn_activation_(tn_x x, const tn_activation_options *options);
 TN_API tn_x tn_reflectionpad2d_(tn_x x, const tn_reflectionpad_options *options);
 /** x above 0, slope times x below. @since 0.1 */
 TN_API tn_x tn_leakyrelu_(tn_x x, const tn_leakyrelu_options *options);
+
+typedef struct tn_deformable_options {
+    TN_NN_HEAD;
+    const char *name;
+    int64_t channels;  /* these as of tn_conv2d_options */
+    int32_t kernel[2]; /* 0: 1 */
+    int32_t stride[2], pad[2], dilate[2];
+    int32_t groups, no_bias;
+    int32_t parts;          /* of the input's channels, each with places of its own; 0: 1 */
+    int32_t offset_no_bias; /* 1: the convolution that finds the places has no bias */
+    const char *activation;
+    int32_t share;
+    int32_t reserved;
+} tn_deformable_options;
+
+/**
+ * Convolution of images whose taps read at places that a convolution of the input finds: Gluon's
+ * DeformableConvolution. The modulated one finds a factor of each tap, too. Parameters: offset_weight,
+ * offset_bias, zeros at first, and deformable_conv_weight, deformable_conv_bias. @since 0.1
+ */
+TN_API tn_x tn_deformableconv2d_(tn_x x, const tn_deformable_options *options);
+TN_API tn_x tn_modulateddeformableconv2d_(tn_x x, const tn_deformable_options *options);
 
 /* ---- operators ---- */
 
@@ -247,12 +271,13 @@ typedef struct tn_cell_options {
     TN_NN_HEAD;
     const char *name;       /* of the scope of its parameters: needed, steps of one name share them */
     int64_t units;          /* width of the states */
-    const char *activation; /* tn_rnn_cell; NULL: tanh */
+    const char *activation; /* tn_rnn_cell, and cells with a .kernel; NULL: tanh */
     int64_t projection;     /* tn_lstm_cell: width of the projected output, at most units; 0: none */
     /* A convolutional cell, of x and states (N, C, …) with one to three axes: sides of the windows on x, the
      * zeros around x, and the sides of the windows on the state, which are odd. 0: dense layers. */
     int32_t kernel[3], pad[3], state_kernel[3];
     int32_t reserved;
+    int32_t dilate[3], state_dilate[3]; /* of a convolutional cell; 0: 1 */
 } tn_cell_options;
 
 /**
@@ -267,6 +292,28 @@ typedef struct tn_cell_options {
 TN_API tn_x tn_rnn_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
 TN_API tn_x tn_lstm_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
 TN_API tn_x tn_gru_cell_(tn_x x, tn_x *states, const tn_cell_options *options);
+
+typedef struct tn_unroll_options {
+    TN_NN_HEAD;
+    void *arg;          /* of the cell */
+    const char *layout; /* of x and the output: "TNC" or "NTC"; NULL: TNC */
+    int32_t states;     /* that the cell has, 1 to 8 */
+    int32_t reverse;    /* 1: from the last step to the first one */
+    tn_x lengths;       /* steps of each sample (N): outputs behind them are 0, states as of the last one of
+                           these; NULL: all */
+} tn_unroll_options;
+
+/**
+ * A cell over all steps of x, (T, N, …). Both directions of a sequence are two calls, .reverse in one, and
+ * tn_concat(): Gluon's BidirectionalCell; tn_add() of output and input in the cell is its ResidualCell.
+ * tn_unroll(x, states, cell, .states = 2)
+ * @param states first ones, which the last ones replace; NULL among them: as the cell takes it
+ * @param cell   a step: gives its output, and replaces the states
+ * @return the outputs (T, N, …)
+ * @since 0.1
+ */
+TN_API tn_x tn_unroll_(tn_x x, tn_x *states, tn_x (*cell)(tn_x x, tn_x *states, void *arg),
+                       const tn_unroll_options *options);
 
 typedef struct tn_rnn_options {
     TN_NN_HEAD;
@@ -387,6 +434,10 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_conv2dtranspose(...) TN_NN_CALL_(tn_conv2dtranspose_, tn_convtranspose_options, __VA_ARGS__)
 #define tn_conv3dtranspose(...) TN_NN_CALL_(tn_conv3dtranspose_, tn_convtranspose_options, __VA_ARGS__)
 #define tn_batchnorm(...) TN_NN_CALL_(tn_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
+#define tn_batchnormrelu(...) TN_NN_CALL_(tn_batchnormrelu_, tn_batchnorm_options, __VA_ARGS__)
+#define tn_deformableconv2d(...) TN_NN_CALL_(tn_deformableconv2d_, tn_deformable_options, __VA_ARGS__)
+#define tn_modulateddeformableconv2d(...)                                                                    \
+    TN_NN_CALL_(tn_modulateddeformableconv2d_, tn_deformable_options, __VA_ARGS__)
 #define tn_layernorm(...) TN_NN_CALL_(tn_layernorm_, tn_layernorm_options, __VA_ARGS__)
 #define tn_embedding(...) TN_NN_CALL_(tn_embedding_, tn_embedding_options, __VA_ARGS__)
 #define tn_dropout(...) TN_NN_CALL_(tn_dropout_, tn_dropout_options, __VA_ARGS__)
@@ -400,6 +451,10 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_rnn_cell(...) TN_NN_CELL_(tn_rnn_cell_, __VA_ARGS__, )
 #define tn_lstm_cell(...) TN_NN_CELL_(tn_lstm_cell_, __VA_ARGS__, )
 #define tn_gru_cell(...) TN_NN_CELL_(tn_gru_cell_, __VA_ARGS__, )
+
+#define tn_unroll(...) TN_NN_UNROLL_(__VA_ARGS__, )
+#define TN_NN_UNROLL_(x, states, cell, ...)                                                                  \
+    tn_unroll_(x, states, cell, &(const tn_unroll_options){TN_NN_HERE_(tn_unroll_options), __VA_ARGS__})
 
 #define TN_NN_RECURRENT_(call, x, states, ...)                                                               \
     call(x, states, &(const tn_rnn_options){TN_NN_HERE_(tn_rnn_options), __VA_ARGS__})
