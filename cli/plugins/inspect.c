@@ -111,18 +111,19 @@ static json_t *types_json(const char *const *types)
 static json_t *kernels_json(tn_app *app, const char *plugin)
 {
     json_t *list = json_array();
-    tn_kernel_info k = {.struct_size = TN_SIZE(tn_kernel_info)};
+    tn_kernel_info *kernels = cli_kernels(app);
 
-    for (size_t i = 0; !tn_kernel_at(tn_app_ctx(app), i, &k); i++)
-        if (!strcmp(k.plugin, plugin))
+    for (const tn_kernel_info *k = kernels; k && k->op; k++)
+        if (!strcmp(k->plugin, plugin))
             (void)json_array_append_new(
                 list,
-                json_pack("{s:s,s:s,s:s,s:s,s:i,s:[i,i],s:o,s:b,s:b,s:b,s:b}", "op", k.op, "kernel", k.name,
-                          "device", k.device, "isa", k.isa, "rank", (int)k.rank, "op_versions",
-                          (int)k.op_version_min, (int)k.op_version_max, "types", types_json(k.types),
-                          "usable", k.usable, "deterministic", (k.flags & TN_KERNEL_IS_DETERMINISTIC) != 0,
-                          "strided", (k.flags & TN_KERNEL_IS_STRIDED) != 0, "adding",
-                          (k.flags & TN_KERNEL_IS_ADDING) != 0));
+                json_pack("{s:s,s:s,s:s,s:s,s:i,s:[i,i],s:o,s:b,s:b,s:b,s:b}", "op", k->op, "kernel", k->name,
+                          "device", k->device, "isa", k->isa, "rank", (int)k->rank, "op_versions",
+                          (int)k->op_version_min, (int)k->op_version_max, "types", types_json(k->types),
+                          "usable", k->usable, "deterministic", (k->flags & TN_KERNEL_IS_DETERMINISTIC) != 0,
+                          "strided", (k->flags & TN_KERNEL_IS_STRIDED) != 0, "adding",
+                          (k->flags & TN_KERNEL_IS_ADDING) != 0));
+    free(kernels);
     return list;
 }
 
@@ -184,16 +185,17 @@ static void capabilities_print(tn_app *app, size_t index)
 /* One line for each operator, by family; an operator counts once, with its backward. */
 static void kernels_print(tn_app *app, const char *plugin)
 {
+    tn_kernel_info *kernels = cli_kernels(app);
     size_t ops = 0, shown = 0;
     const char *family = NULL;
 
     (void)tn_op_count(tn_app_ctx(app), &ops);
-    for (size_t i = 0; i < ops; i++) { /* a family's operators were registered together */
+    for (size_t i = 0; kernels && i < ops; i++) { /* a family's operators were registered together */
         tn_op_info o = {.struct_size = TN_SIZE(tn_op_info)};
         char letters[CLI_LETTERS];
 
         if (tn_op_at(tn_app_ctx(app), i, &o) || !strncmp(o.name, BACKWARD, sizeof BACKWARD - 1) ||
-            !cli_kernel_letters(app, plugin, o.name, letters))
+            !cli_kernel_letters(kernels, plugin, o.name, letters))
             continue;
         if (!shown++)
             (void)puts("\nkernels (F forward, B backward, D deterministic, S strided, h float16)");
@@ -202,6 +204,7 @@ static void kernels_print(tn_app *app, const char *plugin)
         family = o.family;
         (void)printf("    %s  %s\n", letters, o.name);
     }
+    free(kernels);
 }
 
 static void options_print(tn_app *app, const tn_plugin_info *p, size_t index)

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "tenon/kernel.h"
+#include "plugins/plugins.h"
 #include "tenon/plugin/op.h"
 
 #define NAME_COLUMNS 28
@@ -150,35 +149,27 @@ static bool family_known(const op_list *list, const char *family)
 
 /* ---- kernels ---- */
 
-/* The kernel of an operator behind `*at`; false: no more. */
-static bool kernel_next(tn_ctx *ctx, const char *op, size_t *at, tn_kernel_info *k)
+/* The next kernel of an operator, from the one at `k` on; NULL: no more. */
+static const tn_kernel_info *kernel_next(const tn_kernel_info *k, const char *op)
 {
-    size_t count = 0;
-
-    (void)tn_kernel_count(ctx, &count);
-    while (*at < count) {
-        k->struct_size = TN_SIZE(tn_kernel_info);
-        if (!tn_kernel_at(ctx, (*at)++, k) && !strcmp(k->op, op))
-            return true;
-    }
-    return false;
+    while (k->op && strcmp(k->op, op) != 0)
+        k++;
+    return k->op ? k : NULL;
 }
 
-static json_t *kernels_json(tn_ctx *ctx, const char *op)
+static json_t *kernels_json(const tn_kernel_info *kernels, const char *op)
 {
     json_t *list = json_array(), *types;
-    tn_kernel_info k;
-    size_t at = 0;
 
-    while (kernel_next(ctx, op, &at, &k)) {
+    for (const tn_kernel_info *k = kernels; (k = kernel_next(k, op)); k++) {
         types = json_array();
-        for (const char *const *t = k.types; t && *t; t++)
+        for (const char *const *t = k->types; t && *t; t++)
             (void)json_array_append_new(types, cli_json_text(*t));
-        (void)json_array_append_new(list,
-                                    json_pack("{s:o, s:o, s:o, s:o, s:i, s:o, s:b}", "plugin",
-                                              cli_json_text(k.plugin), "kernel", cli_json_text(k.name),
-                                              "device", cli_json_text(k.device), "isa", cli_json_text(k.isa),
-                                              "rank", (int)k.rank, "types", types, "usable", (int)k.usable));
+        (void)json_array_append_new(
+            list,
+            json_pack("{s:o, s:o, s:o, s:o, s:i, s:o, s:b}", "plugin", cli_json_text(k->plugin), "kernel",
+                      cli_json_text(k->name), "device", cli_json_text(k->device), "isa",
+                      cli_json_text(k->isa), "rank", (int)k->rank, "types", types, "usable", (int)k->usable));
     }
     return list;
 }
@@ -188,19 +179,17 @@ static bool has_body(const tn_op *op)
     return op->struct_size >= TN_END(tn_op, body) && op->body;
 }
 
-static void kernels_print(tn_ctx *ctx, const tn_op_info *o)
+static void kernels_print(const tn_kernel_info *kernels, const tn_op_info *o)
 {
-    tn_kernel_info k;
-    size_t at = 0;
     bool first = true;
 
-    for (; kernel_next(ctx, o->name, &at, &k); first = false) {
-        (void)printf("%s  %s/%s on %s, rank %d%s%s%s\n  %-20s", first ? "\nkernels\n" : "", k.plugin, k.name,
-                     k.device, (int)k.rank, *k.isa ? ", needs " : "", k.isa,
-                     k.usable ? "" : ", which this processor lacks", "");
-        for (const char *const *t = k.types; t && *t; t++)
+    for (const tn_kernel_info *k = kernels; (k = kernel_next(k, o->name)); k++, first = false) {
+        (void)printf("%s  %s/%s on %s, rank %d%s%s%s\n  %-20s", first ? "\nkernels\n" : "", k->plugin,
+                     k->name, k->device, (int)k->rank, *k->isa ? ", needs " : "", k->isa,
+                     k->usable ? "" : ", which this processor lacks", "");
+        for (const char *const *t = k->types; t && *t; t++)
             (void)printf(" %s", *t);
-        (void)puts(k.types && *k.types ? "" : " any types");
+        (void)puts(k->types && *k->types ? "" : " any types");
     }
     if (first && has_body(o->definition))
         (void)puts("\nno kernel of its own: its body runs by the device's kernel of _fused_pointwise");
@@ -209,17 +198,16 @@ static void kernels_print(tn_ctx *ctx, const tn_op_info *o)
 }
 
 /* "cpu, cpu-openblas": plugins that have one; "-". */
-static const char *plugins_text(tn_ctx *ctx, const char *op, char out[64])
+static const char *plugins_text(const tn_kernel_info *kernels, const char *op, char out[64])
 {
-    tn_kernel_info k;
     const char *last = "";
-    size_t at = 0, used = 0;
+    size_t used = 0;
 
     (void)snprintf(out, 64, "-");
-    while (kernel_next(ctx, op, &at, &k)) { /* they come plugin by plugin */
-        if (strcmp(last, k.plugin) != 0 && used < 64)
-            used += (size_t)snprintf(out + used, 64 - used, "%s%s", used ? "," : "", k.plugin);
-        last = k.plugin;
+    for (const tn_kernel_info *k = kernels; (k = kernel_next(k, op)); k++) { /* they come plugin by plugin */
+        if (strcmp(last, k->plugin) != 0 && used < 64)
+            used += (size_t)snprintf(out + used, 64 - used, "%s%s", used ? "," : "", k->plugin);
+        last = k->plugin;
     }
     return out;
 }
@@ -266,7 +254,7 @@ static json_t *args_json(const tn_op_info *o)
     return list;
 }
 
-static json_t *op_json(tn_ctx *ctx, const tn_op_info *o)
+static json_t *op_json(const tn_kernel_info *kernels, const tn_op_info *o)
 {
     json_t *j = json_object();
 
@@ -281,7 +269,7 @@ static json_t *op_json(tn_ctx *ctx, const tn_op_info *o)
     (void)json_object_set_new(j, "inputs", texts_json(o->inputs));
     (void)json_object_set_new(j, "args", args_json(o));
     (void)json_object_set_new(j, "outputs", texts_json(o->outputs));
-    (void)json_object_set_new(j, "kernels", kernels_json(ctx, o->name));
+    (void)json_object_set_new(j, "kernels", kernels_json(kernels, o->name));
     return j;
 }
 
@@ -302,7 +290,7 @@ static void row_print(const char *name, const char *family, const char *gradient
     (void)puts(o && *o->aliases ? ")" : "");
 }
 
-static void list_print(tn_ctx *ctx, const cli_args *args, const op_list *list)
+static void list_print(const tn_kernel_info *kernels, const cli_args *args, const op_list *list)
 {
     json_t *all = args->value[OPT_JSON] ? json_array() : NULL;
 
@@ -315,9 +303,9 @@ static void list_print(tn_ctx *ctx, const cli_args *args, const op_list *list)
         if (!wanted(args, o))
             continue;
         if (all)
-            (void)json_array_append_new(all, op_json(ctx, o));
+            (void)json_array_append_new(all, op_json(kernels, o));
         else
-            row_print(o->name, family_of(o), gradient_of(o), plugins_text(ctx, o->name, plugins), o);
+            row_print(o->name, family_of(o), gradient_of(o), plugins_text(kernels, o->name, plugins), o);
     }
     if (all)
         cli_json_line(json_pack("{s:o}", "operators", all));
@@ -327,9 +315,10 @@ static int list_all(tn_app *app, const cli_args *args)
 {
     const char *family = args->value[OPT_FAMILY];
     op_list list = {NULL, 0, 0};
+    tn_kernel_info *kernels = NULL;
     int code = 0;
 
-    if (list_make(app, args, &list)) {
+    if (list_make(app, args, &list) || !(kernels = cli_kernels(app))) {
         code = CLI_EXIT_FAILED; /* the app says which */
     } else if (family && !family_known(&list, family)) {
         const char *similar = cli_nearest(family, family_next, &list);
@@ -338,13 +327,14 @@ static int list_all(tn_app *app, const cli_args *args)
                   similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
         code = CLI_EXIT_USAGE;
     } else {
-        list_print(tn_app_ctx(app), args, &list);
+        list_print(kernels, args, &list);
         if (!list.shown) {
             cli_error("no operator's name, alias or meaning has that in it");
             code = CLI_EXIT_FAILED;
         }
     }
     free(list.items);
+    free(kernels);
     return code;
 }
 
@@ -412,7 +402,7 @@ static void mutated_print(const tn_op_info *o)
         (void)putchar('\n');
 }
 
-static void page_print(tn_ctx *ctx, const tn_op_info *o)
+static void page_print(const tn_kernel_info *kernels, const tn_op_info *o)
 {
     (void)printf("%s — %s\n\n", o->name, o->doc);
     texts_print("inputs", o->inputs);
@@ -430,22 +420,24 @@ static void page_print(tn_ctx *ctx, const tn_op_info *o)
         (void)puts("\nattributes");
     for (uint32_t i = 0; i < o->attr_count; i++)
         attr_print(&o->attrs[i]);
-    kernels_print(ctx, o);
+    kernels_print(kernels, o);
 }
 
 static int show_one(tn_app *app, const cli_args *args)
 {
     tn_op_info o = {.struct_size = TN_SIZE(tn_op_info)};
     json_t *page, *attrs, *mutated;
+    tn_kernel_info *kernels;
 
     plugins_load(tn_app_ctx(app));
-    if (tn_app_check(app, tn_op_find(tn_app_ctx(app), args->words[0], &o)))
+    if (tn_app_check(app, tn_op_find(tn_app_ctx(app), args->words[0], &o)) || !(kernels = cli_kernels(app)))
         return CLI_EXIT_FAILED; /* the app knows it better: 3 */
     if (!args->value[OPT_JSON]) {
-        page_print(tn_app_ctx(app), &o);
+        page_print(kernels, &o);
+        free(kernels);
         return 0;
     }
-    page = op_json(tn_app_ctx(app), &o);
+    page = op_json(kernels, &o);
     attrs = json_array();
     mutated = json_array();
     for (uint32_t i = 0; i < o.attr_count; i++)
@@ -456,6 +448,7 @@ static int show_one(tn_app *app, const cli_args *args)
     (void)json_object_set_new(page, "attributes", attrs);
     (void)json_object_set_new(page, "changes", mutated);
     cli_json_line(page);
+    free(kernels);
     return 0;
 }
 

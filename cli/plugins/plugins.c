@@ -288,25 +288,38 @@ static json_t *listed_json(tn_app *app, size_t index, const tn_plugin_info *p)
 
 /* ---- --ops: kernels of each operator ---- */
 
-bool cli_kernel_letters(tn_app *app, const char *plugin, const char *op, char out[CLI_LETTERS])
+tn_kernel_info *cli_kernels(tn_app *app)
+{
+    tn_kernel_info *list;
+    size_t count = 0, used = 0;
+
+    (void)tn_kernel_count(tn_app_ctx(app), &count);
+    list = calloc(count + 1, sizeof *list);
+    if (!list)
+        (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
+    for (size_t i = 0; list && i < count; i++) {
+        list[used].struct_size = TN_SIZE(tn_kernel_info);
+        used += !tn_kernel_at(tn_app_ctx(app), i, &list[used]);
+    }
+    return list;
+}
+
+bool cli_kernel_letters(const tn_kernel_info *kernels, const char *plugin, const char *op,
+                        char out[CLI_LETTERS])
 {
     static const char backward[] = "_backward_";
     bool forward = false, back = false, deterministic = true, strided = false, half = false;
-    size_t count = 0;
 
-    (void)tn_kernel_count(tn_app_ctx(app), &count);
-    for (size_t i = 0; i < count; i++) {
-        tn_kernel_info k = {.struct_size = TN_SIZE(tn_kernel_info)};
-        const bool is_back =
-            !tn_kernel_at(tn_app_ctx(app), i, &k) && !strncmp(k.op, backward, sizeof backward - 1);
+    for (const tn_kernel_info *k = kernels; k->op; k++) {
+        const bool is_back = !strncmp(k->op, backward, sizeof backward - 1);
 
-        if (!k.op || strcmp(k.plugin, plugin) || strcmp(k.op + (is_back ? sizeof backward - 1 : 0), op))
+        if (strcmp(k->plugin, plugin) || strcmp(k->op + (is_back ? sizeof backward - 1 : 0), op))
             continue;
         forward |= !is_back;
         back |= is_back;
-        deterministic &= (k.flags & TN_KERNEL_IS_DETERMINISTIC) != 0;
-        strided |= (k.flags & TN_KERNEL_IS_STRIDED) != 0;
-        for (const char *const *t = k.types; *t; t++)
+        deterministic &= (k->flags & TN_KERNEL_IS_DETERMINISTIC) != 0;
+        strided |= (k->flags & TN_KERNEL_IS_STRIDED) != 0;
+        for (const char *const *t = k->types; *t; t++)
             half |= strstr(*t, "f16") != NULL && strcmp(strstr(*t, "f16"), "bf16");
     }
     (void)snprintf(out, CLI_LETTERS, "%c%c%c%c%c", forward ? 'F' : '.', back ? 'B' : '.',
@@ -333,7 +346,8 @@ static size_t kernels_load(tn_app *app, size_t count, const char *names[OPS_PLUG
     return used;
 }
 
-static bool ops_row(tn_app *app, cli_column_table *t, json_t *list, const char *op, const char *const *names)
+static bool ops_row(const tn_kernel_info *kernels, cli_column_table *t, json_t *list, const char *op,
+                    const char *const *names)
 {
     char letters[OPS_PLUGINS][CLI_LETTERS];
     const char *cells[OPS_PLUGINS + 1] = {op};
@@ -341,7 +355,7 @@ static bool ops_row(tn_app *app, cli_column_table *t, json_t *list, const char *
     bool any = false;
 
     for (size_t i = 0; i + 1 < t->columns; i++) {
-        const bool has = cli_kernel_letters(app, names[i], op, letters[i]);
+        const bool has = cli_kernel_letters(kernels, names[i], op, letters[i]);
 
         any |= has;
         cells[i + 1] = has ? letters[i] : "";
@@ -360,7 +374,8 @@ static void ops_print(tn_app *app, bool json, size_t count)
     const char *names[OPS_PLUGINS + 1] = {"OPERATOR"};
     cli_column_table t = {.columns = 1 + kernels_load(app, count, names + 1)};
     json_t *list = json ? json_object() : NULL;
-    bool ok = cli_table_row(&t, names);
+    tn_kernel_info *kernels = cli_kernels(app);
+    bool ok = kernels && cli_table_row(&t, names);
     size_t ops = 0;
 
     (void)tn_app_check(app, tn_op_count(tn_app_ctx(app), &ops));
@@ -368,7 +383,7 @@ static void ops_print(tn_app *app, bool json, size_t count)
         tn_op_info o = {.struct_size = TN_SIZE(tn_op_info)};
 
         if (!tn_op_at(tn_app_ctx(app), i, &o) && strncmp(o.name, "_backward_", 10) != 0)
-            ok = ops_row(app, &t, list, o.name, names + 1);
+            ok = ops_row(kernels, &t, list, o.name, names + 1);
     }
     if (!ok)
         (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
@@ -377,6 +392,7 @@ static void ops_print(tn_app *app, bool json, size_t count)
     else
         cli_table_print(&t);
     cli_table_free(&t);
+    free(kernels);
 }
 
 /* ---- --exists ---- */
