@@ -79,6 +79,7 @@ struct tn_device_handle {
     uint8_t peers[TNCUDA_DEVICES_MAX]; /* 1: access was asked for */
     char text[1024];
     tncuda_counters count;
+    atomic_uint streams; /* made so far */
     struct tncuda_kernels *kernels; /* launch.c; NULL: none was launched so far */
 };
 
@@ -148,6 +149,7 @@ struct tn_stream {
     tn_device_handle *device;
     tncuda_stream handle;
     tncuda_fate *fate;
+    uint32_t number;      /* from 1, for people */
     pthread_mutex_t lock; /* of what follows */
     uint64_t calls;       /* asked for so far */
     tn_device_graph *recording;

@@ -260,7 +260,7 @@ static tn_status launch_locked(tn_stream *s, tncuda_function f, int64_t blocks, 
     if (st)
         return st;
     if ((result = d->driver->launch(f, (uint32_t)blocks, 1, 1, THREADS, 1, 1, 0, s->handle, params, NULL))) {
-        (void)snprintf(what, sizeof what, "kernel %s: cuLaunchKernel", name);
+        (void)snprintf(what, sizeof what, "kernel %s, stream %u: cuLaunchKernel", name, (unsigned)s->number);
         return tncuda_check(d, result, what, err);
     }
     tncuda_count(&d->count.launches);

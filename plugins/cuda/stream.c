@@ -282,6 +282,7 @@ tn_status tncuda_stream_create(tn_device_handle *device, int32_t priority, tn_st
         return tncuda_nomem(err, "a stream");
     }
     s->device = device;
+    s->number = atomic_fetch_add_explicit(&device->streams, 1u, memory_order_relaxed) + 1;
     st = tncuda_check(
         device,
         device->driver->stream_create(&s->handle, TNCUDA_STREAM_NON_BLOCKING, priority_of(device, priority)),

@@ -26,7 +26,7 @@ static struct {
     int32_t devices, version;
     struct {
         uint32_t clock;
-        uint64_t at;
+        uint64_t at, until;
         tncuda_result result;
     } faults[FAULTS_MAX];
     uint32_t fault_count;
@@ -94,13 +94,42 @@ static void faults_read(const char *text)
             emu_defect("TNEMU_FAULT cannot be read at '%s'", text);
         emu.faults[emu.fault_count].clock = clock;
         emu.faults[emu.fault_count].at = strtoull(end + 1, &end, 10);
+        emu.faults[emu.fault_count].until = *end == '+' ? UINT64_MAX : emu.faults[emu.fault_count].at;
+        end += *end == '+';
         emu.faults[emu.fault_count++].result = *end == ':' ? (tncuda_result)strtol(end + 1, &end, 10) : 1;
         text = *end == ',' ? end + 1 : NULL;
     }
 }
 
+static uint32_t blocks_left(void)
+{
+    uint32_t left = 0;
+
+    (void)pthread_mutex_lock(&emu.lock);
+    for (const block *b = emu.blocks; b; b = b->next)
+        left++;
+    (void)pthread_mutex_unlock(&emu.lock);
+    return left;
+}
+
+/* What a fault may be asked for: every function and event of which there was one. */
+static void counts_write(void)
+{
+    FILE *to = fopen(getenv("TNEMU_COUNTS"), "w");
+
+    for (uint32_t i = 0; to && i < EMU_CLOCKS; i++)
+        if (atomic_load(&emu.clocks[i]))
+            (void)fprintf(to, "%s %llu\n", names[i], (unsigned long long)atomic_load(&emu.clocks[i]));
+    if (to)
+        (void)fprintf(to, "blocks %u\n", blocks_left());
+    if (to)
+        (void)fclose(to);
+}
+
 static void settings_read(void)
 {
+    if (getenv("TNEMU_COUNTS"))
+        (void)atexit(counts_write);
     emu.seed = number("TNEMU_SEED", 0);
     emu.delay_us = (uint32_t)number("TNEMU_DELAY_US", 50);
     emu.devices = (int32_t)number("TNEMU_DEVICES", 2);
@@ -134,7 +163,7 @@ tncuda_result emu_due(uint32_t clock)
     const uint64_t now = atomic_fetch_add(&emu.clocks[clock], 1u) + 1;
 
     for (uint32_t i = 0; i < emu.fault_count; i++)
-        if (emu.faults[i].clock == clock && emu.faults[i].at == now)
+        if (emu.faults[i].clock == clock && now >= emu.faults[i].at && now <= emu.faults[i].until)
             return emu.faults[i].result;
     return 0;
 }

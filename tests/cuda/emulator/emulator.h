@@ -11,7 +11,10 @@
  *     TNEMU_DEVICES  default 2        TNEMU_MEMORY  bytes of each, default 2^34
  *     TNEMU_VERSION  of the driver, default 13000
  *     TNEMU_FAULT    "cuMemAlloc:3:2,kernel:5:719,edge:2": the third cuMemAlloc returns 2, the fifth kernel
- *                    ends its context with 719, the second wait for an event is left out
+ *                    ends its context with 719, the second wait that has work to wait for is left out,
+ *                    and that work is late; "cuMemAlloc:3+:2": it and all behind it
+ *     TNEMU_COUNTS   a file: how often each of them was called, and the blocks of memory that nobody freed,
+ *                    written at the end
  *
  * What no driver would bear (a read of shared memory before a write, a barrier that not all threads reach)
  * ends the process with a line that begins "emulator:".
@@ -34,7 +37,7 @@ enum {
 #undef DRIVER
     EMU_FUNCTIONS,
     EMU_KERNEL = EMU_FUNCTIONS, /* one is carried out */
-    EMU_EDGE,                   /* a wait is carried out */
+    EMU_EDGE,                   /* a wait for work that is not done yet */
     EMU_CLOCKS
 };
 
@@ -78,6 +81,8 @@ typedef struct emu_point {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool reached;
+    struct CUstream_st *stream; /* where it was recorded; there while it is not reached */
+    uint64_t work;              /* the last item of that stream before it that does something */
 } emu_point;
 
 struct emu_kernel;
@@ -110,7 +115,8 @@ struct CUstream_st {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
     emu_item *first, **last;
-    uint64_t submitted, done;
+    uint64_t submitted, done, work; /* items; the last one that does something */
+    uint32_t held_us;               /* the next one is late by this */
     bool closing;
     struct CUgraph_st *capture; /* NULL: none */
     bool capture_broken;

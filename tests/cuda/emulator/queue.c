@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#define HELD_US 200000u     /* how late work is that nobody waits for, by a fault */
 #define STAGED_BYTES 65536u /* copies up to here read their source when they are asked for */
 
 /* ---- points ------------------------------------------------------------------------------------------ */
@@ -88,7 +89,7 @@ static void carry_out(tncuda_stream s, emu_item *i)
 
     if (i->kind == ITEM_RECORD)
         point_reach(i->point);
-    else if (i->kind == ITEM_WAIT && !emu_due(EMU_EDGE))
+    else if (i->kind == ITEM_WAIT)
         point_await(i->point);
     else if (i->kind == ITEM_CALLBACK || (i->kind == ITEM_FUNCTION && !failed)) {
         emu_in_function = true;
@@ -118,16 +119,16 @@ static void *stream_main(void *arg)
     (void)pthread_mutex_lock(&s->lock);
     for (;;) {
         emu_item *i;
-        bool closing;
+        uint32_t wait_us;
 
         while (!s->first && !s->closing)
             (void)pthread_cond_wait(&s->changed, &s->lock);
         if (!(i = s->first))
             break;
-        closing = s->closing;
+        wait_us = s->closing ? 0 : i->delay_us + s->held_us;
+        s->held_us = 0;
         (void)pthread_mutex_unlock(&s->lock);
-        if (!closing)
-            late(i->delay_us);
+        late(wait_us);
         carry_out(s, i);
         (void)pthread_mutex_lock(&s->lock);
         if (!(s->first = i->next))
@@ -164,6 +165,11 @@ void emu_queue(tncuda_stream stream, emu_item *first)
         *stream->last = i;
         stream->last = &i->next;
         stream->submitted++;
+        if (i->kind == ITEM_RECORD) {
+            i->point->stream = stream;
+            i->point->work = stream->work;
+        } else if (i->kind != ITEM_WAIT)
+            stream->work = stream->submitted;
     }
     (void)pthread_cond_broadcast(&stream->changed);
     (void)pthread_mutex_unlock(&stream->lock);
@@ -398,6 +404,24 @@ tncuda_result emu_event_record(tncuda_event event, tncuda_stream stream, uint32_
     return emu_submit(stream, &(emu_item){.kind = ITEM_RECORD, .point = made});
 }
 
+/* Whether a wait is left out: of those alone that have still to wait for work. That work is late, then. */
+static bool edge_dropped(tncuda_stream by, emu_point *p)
+{
+    tncuda_stream s = p->stream;
+    bool dropped = false;
+
+    (void)pthread_mutex_lock(&p->lock);
+    if (!p->reached && s != by) { /* so it is not gone */
+        (void)pthread_mutex_lock(&s->lock);
+        dropped = s->done < p->work && emu_due(EMU_EDGE);
+        if (dropped)
+            s->held_us = HELD_US;
+        (void)pthread_mutex_unlock(&s->lock);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    return dropped;
+}
+
 tncuda_result emu_stream_event(tncuda_stream stream, tncuda_event event, uint32_t flags)
 {
     tncuda_context c;
@@ -411,7 +435,10 @@ tncuda_result emu_stream_event(tncuda_stream stream, tncuda_event event, uint32_
     (void)pthread_mutex_lock(&event->lock);
     p = emu_point_retain(event->point);
     (void)pthread_mutex_unlock(&event->lock);
-    return p ? emu_submit(stream, &(emu_item){.kind = ITEM_WAIT, .point = p}) : 0;
+    if (!p || !edge_dropped(stream, p))
+        return p ? emu_submit(stream, &(emu_item){.kind = ITEM_WAIT, .point = p}) : 0;
+    emu_point_release(p);
+    return 0;
 }
 
 tncuda_result emu_event_query(tncuda_event event)
