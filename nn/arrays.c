@@ -211,6 +211,7 @@ tn_status tnn_label_add(tnn_loading *l, tn_array *a)
 static tn_status arrays_take(tnn_loading *l, nameds *n)
 {
     const named *inputs[TNN_VALUES_MAX] = {NULL}, *label = NULL;
+    const bool several = l->q.about && l->q.about->input_count > 1;
     bool parts = false, test = false;
     const char *part = l->part;
     size_t count = 0;
@@ -246,7 +247,7 @@ static tn_status arrays_take(tnn_loading *l, nameds *n)
             l->app, TN_E_FORMAT,
             "%s has no %s; arrays are called x and y, data and label, x_train, y_train, x_test, y_test",
             l->path, count ? "labels" : "samples");
-    if (input_add(l, count == 1 ? "data" : inputs[0]->base, inputs[0]->array) ||
+    if (input_add(l, count == 1 && !several ? "data" : inputs[0]->base, inputs[0]->array) ||
         (label && !l->q.whole && tnn_label_add(l, label->array)))
         return l->app->status;
     for (size_t i = 1; i < count; i++)

@@ -147,7 +147,7 @@ static tn_status numbers_run(tn_app *app, tn_net *net, tn_data *data, tn_evaluat
     tn_data_tell(data, &epoch, &index);
     tn_data_seek(data, epoch, 0);
     while (tn_data_next(data, &b))
-        if (numbers_add(app, &e, tn_net_forward(net, b.x), &b, b.n - tn_data_filler(data), each))
+        if (numbers_add(app, &e, tnn_net_first_of(net, data), &b, b.n - tn_data_filler(data), each))
             break;
     tn_data_seek(data, epoch, index);
     if (!e.numbers || app->status)
@@ -163,8 +163,9 @@ static tn_status numbers_run(tn_app *app, tn_net *net, tn_data *data, tn_evaluat
 
 /* ---- do they fit? ---- */
 
-tn_status tnn_net_fits(tn_net *net, int32_t ndim, const int64_t *shape, int64_t *classes)
+tn_status tnn_net_fits(tn_net *net, const tn_data *data, int64_t *classes)
 {
+    tnn_shape in[TNN_VALUES_MAX];
     tn_app *app = tnn_net_app(net);
     int64_t out[TNN_NDIM_MAX];
     char text[TNN_SHAPE_TEXT];
@@ -175,13 +176,15 @@ tn_status tnn_net_fits(tn_net *net, int32_t ndim, const int64_t *shape, int64_t 
     if (tnn_net_whole(net))
         return app->status;
     *classes = -1;
+    if (tnn_net_shapes(net, data, in))
+        return app->status;
     if (net->model) {
-        if (!tn_net_takes(net, ndim, shape, &out_ndim, out))
+        if (!tnn_net_takes_data(net, data, &out_ndim, out))
             (void)tnn_check(app, tn_error_code(), "%s with an input of %s", net->path,
-                            tnn_shape_text(ndim, shape, text));
+                            tnn_shape_text(in[0].ndim, in[0].dims, text));
         else if (out_ndim == 2)
             *classes = out[1];
-    } else if (!tnn_net_infer(net, ndim, shape)) {
+    } else if (!tnn_net_infer_all(net, in)) {
         *classes = tnn_net_width(net);
     }
     if (!app->status && *classes < 1)
@@ -191,14 +194,11 @@ tn_status tnn_net_fits(tn_net *net, int32_t ndim, const int64_t *shape, int64_t 
 
 static tn_status fit_check(tn_app *app, tn_net *net, const tn_data *data, int64_t *classes)
 {
-    const tnn_shape *in;
-
     if (tnn_data_app(data) != app || !tn_data_classes(data))
         return tnn_fail(app, TN_E_ARG,
                         "net %s: data \"%s\" has no labels that are numbers of classes, from 0 on", net->path,
                         tn_data_name(data));
-    in = &data->fields[0].shape;
-    if (tnn_net_fits(net, in->ndim, in->dims, classes))
+    if (tnn_net_fits(net, data, classes))
         return app->status;
     if (tn_data_classes(data) > *classes)
         return tnn_fail(app, TN_E_SHAPE,
@@ -216,7 +216,7 @@ static void run(tn_app *app, tn_net *net, tn_data *data, sums *s)
     tn_data_tell(data, &epoch, &index);
     tn_data_seek(data, epoch, 0);
     while (tn_data_next(data, &b))
-        if (batch_add(app, s, tn_net_forward(net, b.x), &b, b.n - tn_data_filler(data)))
+        if (batch_add(app, s, tnn_net_first_of(net, data), &b, b.n - tn_data_filler(data)))
             break;
     tn_data_seek(data, epoch, index);
 }

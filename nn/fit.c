@@ -208,7 +208,7 @@ static tn_status step_try(tn_app *app, struct tnn_fit *f, const tn_data *d, int 
 bool tnn_fit_wanted(const tn_train *t)
 {
     return learns_numbers(t) || t->o.loss || t->o.labels[0] || t->o.metrics[0].function ||
-           t->net->input_count > 1 || t->net->output_count > 1;
+           (!t->net->graph && t->net->input_count > 1) || t->net->output_count > 1;
 }
 
 tn_status tnn_fit_make(tn_app *app, tn_train *t)

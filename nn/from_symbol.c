@@ -218,17 +218,16 @@ static tn_status params_make(tn_app *app, tn_net *net)
         goto cleanup;
     if (!(net->params = tnn_alloc(app, count + 1, sizeof(tnn_param *))))
         st = TN_E_NOMEM;
+    net->input_count = 0;
     for (size_t i = 0; !st && i < count; i++) {
         if (tnn_is_listed(aux, aux_count, all[i]) || !is_data(all, count, i))
             st = param_add(app, net, internals, all[i], tnn_is_listed(aux, aux_count, all[i]));
-        else if (!net->data_name)
-            st = (net->data_name = tnn_strdup(app, all[i])) ? TN_OK : TN_E_NOMEM;
+        else if (net->input_count < TNN_VALUES_MAX)
+            st = (net->input_names[net->input_count++] = tnn_strdup(app, all[i])) ? TN_OK : TN_E_NOMEM;
         else
-            st = tnn_fail(app, TN_E_UNSUPPORTED,
-                          "%s has several inputs (\"%.80s\" and \"%.80s\"); one is trained on", net->path,
-                          net->data_name, all[i]);
+            st = tnn_fail(app, TN_E_UNSUPPORTED, "%s has more than %d inputs", net->path, TNN_VALUES_MAX);
     }
-    if (!st && !net->data_name)
+    if (!st && !net->input_count)
         st = tnn_fail(app, TN_E_FORMAT, "%s has no input for data", net->path);
 
 cleanup:
@@ -321,18 +320,19 @@ tn_net *tn_net_from_symbol(tn_app *app, const char *json)
 
 /* ---- shapes ---- */
 
-static tn_status known_list(tn_app *app, const tn_net *net, int32_t ndim, const int64_t *shape,
-                            tn_known **out)
+static tn_status known_list(tn_app *app, const tn_net *net, const tnn_shape *in, tn_known **out)
 {
-    tn_known *known = tnn_alloc(app, net->param_count + 1, sizeof *known);
+    tn_known *known = tnn_alloc(app, net->param_count + net->input_count, sizeof *known);
 
     if (!known)
         return TN_E_NOMEM;
-    known[0] = (tn_known){.name = net->data_name, .shape = shape, .ndim = ndim, .dtype = TN_F32};
+    for (size_t i = 0; i < net->input_count; i++)
+        known[i] = (tn_known){
+            .name = tnn_net_input_name(net, i), .shape = in[i].dims, .ndim = in[i].ndim, .dtype = TN_F32};
     for (size_t i = 0; i < net->param_count; i++) {
         const tnn_param *p = net->params[i];
 
-        known[i + 1] =
+        known[net->input_count + i] =
             (tn_known){.name = p->full, .shape = p->shape, .ndim = p->array ? p->ndim : -1, .dtype = TN_F32};
     }
     *out = known;
@@ -359,24 +359,25 @@ static tn_status param_take_shape(tn_app *app, tn_net *net, const tn_known *foun
     return TN_OK;
 }
 
-tn_status tnn_graph_infer(tn_net *net, int32_t ndim, const int64_t *shape)
+tn_status tnn_graph_infer(tn_net *net, const tnn_shape *in)
 {
     static const int32_t lists[] = {TN_LIST_ARGUMENTS, TN_LIST_AUX};
+    const size_t count = net->param_count + net->input_count;
     tn_app *app = net->object.app;
     tn_inferred *found = NULL;
     tn_known *known = NULL, row;
     char text[TNN_SHAPE_TEXT];
 
-    if (known_list(app, net, ndim, shape, &known))
+    if (known_list(app, net, in, &known))
         return app->status;
-    if (!tnn_check(app, tn_symbol_infer(net->graph, net->param_count + 1, known, 0, &found),
-                   "%s with an input of %s", net->path, tnn_shape_text(ndim, shape, text))) {
+    if (!tnn_check(app, tn_symbol_infer(net->graph, count, known, 0, &found), "%s with an input of %s%s",
+                   net->path, tnn_shape_text(in[0].ndim, in[0].dims, text),
+                   net->input_count > 1 ? " and others" : "")) {
         for (size_t list = 0; list < 2; list++)
-            for (size_t i = 0;
-                 !app->status && i <= net->param_count && !tn_inferred_at(found, lists[list], i, &row); i++)
+            for (size_t i = 0; !app->status && i < count && !tn_inferred_at(found, lists[list], i, &row); i++)
                 (void)param_take_shape(app, net, &row);
         if (!app->status && !tn_inferred_at(found, TN_LIST_OUTPUTS, 0, &row) && row.ndim <= TNN_NDIM_MAX) {
-            net->in[0] = tnn_shape_of(ndim, shape);
+            memcpy(net->in, in, net->input_count * sizeof *in);
             net->out[0] = tnn_shape_of(row.ndim, row.shape);
         }
     }

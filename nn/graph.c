@@ -22,7 +22,7 @@ tn_status tnn_net_infer_all(tn_net *net, const tnn_shape *in)
             return tnn_fail(app, TN_E_SHAPE, "net %s: an input has %d dimensions, 1 to %d are allowed",
                             net->path, in[i].ndim, TNN_NDIM_MAX);
     if (net->graph)
-        return tnn_graph_infer(net, in[0].ndim, in[0].dims);
+        return tnn_graph_infer(net, in);
     return tnn_net_trace(net, in, NULL);
 }
 
@@ -104,7 +104,7 @@ const char *tn_net_input_at(const tn_net *net, size_t index)
 {
     if (!tnn_net_app(net) || index >= net->input_count)
         return NULL;
-    return net->graph ? net->data_name : tnn_net_input_name(net, index);
+    return tnn_net_input_name(net, index);
 }
 
 const char *tn_net_input(const tn_net *net)
@@ -176,7 +176,7 @@ static tn_status program_inputs(tn_app *app, tn_net *net, tnn_program *p, char *
 
         if ((p->params[i] = input_param(net, names[i])) != NULL)
             p->names[known++] = names[i];
-        while (!net->graph && !p->params[i] && p->data[i] + 1 < net->input_count &&
+        while (!p->params[i] && p->data[i] + 1 < net->input_count &&
                strcmp(tnn_net_input_name(net, p->data[i]), names[i]))
             p->data[i]++;
     }

@@ -302,7 +302,7 @@ struct tn_net {
     tn_symbol *graph;      /* of a file, to be trained, from_symbol.c: no layers, and `params` are its own */
     tn_symbol *graph_file; /* as the file has it: what is exported */
     tnn_head head;         /* of graph_file; graph gives scores */
-    char *data_name, graph_hash[65];
+    char graph_hash[65];
 };
 
 tn_app *tnn_net_app(const tn_net *net); /* NULL if the net is, or the app has failed */
@@ -428,7 +428,7 @@ const char *tnn_net_input_name(const tn_net *net, size_t index);
 
 /* ---- from_symbol.c ---- */
 
-tn_status tnn_graph_infer(tn_net *net, int32_t ndim, const int64_t *shape);
+tn_status tnn_graph_infer(tn_net *net, const tnn_shape *in);
 /* Appends a parameter to net->params, which have room: variable `name` of the graph whose tn_symbol_internals
  * are given. Its role follows from the name, its factors from the variable's attributes. */
 tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const char *name, bool aux);
@@ -445,7 +445,7 @@ const char *tnn_role_of(const char *name, tnn_role *role);
 tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
 
 void tnn_model_destroy(struct tnn_model *model);
-tn_array *tnn_model_forward(tn_net *net, tn_array *x);                     /* the first output */
+tn_array *tnn_model_forward(tn_net *net, tn_array *const *in);             /* the first output */
 tn_status tnn_model_run(tn_net *net, tn_array *const *in, tn_array **out); /* all of them */
 uint32_t tnn_model_outputs(const struct tnn_model *model);
 const char *tnn_model_output(const struct tnn_model *model, uint32_t index, tnn_head *head); /* its name */
@@ -474,10 +474,21 @@ bool tnn_data_fills(const tn_data *data);                      /* a batch has fi
 tn_array *tnn_data_real(const tn_data *data, tn_array *array); /* the rows that are no filler; borrowed */
 tn_app *tnn_data_app(const tn_data *data);                     /* NULL if it is not usable */
 
+/* ---- nets on data: net.c, takes.c ---- */
+
+/* The running batch of `data` by the names of the net's inputs; an only one is the first field. */
+tn_status tnn_net_inputs(const tn_net *net, const tn_data *data, tn_array **in);
+tn_status tnn_net_shapes(const tn_net *net, const tn_data *data, tnn_shape *in); /* of these, a whole batch */
+/* The first output; NULL: failed. */
+tn_array *tnn_net_first(tn_net *net, tn_array *const *in);
+tn_array *tnn_net_first_of(tn_net *net, const tn_data *data);
+/* Whether the net takes samples of `data`; what the first output is then. */
+int tnn_net_takes_data(tn_net *net, const tn_data *data, int32_t *out_ndim, int64_t *out_shape);
+
 /* ---- evaluate.c ---- */
 
-/* Whether the net takes such an input and gives (N, classes). */
-tn_status tnn_net_fits(tn_net *net, int32_t ndim, const int64_t *shape, int64_t *classes);
+/* Whether the net takes samples of `data` and gives (N, classes). */
+tn_status tnn_net_fits(tn_net *net, const tn_data *data, int64_t *classes);
 
 /* ---- loss.c ---- */
 

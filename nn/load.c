@@ -274,12 +274,12 @@ tn_status tnn_model_run(tn_net *net, tn_array *const *in, tn_array **out)
     return app->status;
 }
 
-tn_array *tnn_model_forward(tn_net *net, tn_array *x)
+tn_array *tnn_model_forward(tn_net *net, tn_array *const *in)
 {
     const uint32_t count = net->model->out_count;
     tn_array **out = tnn_alloc(net->object.app, count, sizeof *out), *first = NULL;
 
-    if (out && !tnn_model_run(net, &x, out) && count) {
+    if (out && !tnn_model_run(net, in, out) && count) {
         first = out[0];
         for (uint32_t i = 1; i < count; i++)
             tn_array_release(out[i]);

@@ -43,7 +43,6 @@ static void net_destroy(tnn_object *object)
         tnn_param_destroy(net->params[i]);
     tn_symbol_release(net->graph);
     tn_symbol_release(net->graph_file);
-    free(net->data_name);
     free(net->layers);
     free(net->params);
     free(net->name);
@@ -432,20 +431,22 @@ void tn_net_multiply(tn_net *net, const char *suffix, double lr_factor, double w
 
 /* Shapes of a chain are checked, and deferred parameters made, whenever another shape than last time comes
  * (but for the batch's size, which no layer minds). */
-static tn_status ready(tn_app *app, tn_net *net, tn_array *x)
+static tn_status ready(tn_app *app, tn_net *net, tn_array *const *in)
 {
-    const int64_t *shape = NULL;
-    int32_t ndim = -1;
-    tn_status st = tn_array_shape(x, &ndim, &shape);
+    tnn_shape shapes[TNN_VALUES_MAX];
+    bool same = net->filled;
 
-    if (st)
-        return tnn_check(app, st, "net %s", net->path);
-    if (net->filled && ndim == net->in[0].ndim && ndim > 0 &&
-        !memcmp(shape + 1, net->in[0].dims + 1, (size_t)(ndim - 1) * sizeof *shape))
+    for (size_t i = 0; i < net->input_count; i++) {
+        const tnn_shape *now = &shapes[i], *then = &net->in[i];
+
+        if (tnn_shape_take(app, in[i], net->path, &shapes[i]))
+            return app->status;
+        same = same && now->ndim == then->ndim && now->ndim > 0 &&
+               !memcmp(now->dims + 1, then->dims + 1, (size_t)(now->ndim - 1) * sizeof *now->dims);
+    }
+    if (same)
         return TN_OK;
-    if ((st = tnn_net_infer(net, ndim, shape)))
-        return st;
-    return tnn_net_fill(net);
+    return tnn_net_infer_all(net, shapes) ? app->status : tnn_net_fill(net);
 }
 
 /* Whatever stands around a part that is run by itself is not in the nets above it. */
@@ -458,7 +459,7 @@ void tnn_net_by_hand(tn_net *net)
 
 static tn_status run_here(tn_app *app, tn_net *net, tn_array *const *in, tn_array **out)
 {
-    if (!net->function && ready(app, net, in[0]))
+    if (!net->function && ready(app, net, in))
         return app->status;
     tnn_net_by_hand(net);
     if (net->graph || (net->hybrid && (net->function || net->layer_count)))
@@ -498,7 +499,6 @@ int tn_net_run(tn_net *net, size_t in_count, tn_array *const *in, size_t out_cou
 tn_array *tn_net_forward(tn_net *net, tn_array *x)
 {
     tn_app *app = tnn_net_app(net);
-    tn_array *made[TNN_VALUES_MAX] = {NULL};
 
     if (!app || !x)
         return NULL;
@@ -507,13 +507,64 @@ tn_array *tn_net_forward(tn_net *net, tn_array *x)
                        net->path, net->input_count, tnn_net_input_name(net, 0));
         return NULL;
     }
+    return tnn_net_first(net, &x);
+}
+
+tn_array *tnn_net_first(tn_net *net, tn_array *const *in)
+{
+    tn_app *app = net->object.app;
+    tn_array *made[TNN_VALUES_MAX] = {NULL};
+
     if (net->model)
-        return tn_app_own(app, tnn_model_forward(net, x));
-    if (net_run(app, net, &x, made))
+        return tn_app_own(app, tnn_model_forward(net, in));
+    if (net_run(app, net, in, made))
         return NULL;
     for (size_t i = 1; i < net->output_count; i++)
         tn_array_release(made[i]);
     return tn_app_own(app, made[0]);
+}
+
+/* The field of input `i`: that of its name; an only input is the first field. -1: there is none, and the app
+ * has failed. */
+static int field_of(const tn_net *net, const tn_data *data, size_t i)
+{
+    const int at = net->input_count == 1 ? 0 : tnn_data_find(data, tnn_net_input_name(net, i));
+
+    if (at < 0)
+        (void)tnn_fail(net->object.app, TN_E_KEY, "data \"%s\" has no array \"%s\", which %s takes",
+                       tn_data_name(data), tnn_net_input_name(net, i), net->path);
+    return at;
+}
+
+tn_status tnn_net_inputs(const tn_net *net, const tn_data *data, tn_array **in)
+{
+    for (size_t i = 0; i < net->input_count; i++) {
+        const int at = field_of(net, data, i);
+
+        if (at < 0 || !(in[i] = tnn_data_now(data, (size_t)at)))
+            return net->object.app->status ? net->object.app->status : TN_E_STATE;
+    }
+    return TN_OK;
+}
+
+tn_status tnn_net_shapes(const tn_net *net, const tn_data *data, tnn_shape *in)
+{
+    for (size_t i = 0; i < net->input_count; i++) {
+        const int at = field_of(net, data, i);
+
+        if (at < 0)
+            return net->object.app->status;
+        in[i] = *tnn_data_field_shape(data, (size_t)at);
+        in[i].dims[0] = tnn_data_batch(data);
+    }
+    return TN_OK;
+}
+
+tn_array *tnn_net_first_of(tn_net *net, const tn_data *data)
+{
+    tn_array *in[TNN_VALUES_MAX] = {NULL};
+
+    return tnn_ok(net->object.app) && !tnn_net_inputs(net, data, in) ? tnn_net_first(net, in) : NULL;
 }
 
 double tn_net_eval(tn_net *net, tn_data *data, const char *metric)
@@ -543,7 +594,7 @@ double tn_net_eval(tn_net *net, tn_data *data, const char *metric)
     tn_data_tell(data, &epoch, &index);
     tn_data_seek(data, epoch, 0);
     while (tn_data_next(data, &b)) {
-        tn_array *y = tnn_data_real(data, tn_net_forward(net, b.x));
+        tn_array *y = tnn_data_real(data, tnn_net_first_of(net, data));
 
         b.y = tnn_data_real(data, b.y);
         if (accuracy)

@@ -147,6 +147,20 @@ int tn_net_takes(tn_net *net, int32_t ndim, const int64_t *shape, int32_t *out_n
     return output_ask(net, 0, ndim, shape, out_ndim, out_shape);
 }
 
+int tnn_net_takes_data(tn_net *net, const tn_data *data, int32_t *out_ndim, int64_t *out_shape)
+{
+    tnn_shape kept[TNN_VALUES_MAX], in[TNN_VALUES_MAX];
+    int takes;
+
+    if (tnn_net_shapes(net, data, in))
+        return 0;
+    memcpy(kept, net->in, sizeof kept);
+    memcpy(net->in, in, net->input_count * sizeof *in);
+    takes = output_ask(net, 0, in[0].ndim, in[0].dims, out_ndim, out_shape);
+    memcpy(net->in, kept, sizeof kept);
+    return takes;
+}
+
 static int32_t gives_of(tnn_head head)
 {
     static const int32_t kinds[] = {

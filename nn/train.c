@@ -250,14 +250,10 @@ static tn_status classes_check(tn_app *app, const tn_train *t)
 static tn_status valid_check(tn_app *app, const tn_train *t)
 {
     int64_t out[TNN_NDIM_MAX];
-    const tnn_shape *in;
     int32_t ndim;
 
-    if (!t->valid || app->status)
+    if (!t->valid || app->status || tnn_net_takes_data(t->net, t->valid, &ndim, out))
         return app->status;
-    in = &t->valid->fields[0].shape;
-    if (tn_net_takes(t->net, in->ndim, in->dims, &ndim, out))
-        return TN_OK;
     return tnn_check(app, tn_error_code(), "data \"%s\" to validate on does not fit", tn_data_name(t->valid));
 }
 
@@ -288,10 +284,9 @@ static tn_net *net_of(tn_app *app, const tn_train *t)
 /* First values, and shapes, from the data's. */
 static tn_status net_ready(tn_app *app, tn_train *t)
 {
-    tnn_shape in = *tnn_data_field_shape(t->data, 0);
+    tnn_shape in[TNN_VALUES_MAX];
 
-    in.dims[0] = t->o.batch;
-    if (!tnn_net_infer_all(t->net, &in))
+    if (!tnn_net_shapes(t->net, t->data, in) && !tnn_net_infer_all(t->net, in))
         (void)tnn_net_fill(t->net);
     return app->status;
 }
@@ -429,14 +424,16 @@ tn_array *tnn_train_part(const tn_train *t, tn_array *array, size_t device)
 /* Forward and backward of a device's part of the batch; the loss. */
 static tn_array *part_run(tn_app *app, tn_train *t, const tn_batch *b, size_t device)
 {
-    tn_array *x = NULL, *labels = NULL, *y = NULL, *loss;
+    const tn_data *data = t->shares[device] ? t->shares[device] : t->data;
+    tn_array *in[TNN_VALUES_MAX] = {NULL}, *labels = NULL, *y = NULL, *loss;
 
-    if (!t->fit) {
-        x = tnn_train_part(t, b->x, device);
+    if (!t->fit && !tnn_net_inputs(t->net, data, in)) {
+        for (size_t i = 0; i < t->net->input_count; i++)
+            in[i] = tnn_train_part(t, in[i], device);
         labels = tnn_train_part(t, b->y, device);
     }
     tn_app_record(app);
-    y = t->fit ? NULL : tn_net_forward(t->net, x);
+    y = t->fit || !tnn_ok(app) ? NULL : tnn_net_first(t->net, in);
     loss = t->fit ? tnn_fit_forward(t, 0, device) : tn_loss_softmax_ce(app, y, labels);
     tn_app_backward(app, loss);
     tn_meter_add(t->loss, loss, NULL);
@@ -488,7 +485,7 @@ static void validate(tn_app *app, tn_train *t)
     tnn_fit_reset(t->fit, 1);
     tn_data_seek(t->valid, 0, 0);
     while (tn_data_next(t->valid, &b)) {
-        tn_array *y = t->fit ? NULL : tn_net_forward(t->net, b.x);
+        tn_array *y = t->fit ? NULL : tnn_net_first_of(t->net, t->valid);
 
         tn_meter_add(loss, t->fit ? tnn_fit_forward(t, 1, 0) : tn_loss_softmax_ce(app, y, b.y), NULL);
         tn_meter_add(accuracy, y, b.y);

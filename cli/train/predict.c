@@ -15,6 +15,8 @@
 
 #define BATCH_MAX 1048576
 
+#define CLI_INPUTS_MAX 8 /* of a model, as nn has it */
+
 typedef struct prediction {
     const cli_args *args;
     tn_app *app;
@@ -126,6 +128,7 @@ static bool folder_refuse(prediction *p, const char *name)
 static bool inputs_load(prediction *p)
 {
     const char *shape = p->args->value[OPT_SAMPLE_SHAPE];
+    const bool several = tn_net_input_count(p->net) > 1;
     bool from_stdin = false;
 
     for (size_t i = p->first; i < p->args->word_count; i++) {
@@ -138,8 +141,13 @@ static bool inputs_load(prediction *p)
         if (cli_is_folder(name))
             return folder_refuse(p, name);
         s->takes = p->takes;
-        if (is_own(p, name)) {
-            if (!cli_samples_own(s, p->app, p->about, name))
+        if (is_own(p, name) || (several && p->about)) {
+            if (!cli_samples_own(s, p->app, p->net, p->about, name))
+                return false;
+            continue;
+        }
+        if (several) {
+            if (!cli_samples_named(s, p->app, p->net, name))
                 return false;
             continue;
         }
@@ -150,15 +158,37 @@ static bool inputs_load(prediction *p)
     return true;
 }
 
+/* Samples from `begin` on, of every input; their outputs go into p->arrays. */
+static bool rows_run(prediction *p, const cli_samples *s, int64_t begin, int64_t n)
+{
+    tn_array *in[CLI_INPUTS_MAX] = {NULL};
+    size_t count = 0;
+
+    for (; s && count < CLI_INPUTS_MAX; s = s->next) {
+        int64_t shape[CLI_DIMS_MAX];
+
+        memcpy(shape, s->shape, sizeof shape);
+        shape[0] = n;
+        in[count++] = tn_app_array(p->app, s->ndim, shape, s->values + begin * s->each);
+    }
+    return tn_net_run(p->net, count, in, p->output_count, p->arrays) != 0;
+}
+
+/* Of several inputs the shapes are those of the last run: one of so many samples goes before. */
+static int64_t asked_rows(const cli_samples *s)
+{
+    return s->count < 2 ? s->count : 2;
+}
+
 /* What output `o` is for the samples of `s`. False: it is not one for each of them, as *why says. */
 static bool output_ask(prediction *p, const cli_samples *s, size_t index, tn_net_output *o, const char **why)
 {
     int64_t shape[CLI_DIMS_MAX];
 
     memcpy(shape, s->shape, sizeof shape);
-    shape[0] = s->count;
+    shape[0] = s->next ? asked_rows(s) : s->count;
     *why = "is not one for each sample";
-    if (!tn_net_output_at(p->net, index, s->ndim, shape, o) || o->ndim < 1 || o->shape[0] != s->count)
+    if (!tn_net_output_at(p->net, index, s->ndim, shape, o) || o->ndim < 1 || o->shape[0] != shape[0])
         return false;
     *why = "has a shape that is not known";
     for (int32_t i = 1; i < o->ndim; i++)
@@ -204,6 +234,13 @@ static bool outputs_find(prediction *p)
 
     if (!ok)
         return failed(p, NULL);
+    p->output_count = count;
+    if (p->inputs[0].next) {
+        const size_t mark = tn_app_mark(p->app);
+
+        ok = rows_run(p, &p->inputs[0], 0, asked_rows(&p->inputs[0]));
+        tn_app_release(p->app, mark);
+    }
     for (size_t i = 0; ok && i < count; i++) {
         bool taken = false;
 
@@ -213,20 +250,15 @@ static bool outputs_find(prediction *p)
     if (ok && !p->answers.output_count)
         return failed(p, cli_format("%s: none of the model's %zu outputs is one for each sample",
                                     p->args->words[0], count));
-    p->output_count = count;
     return ok;
 }
 
 static bool batch_run(prediction *p, const cli_samples *s, int64_t begin, int64_t n)
 {
     const size_t mark = tn_app_mark(p->app);
-    int64_t shape[CLI_DIMS_MAX];
     bool ok;
 
-    memcpy(shape, s->shape, sizeof shape);
-    shape[0] = n;
-    ok = tn_net_forward_all(p->net, tn_app_array(p->app, s->ndim, shape, s->values + begin * s->each),
-                            p->output_count, p->arrays);
+    ok = rows_run(p, s, begin, n);
     for (size_t i = 0; ok && i < p->answers.output_count; i++) {
         const cli_answer *o = &p->answers.outputs[i];
 

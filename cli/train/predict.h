@@ -16,8 +16,9 @@ typedef struct cli_samples {
         *takes;   /* the shape of a sample that the model was trained on, for messages; NULL, "": not known */
     int32_t ndim; /* of `shape`, samples in front */
     int64_t shape[CLI_DIMS_MAX];
-    int64_t count, each; /* samples, numbers of one */
-    float *values;       /* owned */
+    int64_t count, each;      /* samples, numbers of one */
+    float *values;            /* owned */
+    struct cli_samples *next; /* of the model's next input, as many; NULL: it has no more */
 } cli_samples;
 
 /* Reads IDX, .npy, .npz, CSV, plain or (IDX, CSV) .gz, or an image, of the size `wanted` ("1,28,28"; NULL:
@@ -25,8 +26,12 @@ typedef struct cli_samples {
  * is the app's error. */
 bool cli_samples_load(cli_samples *s, tn_app *app, tn_net *net, const char *wanted, const char *name,
                       double scale);
+/* Of a model with several inputs: an .npz with an array of each one's name; numbers are taken as they are. */
+bool cli_samples_named(cli_samples *s, tn_app *app, const tn_net *net, const char *name);
 /* The same of a model whose data is described: a file of any format, read and scaled as that was. */
-bool cli_samples_own(cli_samples *s, tn_app *app, const char *about, const char *name);
+bool cli_samples_own(cli_samples *s, tn_app *app, const tn_net *net, const char *about, const char *name);
+/* Room for the next input's; NULL: the app has failed. */
+cli_samples *cli_samples_next(cli_samples *s, tn_app *app);
 /* All of standard input; free(). */
 char *cli_stdin_read(tn_app *app, size_t *bytes);
 /* Gives the samples a shape that the net takes: `wanted` ("1,28,28"), or the file's, or that of an image. */

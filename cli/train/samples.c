@@ -23,6 +23,9 @@ static bool failed(tn_app *app, tn_status status, char *text)
 
 void cli_samples_fini(cli_samples *s)
 {
+    if (s->next)
+        cli_samples_fini(s->next);
+    free(s->next);
     free(s->values);
     memset(s, 0, sizeof *s);
 }
@@ -266,6 +269,57 @@ bool cli_samples_load(cli_samples *s, tn_app *app, tn_net *net, const char *want
     }
     tn_array_release(array);
     return ok && tn_app_ok(app);
+}
+
+cli_samples *cli_samples_next(cli_samples *s, tn_app *app)
+{
+    if (!(s->next = calloc(1, sizeof *s->next)))
+        (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
+    else
+        s->next->name = s->name;
+    return s->next;
+}
+
+/* "words, age" */
+static void inputs_text(const tn_net *net, char out[256])
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < tn_net_input_count(net) && used < 200; i++)
+        used += (size_t)snprintf(out + used, 256 - used, "%s%.40s", i ? ", " : "", tn_net_input_at(net, i));
+}
+
+bool cli_samples_named(cli_samples *s, tn_app *app, const tn_net *net, const char *name)
+{
+    const bool npz = strcmp(name, "-") != 0 && kind_of(name) == FILE_NPZ;
+    const int64_t *count = &s->count;
+    tn_params *p = NULL;
+    bool ok = npz && !tn_app_check(app, tn_load(tn_app_ctx(app), name, &p));
+    char names[256];
+
+    inputs_text(net, names);
+    if (!npz)
+        ok =
+            failed(app, TN_E_FORMAT,
+                   cli_format("%s: the model has the inputs %s: an .npz with arrays of these names is needed",
+                              name, names));
+    s->name = name;
+    for (size_t i = 0; ok && i < tn_net_input_count(net); i++) {
+        tn_array *array = NULL;
+
+        if ((i && !(s = cli_samples_next(s, app))) || tn_params_get(p, tn_net_input_at(net, i), &array))
+            ok = tn_app_ok(app) && failed(app, TN_E_KEY,
+                                          cli_format("%s has no array %s; the model's inputs are %s", name,
+                                                     tn_net_input_at(net, i), names));
+        else if ((ok = shape_take(s, app, array) && values_take(s, app, array, 1)) && s->count != *count)
+            ok = failed(app, TN_E_SHAPE,
+                        cli_format("%s: %s has %lld samples, the array before it %lld", name,
+                                   tn_net_input_at(net, i), (long long)s->count, (long long)*count));
+        tn_array_release(array);
+    }
+    tn_params_destroy(p);
+    return ok;
 }
 
 /* ---- a shape that the net takes ---- */
