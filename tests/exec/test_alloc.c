@@ -176,7 +176,7 @@ static void each_fails(trained *t, bool reload, bool forever, float expected[PAR
     const uint64_t stride = test_failure_step();
     uint64_t nth, refused = 0;
 
-    for (nth = 1 + forever * (stride - 1); nth < 100000; nth += stride) {
+    for (nth = test_failure_first(); nth < 100000; nth += stride) {
         tn_status st;
         bool hit;
 
@@ -235,7 +235,7 @@ static void opening(void **state)
 
     (void)state;
     snprintf(path, sizeof path, "plugins.path=%s", plugins ? plugins : "");
-    for (nth = 1; nth < 100000; nth += stride) {
+    for (nth = test_failure_first(); nth < 100000; nth += stride) {
         tni_context *c = NULL;
         tn_status st;
         bool hit;

@@ -37,8 +37,13 @@ uint64_t test_rotation(uint64_t parts)
 uint64_t test_failure_step(void)
 {
 #ifdef __SANITIZE_THREAD__
-    return 17;
+    return 51;
 #else
-    return test_short() ? 5 : 1;
+    return test_short() ? 11 : 1;
 #endif
+}
+
+uint64_t test_failure_first(void)
+{
+    return 1 + test_rotation(test_failure_step());
 }
