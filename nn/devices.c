@@ -123,7 +123,7 @@ tn_array *tnn_param_on(tn_app *app, tnn_param *p, size_t index)
         return p->copies[index - 1];
     st = tn_array_to(app->ctx, p->array, app->devices[index], &copy);
     if (!st && !p->fixed)
-        st = tn_attach_grad(app->ctx, copy, TN_MODE_WRITE, NULL);
+        st = tn_attach_grad(app->ctx, copy, p->mode, NULL);
     if (tnn_check(app, st, "parameter %s", p->full)) {
         tn_array_release(copy);
         return NULL;

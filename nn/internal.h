@@ -138,6 +138,8 @@ typedef struct tnn_param {
     bool aux, fixed; /* fixed: no gradient */
     bool rows;       /* its gradient is row_sparse */
     bool given;      /* the program said its shape */
+    int32_t dtype;   /* of its values */
+    uint32_t mode;   /* how its gradient is filled in: TN_MODE_WRITE or TN_MODE_ADD */
     double lr_factor, wd_factor;
     int32_t ndim;                /* -1: not known */
     int64_t shape[TNN_NDIM_MAX]; /* -1: not known */
@@ -282,6 +284,7 @@ struct tn_net {
     tnn_shape in[TNN_VALUES_MAX], out[TNN_VALUES_MAX];                /* of the last call or inference */
     /* a function net */
     bool function;  /* one of the three; else a chain */
+    int32_t dtype;  /* of parameters to come */
     bool shapeless; /* it asks for no sizes, so it can be traced without */
     tn_x (*one)(tn_x x);
     void (*many)(const tn_x *in, tn_x *out);
@@ -308,6 +311,8 @@ struct tn_net {
 tn_app *tnn_net_app(const tn_net *net); /* NULL if the net is, or the app has failed */
 tn_status tnn_net_collect(tn_net *net); /* fills net->params */
 void tnn_net_uncollect(tn_net *net);
+int32_t tnn_dtype_of(const char *op, int32_t dtype); /* parameters of BatchNorm stay in float32 */
+tn_status tnn_net_cast(tn_app *app, tn_net *net, int32_t dtype); /* with all below it */
 void tnn_net_grown(tn_net *net); /* its function has made parameters: lists of this one and of those above */
 bool tnn_net_by_shapes(const tn_net *net); /* a function, or a chain with one: a program for each shape */
 const char *tnn_param_name(const tn_net *net, size_t index); /* structural, of a collected one */

@@ -434,16 +434,16 @@ void tn_net_multiply(tn_net *net, const char *suffix, double lr_factor, double w
  * (but for the batch's size, which no layer minds). */
 static tn_status ready(tn_app *app, tn_net *net, tn_array *x)
 {
-    const int64_t *shape = NULL;
-    int32_t ndim = -1;
-    tn_status st = tn_array_shape(x, &ndim, &shape);
+    const tnn_shape *last = &net->in[0];
+    tnn_shape now;
+    tn_status st;
 
-    if (st)
-        return tnn_check(app, st, "net %s", net->path);
-    if (net->filled && ndim == net->in[0].ndim && ndim > 0 &&
-        !memcmp(shape + 1, net->in[0].dims + 1, (size_t)(ndim - 1) * sizeof *shape))
+    if (tnn_shape_take(app, x, net->path, &now))
+        return app->status;
+    if (net->filled && now.ndim == last->ndim && now.ndim > 0 && now.dtype == last->dtype &&
+        !memcmp(now.dims + 1, last->dims + 1, (size_t)(now.ndim - 1) * sizeof *now.dims))
         return TN_OK;
-    if ((st = tnn_net_infer(net, ndim, shape)))
+    if ((st = tnn_net_infer_all(net, &now)))
         return st;
     return tnn_net_fill(net);
 }

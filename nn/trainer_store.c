@@ -56,7 +56,7 @@ static tn_status optimizer_set(tn_trainer *t)
 /* Servers do what has no operator, too; devices of one process do not compute it twice. */
 static bool stores(const tn_trainer *t)
 {
-    return t->rule->op || (t->far && t->rule->attrs[0]);
+    return !t->o.multi_precision && (t->rule->op || (t->far && t->rule->attrs[0]));
 }
 
 /* Whether the store updates: asked for here, or by the option where it can. */
@@ -81,7 +81,8 @@ static tn_status updates_where(tn_app *app, tn_trainer *t)
                         "trainer: .clip_norm needs the sums of all gradients before the update: "
                         "not with .update_on_kvstore = 1");
     if (t->o.clip_norm > 0 || !stores(t))
-        st = asked ? tnn_fail(app, TN_E_UNSUPPORTED, "trainer: a store has no optimizer %s", t->rule->name)
+        st = asked ? tnn_fail(app, TN_E_UNSUPPORTED, "trainer: a store has no optimizer %s%s", t->rule->name,
+                              t->o.multi_precision ? " with .multi_precision" : "")
                    : TN_OK;
     else if (!(st = tnn_check(app, optimizer_set(t), "trainer")))
         t->on_store = true;
