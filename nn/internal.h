@@ -311,7 +311,7 @@ struct tn_net {
 tn_app *tnn_net_app(const tn_net *net); /* NULL if the net is, or the app has failed */
 tn_status tnn_net_collect(tn_net *net); /* fills net->params */
 void tnn_net_uncollect(tn_net *net);
-int32_t tnn_dtype_of(const char *op, int32_t dtype); /* parameters of BatchNorm stay in float32 */
+int32_t tnn_dtype_of(const char *op, int32_t dtype);             /* parameters of BatchNorm stay in float32 */
 tn_status tnn_net_cast(tn_app *app, tn_net *net, int32_t dtype); /* with all below it */
 void tnn_net_grown(tn_net *net); /* its function has made parameters: lists of this one and of those above */
 bool tnn_net_by_shapes(const tn_net *net); /* a function, or a chain with one: a program for each shape */

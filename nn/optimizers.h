@@ -10,8 +10,8 @@
 #define TNN_CALLS_MAX 32
 
 typedef struct tnn_rule {
-    const char *name, *when; /* when: this option is not 0; NULL: always */
-    const char *op, *many;   /* operator; the one for many parameters. NULL: none */
+    const char *name, *when;           /* when: this option is not 0; NULL: always */
+    const char *op, *many;             /* operator; the one for many parameters. NULL: none */
     const char *attrs[TNN_RULE_ATTRS]; /* options that are attributes of it, beside lr, wd, clip_gradient; or,
                                           without an operator, of the store's optimizer of this name */
     const char *formulas[TNN_RULE_FORMULAS]; /* "s0 := …", "w := …", in this order; without an operator */
