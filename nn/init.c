@@ -244,13 +244,19 @@ static tn_status orthogonal(tn_app *app, const tnn_param *p, double scale, uint6
     return TN_OK;
 }
 
-tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
+tn_status tnn_rows_none(tn_app *app, const tnn_param *p, tn_array **out)
 {
     const tn_array_sparse none = {.struct_size = TN_SIZE(tn_array_sparse),
                                   .storage = TN_STORAGE_ROW_SPARSE,
                                   .dtype = p->dtype,
                                   .ndim = p->ndim,
                                   .shape = p->shape};
+
+    return tn_array_sparse_from(app->ctx, &none, out);
+}
+
+tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
+{
     tn_array *array = NULL, *rows = NULL, *wide = NULL;
     tn_status st = values ? tn_array_from(app->ctx, TN_F32, p->ndim, p->shape, values, &array)
                           : tn_array_zeros(app->ctx, p->dtype, p->ndim, p->shape, NULL, &array);
@@ -262,7 +268,7 @@ tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
         tn_array_release(wide);
     }
     if (!st && p->rows)
-        st = tn_array_sparse_from(app->ctx, &none, &rows);
+        st = tnn_rows_none(app, p, &rows);
     if (!st && !p->fixed)
         st = tn_attach_grad(app->ctx, array, p->mode, rows);
     tn_array_release(rows);

@@ -156,6 +156,7 @@ tn_status tnn_devices_open(tn_app *app); /* those of device.default */
 size_t tnn_device_index(const tn_app *app, tn_array *array);
 /* On that device: itself, or a temporary copy. */
 tn_array *tnn_on(tn_app *app, tn_array *array, size_t index);
+tn_array *tnn_rows_on(tn_app *app, tn_array *array, size_t index); /* a row_sparse one; waits for it */
 /* Its array on device `index` of the list, with the values of the first one when it is made. NULL: failed. */
 tn_array *tnn_param_on(tn_app *app, tnn_param *param, size_t index);
 void tnn_param_copies_drop(tnn_param *param);
@@ -419,6 +420,8 @@ tn_status tnn_mixed_value(tn_app *app, const tn_net *net, const tnn_param *p, tn
 const tn_init_options *tnn_mixed_init(tn_app *app, const tn_net *net, const tnn_param *p);
 /* Puts values into a parameter, making its array if need be. */
 tn_status tnn_param_set(tn_app *app, tnn_param *param, tn_array *values);
+/* A gradient of p's shape that has no rows, on the thread's device. */
+tn_status tnn_rows_none(tn_app *app, const tnn_param *p, tn_array **out);
 tn_status tnn_param_make(tn_app *app, tnn_param *param, const float *values);
 
 /* ---- graph.c ---- */
