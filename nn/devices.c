@@ -67,6 +67,45 @@ static tn_array *array_on(tn_app *app, tn_array *array, const tn_device *device)
                : tn_app_own(app, copy);
 }
 
+/* Reads a dense array into memory that the caller frees; waits. */
+static tn_status read_all(tn_app *app, tn_array *array, void **out)
+{
+    const uint64_t bytes = tn_array_bytes(array);
+
+    *out = tnn_alloc(app, 1, bytes + 1);
+    return *out ? tn_array_read(array, *out, bytes) : TN_E_NOMEM;
+}
+
+/* Its rows by way of the host: a sparse array cannot be copied as a whole. */
+tn_array *tnn_rows_on(tn_app *app, tn_array *array, size_t index)
+{
+    tn_array_sparse from = {.struct_size = TN_SIZE(tn_array_sparse),
+                            .storage = TN_STORAGE_ROW_SPARSE,
+                            .dtype = tn_array_dtype(array)};
+    tn_array *values = NULL, *ids = NULL, *rows = NULL;
+    void *numbers = NULL, *indices = NULL;
+    const tn_device *before;
+    tn_status st;
+
+    if (tn_array_device(array) == app->devices[index])
+        return array;
+    if (!(st = tn_array_shape(array, &from.ndim, &from.shape)) && !(st = tn_array_values(array, &values)) &&
+        !(st = tn_array_aux(array, 0, &ids)) && !(st = read_all(app, values, &numbers)) &&
+        !(st = read_all(app, ids, &indices))) {
+        from.stored = (int64_t)tn_array_count(ids);
+        from.values = numbers;
+        from.indices = indices;
+        before = tn_device_use(app->devices[index]);
+        st = tn_array_sparse_from(app->ctx, &from, &rows);
+        (void)tn_device_use(before);
+    }
+    tn_array_release(values);
+    tn_array_release(ids);
+    free(numbers);
+    free(indices);
+    return tnn_check(app, st, "rows to another device") ? NULL : tn_app_own(app, rows);
+}
+
 tn_array *tnn_on(tn_app *app, tn_array *array, size_t index)
 {
     return app->device_count > 1 && tnn_ok(app) ? array_on(app, array, app->devices[index]) : array;
@@ -112,7 +151,7 @@ void tnn_param_copies_drop(tnn_param *p)
 
 tn_array *tnn_param_on(tn_app *app, tnn_param *p, size_t index)
 {
-    tn_array *copy = NULL;
+    tn_array *copy = NULL, *rows = NULL;
     tn_status st;
 
     if (!index || !p->array)
@@ -122,8 +161,15 @@ tn_array *tnn_param_on(tn_app *app, tnn_param *p, size_t index)
     if (p->copies[index - 1])
         return p->copies[index - 1];
     st = tn_array_to(app->ctx, p->array, app->devices[index], &copy);
+    if (!st && p->rows) {
+        const tn_device *before = tn_device_use(app->devices[index]);
+
+        st = tnn_rows_none(app, p, &rows);
+        (void)tn_device_use(before);
+    }
     if (!st && !p->fixed)
-        st = tn_attach_grad(app->ctx, copy, TN_MODE_WRITE, NULL);
+        st = tn_attach_grad(app->ctx, copy, p->mode, rows);
+    tn_array_release(rows);
     if (tnn_check(app, st, "parameter %s", p->full)) {
         tn_array_release(copy);
         return NULL;

@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-#define TNN_FORMULA_NAMES 48
+#define TNN_FORMULA_NAMES 64
 
 typedef struct tnn_term {
     void *value; /* the runner's; NULL: a number */

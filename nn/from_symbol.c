@@ -165,6 +165,7 @@ tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const 
     net->params[net->param_count++] = p;
     p->aux = p->fixed = aux;
     p->lr_factor = p->wd_factor = 1;
+    p->mode = TN_MODE_WRITE;
     p->ndim = -1;
     if (!(p->name = tnn_strdup(app, name)) || !(p->full = tnn_strdup(app, name)))
         return TN_E_NOMEM;

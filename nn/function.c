@@ -264,7 +264,7 @@ static tn_status use_add(tn_app *app, tn_net *by, tn_net *net)
     by->uses = grown;
     grown[by->use_count++] = net;
     tnn_net_grown(by);
-    return TN_OK;
+    return !by->dtype || by->dtype == net->dtype ? TN_OK : tnn_net_cast(app, net, by->dtype);
 }
 
 void tn_net_call_all_(tn_net *net, const tn_x *in, tn_x *out, const char *file, int32_t line)

@@ -28,9 +28,10 @@ tn_status tnn_net_infer_all(tn_net *net, const tnn_shape *in)
 
 tn_status tnn_net_infer(tn_net *net, int32_t ndim, const int64_t *shape)
 {
-    const tnn_shape in = tnn_shape_of(ndim, shape);
+    tnn_shape in = tnn_shape_of(ndim, shape);
     tn_app *app = tnn_net_app(net);
 
+    in.dtype = net ? net->dtype : TN_F32;
     if (app && net->input_count != 1)
         return tnn_fail(app, TN_E_ARG, "net %s has %zu inputs, the shape of one is given", net->path,
                         net->input_count);

@@ -87,6 +87,7 @@ static tn_status init_now(tn_app *app, tn_net *net, const tn_init_options *o)
 
         if (shape_read(app, o, dims, &in[i]))
             return app->status;
+        in[i].dtype = net->dtype;
         given += in[i].ndim > 0;
     }
     if (!given)
@@ -243,21 +244,33 @@ static tn_status orthogonal(tn_app *app, const tnn_param *p, double scale, uint6
     return TN_OK;
 }
 
-tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
+tn_status tnn_rows_none(tn_app *app, const tnn_param *p, tn_array **out)
 {
     const tn_array_sparse none = {.struct_size = TN_SIZE(tn_array_sparse),
                                   .storage = TN_STORAGE_ROW_SPARSE,
-                                  .dtype = TN_F32,
+                                  .dtype = p->dtype,
                                   .ndim = p->ndim,
                                   .shape = p->shape};
-    tn_array *array = NULL, *rows = NULL;
-    tn_status st = values ? tn_array_from(app->ctx, TN_F32, p->ndim, p->shape, values, &array)
-                          : tn_array_zeros(app->ctx, TN_F32, p->ndim, p->shape, NULL, &array);
 
+    return tn_array_sparse_from(app->ctx, &none, out);
+}
+
+tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
+{
+    tn_array *array = NULL, *rows = NULL, *wide = NULL;
+    tn_status st = values ? tn_array_from(app->ctx, TN_F32, p->ndim, p->shape, values, &array)
+                          : tn_array_zeros(app->ctx, p->dtype, p->ndim, p->shape, NULL, &array);
+
+    if (!st && tn_array_dtype(array) != p->dtype) {
+        wide = array;
+        array = NULL;
+        st = tn_array_cast(app->ctx, wide, p->dtype, &array);
+        tn_array_release(wide);
+    }
     if (!st && p->rows)
-        st = tn_array_sparse_from(app->ctx, &none, &rows);
+        st = tnn_rows_none(app, p, &rows);
     if (!st && !p->fixed)
-        st = tn_attach_grad(app->ctx, array, TN_MODE_WRITE, rows);
+        st = tn_attach_grad(app->ctx, array, p->mode, rows);
     tn_array_release(rows);
     if (st) {
         tn_array_release(array);

@@ -138,6 +138,8 @@ typedef struct tnn_param {
     bool aux, fixed; /* fixed: no gradient */
     bool rows;       /* its gradient is row_sparse */
     bool given;      /* the program said its shape */
+    int32_t dtype;   /* of its values */
+    uint32_t mode;   /* how its gradient is filled in: TN_MODE_WRITE or TN_MODE_ADD */
     double lr_factor, wd_factor;
     int32_t ndim;                /* -1: not known */
     int64_t shape[TNN_NDIM_MAX]; /* -1: not known */
@@ -154,6 +156,7 @@ tn_status tnn_devices_open(tn_app *app); /* those of device.default */
 size_t tnn_device_index(const tn_app *app, tn_array *array);
 /* On that device: itself, or a temporary copy. */
 tn_array *tnn_on(tn_app *app, tn_array *array, size_t index);
+tn_array *tnn_rows_on(tn_app *app, tn_array *array, size_t index); /* a row_sparse one; waits for it */
 /* Its array on device `index` of the list, with the values of the first one when it is made. NULL: failed. */
 tn_array *tnn_param_on(tn_app *app, tnn_param *param, size_t index);
 void tnn_param_copies_drop(tnn_param *param);
@@ -282,6 +285,7 @@ struct tn_net {
     tnn_shape in[TNN_VALUES_MAX], out[TNN_VALUES_MAX];                /* of the last call or inference */
     /* a function net */
     bool function;  /* one of the three; else a chain */
+    int32_t dtype;  /* of parameters to come */
     bool shapeless; /* it asks for no sizes, so it can be traced without */
     tn_x (*one)(tn_x x);
     void (*many)(const tn_x *in, tn_x *out);
@@ -308,6 +312,8 @@ struct tn_net {
 tn_app *tnn_net_app(const tn_net *net); /* NULL if the net is, or the app has failed */
 tn_status tnn_net_collect(tn_net *net); /* fills net->params */
 void tnn_net_uncollect(tn_net *net);
+int32_t tnn_dtype_of(const char *op, int32_t dtype);             /* parameters of BatchNorm stay in float32 */
+tn_status tnn_net_cast(tn_app *app, tn_net *net, int32_t dtype); /* with all below it */
 void tnn_net_grown(tn_net *net); /* its function has made parameters: lists of this one and of those above */
 bool tnn_net_by_shapes(const tn_net *net); /* a function, or a chain with one: a program for each shape */
 const char *tnn_param_name(const tn_net *net, size_t index); /* structural, of a collected one */
@@ -414,6 +420,8 @@ tn_status tnn_mixed_value(tn_app *app, const tn_net *net, const tnn_param *p, tn
 const tn_init_options *tnn_mixed_init(tn_app *app, const tn_net *net, const tnn_param *p);
 /* Puts values into a parameter, making its array if need be. */
 tn_status tnn_param_set(tn_app *app, tnn_param *param, tn_array *values);
+/* A gradient of p's shape that has no rows, on the thread's device. */
+tn_status tnn_rows_none(tn_app *app, const tnn_param *p, tn_array **out);
 tn_status tnn_param_make(tn_app *app, tnn_param *param, const float *values);
 
 /* ---- graph.c ---- */

@@ -180,6 +180,8 @@ static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec
         p->fixed = spec->params[i].fixed;
         p->rows = spec->params[i].rows;
         p->lr_factor = p->wd_factor = 1;
+        p->mode = TN_MODE_WRITE;
+        p->dtype = tnn_dtype_of(layer->op, layer->net->dtype);
         p->given = spec->params[i].ndim > 0;
         p->ndim = p->given ? spec->params[i].ndim : -1;
         memcpy(p->shape, spec->params[i].shape, sizeof spec->params[i].shape);

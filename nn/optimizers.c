@@ -24,16 +24,20 @@ static const struct {
     const char *name;
     size_t at;
 } numbers[] = {
-    NUMBER(momentum), NUMBER(beta1),        NUMBER(beta2),  NUMBER(epsilon), NUMBER(gamma1),
-    NUMBER(gamma2),   NUMBER(clip_weights), NUMBER(wd_lh),  NUMBER(rho),     NUMBER(schedule_decay),
-    NUMBER(lamda),    NUMBER(clip),         NUMBER(lamda1), NUMBER(beta),
-    NUMBER(eta),
+    NUMBER(momentum),    NUMBER(beta1),        NUMBER(beta2),  NUMBER(epsilon), NUMBER(gamma1),
+    NUMBER(gamma2),      NUMBER(clip_weights), NUMBER(wd_lh),  NUMBER(rho),     NUMBER(schedule_decay),
+    NUMBER(lamda),       NUMBER(clip),         NUMBER(lamda1), NUMBER(beta),    NUMBER(eta),
+    NUMBER(lower_bound), NUMBER(upper_bound),
 };
 
 #define LARS                                                                                                 \
     "r := where(adapts * norm(w) * norm(grad) > 0, "                                                         \
     "eta * norm(w) / (rescale * norm(grad) + wd * norm(w) + epsilon), norm(w) * 0 + 1)"
 #define MOMENTUM "s0 := beta1 * s0 + (1 - beta1) * g"
+#define VARIANCE "s1 := beta2 * s1 + (1 - beta2) * square(g)"
+/* The weight's norm within bounds; how long a step along `d` is beside it. */
+#define BOUNDED "n := max(min(norm(w), upper_bound), lower_bound)"
+#define TRUST "where(n * norm(d) > 0, n / norm(d), n * 0 + 1)"
 
 /* Rows of one name: the first whose `when` is met. */
 /* clang-format off */
@@ -63,7 +67,7 @@ static const tnn_rule rules[] = {
      .formulas = {MOMENTUM, "s1 := max(beta2 * s1, abs(g))", "w := w - lr / (1 - beta1_t) * (s0 / s1)"}},
     {.name = "nadam", .attrs = {"beta1", "beta2", "epsilon", "schedule_decay"}, .states = 2, .lr = 0.001,
      .epsilon = 1e-8, .decayed = true,
-     .formulas = {MOMENTUM, "s1 := beta2 * s1 + (1 - beta2) * square(g)",
+     .formulas = {MOMENTUM, VARIANCE,
                   "d := (1 - momentum_t) / (1 - schedule_t) * g + momentum_next / (1 - schedule_next) * s0",
                   "w := w - lr * d / (sqrt(s1 / (1 - beta2_t)) + epsilon)"}},
     {.name = "ftrl", .op = "ftrl_update", .attrs = {"lamda1", "beta"}, .states = 2, .lr = 0.1,
@@ -71,14 +75,23 @@ static const tnn_rule rules[] = {
     {.name = "ftml", .attrs = {"beta1", "beta2", "epsilon"}, .states = 3, .lr = 0.01, .epsilon = 1e-8,
      .beta1 = 0.6, .decayed = true,
      .divides = true,
-     .formulas = {"s1 := beta2 * s1 + (1 - beta2) * square(g)",
+     .formulas = {VARIANCE,
                   "d := (1 - beta1_t) / lr * (sqrt(s1 / (1 - beta2_t)) + epsilon)",
                   "s2 := beta1 * s2 + (1 - beta1) * g - (d - beta1 * s0) * w", "s0 := d", "w := -s2 / d"}},
-    {.name = "lamb", .states = 2, .lr = 0.001, .epsilon = 1e-6,
-     .formulas = {MOMENTUM, "s1 := beta2 * s1 + (1 - beta2) * square(g)",
-                  "d := s0 / (1 - beta1_t) / (sqrt(s1 / (1 - beta2_t)) + epsilon) + wd * w",
-                  "r := where(norm(w) * norm(d) > 0, norm(w) / norm(d), norm(w) * 0 + 1)",
-                  "w := w - lr * d * r"}},
+    {.name = "lamb", .states = 2, .lr = 0.001, .epsilon = 1e-6, .corrects = true,
+     .formulas = {MOMENTUM, VARIANCE,
+                  "d := s0 / (1 - beta1_t) / (sqrt(s1 / (1 - beta2_t)) + epsilon) + wd * w", BOUNDED,
+                  "r := " TRUST, "w := w - lr * d * r"}},
+    {.name = "lans", .states = 2, .lr = 0.001, .epsilon = 1e-6, .unit = true,
+     .formulas = {MOMENTUM, VARIANCE, "v := sqrt(s1 / (1 - beta2_t)) + epsilon", BOUNDED,
+                  "d := s0 / (1 - beta1_t) / v + wd * w", "w := w - lr * beta1 * d * " TRUST,
+                  "d := g / v + wd * w", "w := w - lr * (1 - beta1) * d * " TRUST}},
+    {.name = "adamw", .states = 2, .lr = 0.001, .epsilon = 1e-6, .unbiased = true, .corrects = true,
+     .formulas = {MOMENTUM, VARIANCE, "w := w - lr * (s0 / (sqrt(s1) + epsilon) + wd * w)"}},
+    {.name = "adabelief", .states = 2, .lr = 0.001, .epsilon = 1e-6, .unbiased = true, .corrects = true,
+     .decayed = true,
+     .formulas = {MOMENTUM, "s1 := beta2 * s1 + (1 - beta2) * square(g - s0) + epsilon",
+                  "w := w - lr * s0 / (sqrt(s1) + epsilon)"}},
     {.name = "dcasgd", .attrs = {"lamda"}, .states = 1, .lr = 0.01, .first = true,
      .formulas = {"d := -lr * (g + wd * w + lamda * square(g) * (w - s0))", "s0 := w", "w := w + d"}},
     {.name = "lars", .when = "momentum", .states = 1, .lr = 0.01,
@@ -171,6 +184,12 @@ const tnn_rule *tnn_rule_of(tn_app *app, tn_trainer_options *o)
     fill(&o->lamda1, 0.01);
     fill(&o->beta, 1);
     fill(&o->eta, 0.001);
+    fill(&o->upper_bound, 1e30);
+    if (o->no_bias_correction && !rule->corrects) {
+        (void)tnn_fail(app, TN_E_ARG, "trainer at %s:%d: optimizer %s has no .no_bias_correction",
+                       o->file ? o->file : "?", o->line, rule->name);
+        return NULL;
+    }
     o->batch_scale = o->batch_scale ? o->batch_scale : 1;
     o->warmup_epochs = o->warmup_epochs ? o->warmup_epochs : 5;
     o->epoch_updates = o->epoch_updates ? o->epoch_updates : 32;
@@ -208,7 +227,8 @@ double tnn_rule_lr(const tnn_rule *rule, const tn_trainer_options *o, double lr,
 {
     const double t = (double)(step + 1);
 
-    return rule->unbiased ? lr * sqrt(1 - pow(o->beta2, t)) / (1 - pow(o->beta1, t)) : lr;
+    return rule->unbiased && !o->no_bias_correction ? lr * sqrt(1 - pow(o->beta2, t)) / (1 - pow(o->beta1, t))
+                                                    : lr;
 }
 
 /* ---- formulas ------------------------------------------------------------------------------------ */
@@ -309,6 +329,9 @@ static void schedule_names(tnn_formula *f, const tn_trainer_options *o, tnn_call
 /* The gradient times `rescale`, with weight decay where the rule wants it there, within bounds. */
 static const char *gradient_text(const tnn_rule *rule, const tn_trainer_options *o)
 {
+    if (rule->unit) /* one of zeros stays as it is */
+        return o->clip > 0 ? "max(min(grad / (norm(grad) + (norm(grad) = 0)), clip), 0 - clip)"
+                           : "grad / (norm(grad) + (norm(grad) = 0))";
     if (rule->decayed)
         return o->clip > 0 ? "max(min(grad * rescale + wd * w, clip), 0 - clip)" : "grad * rescale + wd * w";
     return o->clip > 0 ? "max(min(grad * rescale, clip), 0 - clip)" : "grad * rescale";
@@ -336,8 +359,8 @@ static void names_give(tnn_formula *f, const tn_trainer_options *o, const tnn_up
     tnn_formula_name(f, "lr", NULL, u->lr);
     tnn_formula_name(f, "wd", NULL, u->wd);
     tnn_formula_name(f, "rescale", NULL, u->rescale);
-    tnn_formula_name(f, "beta1_t", NULL, pow(o->beta1, (double)u->step));
-    tnn_formula_name(f, "beta2_t", NULL, pow(o->beta2, (double)u->step));
+    tnn_formula_name(f, "beta1_t", NULL, o->no_bias_correction ? 0 : pow(o->beta1, (double)u->step));
+    tnn_formula_name(f, "beta2_t", NULL, o->no_bias_correction ? 0 : pow(o->beta2, (double)u->step));
     tnn_formula_name(f, "adapts", NULL, u->adapts);
     tnn_formula_name(f, "follows", NULL, !strcmp(o->strategy, "lars"));
     tnn_formula_name(f, "rise", NULL, rise_at(o, u->step));

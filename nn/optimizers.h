@@ -5,13 +5,13 @@
 #include "internal.h"
 
 #define TNN_RULE_ATTRS 4
-#define TNN_RULE_FORMULAS 6
+#define TNN_RULE_FORMULAS 8
 #define TNN_RULE_STATES 3
 #define TNN_CALLS_MAX 32
 
 typedef struct tnn_rule {
-    const char *name, *when; /* when: this option is not 0; NULL: always */
-    const char *op, *many;   /* operator; the one for many parameters. NULL: none */
+    const char *name, *when;           /* when: this option is not 0; NULL: always */
+    const char *op, *many;             /* operator; the one for many parameters. NULL: none */
     const char *attrs[TNN_RULE_ATTRS]; /* options that are attributes of it, beside lr, wd, clip_gradient; or,
                                           without an operator, of the store's optimizer of this name */
     const char *formulas[TNN_RULE_FORMULAS]; /* "s0 := …", "w := …", in this order; without an operator */
@@ -21,6 +21,8 @@ typedef struct tnn_rule {
     bool first;    /* the state begins as the weight, else as zeros */
     bool rows;     /* states have one number for each row of a matrix */
     bool gathers;  /* the last state sums gradients up to every batch_scale-th step */
+    bool corrects; /* what moments lack at first is made up for, unless .no_bias_correction */
+    bool unit;     /* the gradient counts by its direction alone */
     bool divides;  /* by lr: a step whose lr is 0, as at the end of a schedule, leaves all as it is */
     double lr, epsilon, beta1; /* where the options have 0; beta1 0: 0.9 */
 } tnn_rule;

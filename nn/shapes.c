@@ -197,7 +197,7 @@ tn_status tnn_layer_infer(tn_app *app, tnn_layer *layer, uint32_t in_count, cons
             known[count++] = (tn_known){.name = layer->params[i]->full,
                                         .shape = layer->params[i]->shape,
                                         .ndim = layer->params[i]->ndim,
-                                        .dtype = TN_F32};
+                                        .dtype = layer->params[i]->dtype};
     if (!(st = alone(app, layer, in_count, names, &symbol))) {
         out->count = tn_symbol_output_count(symbol);
         if (out->count > TNN_LAYER_VALUES)

@@ -100,7 +100,7 @@ void tn_net_summary(tn_net *net, FILE *out, int32_t ndim, const int64_t *shape)
         return;
     memcpy(in, net->in, sizeof in);
     if (shape && net->input_count == 1)
-        in[0] = tnn_shape_of(ndim, shape);
+        in[0] = tnn_shape_of(ndim, shape), in[0].dtype = net->dtype;
     ndim = in[0].ndim;
     shape = in[0].dims;
     if (ndim < 1 || ndim > TNN_NDIM_MAX) {

@@ -64,8 +64,9 @@ static void slots_clear(tn_trainer *t)
     t->update_count = 0;
     tnn_calls_clear(&t->calls);
     for (size_t i = 0; i < t->slot_count; i++) {
-        for (size_t k = 0; k < TNN_RULE_STATES; k++)
+        for (size_t k = 0; k <= TNN_RULE_STATES; k++)
             tn_array_release(t->slots[i].states[k]);
+        tn_array_release(t->slots[i].grad);
     }
     tnn_store_clear(t);
     free(t->slots);
@@ -130,6 +131,8 @@ static tn_status numbers_check(tn_app *app, const tn_trainer_options *o)
         {"lamda1", o->lamda1, 0, 1e6},
         {"beta", o->beta, 0, 1e6},
         {"eta", o->eta, 0, 1e6},
+        {"lower_bound", o->lower_bound, 0, 1e30},
+        {"upper_bound", o->upper_bound, 0, 1e30},
         {"batch_scale", (double)o->batch_scale, 0, 1e9},
         {"warmup_epochs", (double)o->warmup_epochs, 0, 1e9},
         {"epoch_updates", (double)o->epoch_updates, 0, 1e9},
@@ -259,7 +262,8 @@ static tn_status updates_make(tn_app *app, tn_trainer *t)
 
         *u = (update){.first = i, .count = 1, .many = t->rule->many && most > 1 && !t->slots[i].param->rows};
         while (u->many && i + u->count < t->slot_count && u->count < (size_t)most &&
-               !t->slots[i + u->count].param->rows &&
+               !t->slots[i + u->count].param->rows && t->slots[i + u->count].half == t->slots[i].half &&
+               t->slots[i + u->count].param->dtype == t->slots[i].param->dtype &&
                tn_array_device(t->slots[i + u->count].param->array) ==
                    tn_array_device(t->slots[i].param->array))
             u->count++;
@@ -274,18 +278,36 @@ static tn_status updates_make(tn_app *app, tn_trainer *t)
 static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
 {
     const int64_t rows[] = {s->param->shape[0], 1}, *shape = t->rule->rows ? rows : s->param->shape;
+    const tn_device *device = tn_array_device(s->param->array);
+    const int32_t dtype = s->half ? TN_F32 : s->param->dtype;
     tn_status st = TN_OK;
 
     if (t->rule->rows && (s->param->ndim != 2 || t->o.wd != 0))
         return tnn_fail(app, TN_E_UNSUPPORTED,
                         "optimizer %s takes matrices and no weight decay: %s has %d dimensions, .wd is %g",
                         t->rule->name, s->param->full, s->param->ndim, t->o.wd);
+    if (s->half && s->param->rows)
+        return tnn_fail(app, TN_E_UNSUPPORTED, "parameter %s: .multi_precision is for dense gradients",
+                        s->param->full);
     for (size_t k = 0; !st && k < t->rule->states && !t->on_store; k++)
-        if (!(st = tn_array_zeros(app->ctx, TN_F32, s->param->ndim, shape,
-                                  tn_array_device(s->param->array), &s->states[k])) &&
+        if (!(st = tn_array_zeros(app->ctx, dtype, s->param->ndim, shape, device, &s->states[k])) &&
             t->rule->first)
             st = tn_array_copy(s->param->array, s->states[k]);
+    if (!st && s->half &&
+        !(st = tn_array_zeros(app->ctx, dtype, s->param->ndim, s->param->shape, device, &s->grad)))
+        st = tn_array_cast(app->ctx, s->param->array, dtype, &s->states[t->rule->states]);
+    s->version = s->param->version;
     return tnn_check(app, st, "optimizer %s", t->o.optimizer);
+}
+
+static bool is_half(const tnn_param *p)
+{
+    return p->dtype == TN_F16 || p->dtype == TN_BF16;
+}
+
+static size_t states_of(const tn_trainer *t, const slot *s)
+{
+    return t->rule->states + s->half;
 }
 
 /* In this order: whether the store updates decides where the states are. */
@@ -318,6 +340,7 @@ tn_status tnn_trainer_ready(tn_trainer *t)
     for (size_t i = 0; i < net->param_count; i++) {
         if (net->params[i]->fixed)
             continue;
+        t->slots[t->slot_count].half = t->o.multi_precision && is_half(net->params[i]);
         t->slots[t->slot_count].param = net->params[i];
         t->slots[t->slot_count++].index = i;
     }
@@ -341,11 +364,32 @@ int64_t tnn_trainer_state_elements(tn_trainer *t)
         for (int32_t d = 0; d < (t->rule->rows ? 1 : p->ndim); d++)
             count *= p->shape[d];
         elements += count;
+        count = !p->fixed && t->o.multi_precision && is_half(p);
+        for (int32_t d = 0; d < p->ndim; d++)
+            count *= p->shape[d];
+        elements += count;
     }
     return elements;
 }
 
 /* ---- a step ---- */
+
+/* In float32 at least: half precision would overflow. */
+static tn_status norm_one(tn_app *app, tn_array *array, double *value)
+{
+    const int32_t dtype = tn_array_dtype(array);
+    tn_array *wide = NULL, *in = array, *out = NULL;
+    tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .in_count = 1, .op = "norm", .in = &in};
+    tn_status st = TN_OK;
+
+    if ((dtype == TN_F16 || dtype == TN_BF16) && !(st = tn_array_cast(app->ctx, array, TN_F32, &wide)))
+        in = wide;
+    if (!st && !(st = tn_invoke_text(app->ctx, &call, 1, &out, NULL)))
+        st = tn_array_scalar(out, value);
+    tn_array_release(out);
+    tn_array_release(wide);
+    return st;
+}
 
 /* Norm of all gradients together, each times `rescale`. Waits for them. */
 static tn_status norm_of(tn_app *app, tn_trainer *t, double rescale, double *norm)
@@ -353,16 +397,12 @@ static tn_status norm_of(tn_app *app, tn_trainer *t, double rescale, double *nor
     double sum = 0;
 
     for (size_t i = 0; i < t->slot_count; i++) {
-        tn_array *grad = tn_array_grad(t->slots[i].param->array), *out = NULL;
-        tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .in_count = 1, .op = "norm", .in = &grad};
+        tn_array *grad = tn_array_grad(t->slots[i].param->array);
         double value = 0;
-        tn_status st = tn_invoke_text(app->ctx, &call, 1, &out, NULL);
 
-        if (!st)
-            st = tn_array_scalar(out, &value);
-        tn_array_release(out);
-        if (st)
-            return tnn_check(app, st, "norm of the gradient of %s", t->slots[i].param->full);
+        if (tnn_check(app, norm_one(app, grad, &value), "norm of the gradient of %s",
+                      t->slots[i].param->full))
+            return app->status;
         sum += value * rescale * value * rescale;
     }
     *norm = sqrt(sum);
@@ -398,13 +438,34 @@ static tn_status rescale_set(update *u, double rescale)
     return st;
 }
 
+/* Gradients in float32; the copy, where the values were set since. */
+static tn_status half_begin(tn_app *app, tn_trainer *t, slot *s)
+{
+    tn_status st = tn_array_copy(tn_array_grad(s->param->array), s->grad);
+
+    if (!st && s->version != s->param->version)
+        st = tn_array_copy(s->param->array, s->states[t->rule->states]);
+    s->version = s->param->version;
+    return tnn_check(app, st, "gradient of %s", s->param->full);
+}
+
+static tn_array *updated(const tn_trainer *t, const slot *s)
+{
+    return s->half ? s->states[t->rule->states] : s->param->array;
+}
+
+static tn_array *grad_of(const slot *s)
+{
+    return s->half ? s->grad : tn_array_grad(s->param->array);
+}
+
 static tn_status formulas_run(tn_app *app, tn_trainer *t, const slot *s, double lr, double rescale)
 {
     const tnn_param *p = s->param;
     const double before = t->steps ? tn_schedule_lr(&t->o, t->steps - 1) : 0;
     const bool corrects = !strcmp(t->rule->name, "lars") && before != 0; /* momentum by how the rate moves */
-    tn_array *grad = tn_array_grad(p->array), *dense = NULL;
-    tnn_update u = {.weight = p->array,
+    tn_array *grad = grad_of(s), *dense = NULL;
+    tnn_update u = {.weight = updated(t, s),
                     .grad = grad,
                     .states = s->states,
                     .lr = lr * p->lr_factor,
@@ -425,8 +486,7 @@ static tn_status formulas_run(tn_app *app, tn_trainer *t, const slot *s, double 
     return app->status;
 }
 
-/* All of its parameters are updated, or none where a gradient failed. */
-static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, double rescale)
+static tn_status parameters_run(tn_app *app, tn_trainer *t, update *u, double lr, double rescale)
 {
     const size_t each = 2 + t->rule->states;
     tn_array **out = u->arrays + each * u->count;
@@ -442,8 +502,8 @@ static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, do
         const slot *s = &t->slots[u->first + i];
         tn_array **in = u->arrays + each * i;
 
-        in[0] = out[i] = s->param->array;
-        in[1] = tn_array_grad(s->param->array);
+        in[0] = out[i] = updated(t, s);
+        in[1] = grad_of(s);
         memcpy(in + 2, s->states, t->rule->states * sizeof *in);
     }
     if (!(st = rates_set(t, u, false, lr)) && !(st = rates_set(t, u, true, t->o.wd)) &&
@@ -452,6 +512,24 @@ static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, do
     if (st && u->count > 1)
         return tnn_check(app, st, "update of %s and %zu others", name, u->count - 1);
     return tnn_check(app, st, "update of %s", name);
+}
+
+/* All of its parameters are updated, or none where a gradient failed. */
+static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, double rescale)
+{
+    for (size_t i = 0; i < u->count; i++)
+        if (t->slots[u->first + i].half && half_begin(app, t, &t->slots[u->first + i]))
+            return app->status;
+    if (parameters_run(app, t, u, lr, rescale))
+        return app->status;
+    for (size_t i = 0; i < u->count; i++) {
+        const slot *s = &t->slots[u->first + i];
+
+        if (s->half &&
+            tnn_check(app, tn_array_copy(updated(t, s), s->param->array), "update of %s", s->param->full))
+            return app->status;
+    }
+    return TN_OK;
 }
 
 static bool step_ready(tn_app *app, tn_trainer *t, const char *function, int64_t batch)
@@ -584,7 +662,7 @@ tn_status tnn_trainer_export(tn_trainer *t, tn_params *params)
     for (size_t i = 0; i < t->slot_count; i++) {
         if (t->far && t->on_store && tnn_store_state(t, i))
             return app->status;
-        for (size_t k = 0; k < t->rule->states; k++) {
+        for (size_t k = 0; k < states_of(t, &t->slots[i]); k++) {
             char *name = state_name(t, &t->slots[i], k);
             tn_status st = name ? tn_params_add(params, name, t->slots[i].states[k]) : TN_E_NOMEM;
 
@@ -625,7 +703,8 @@ tn_status tnn_trainer_import(tn_trainer *t, const tn_params *params, int64_t ste
     for (size_t i = 0; i < t->slot_count; i++) {
         if (t->far && t->on_store && tnn_store_state(t, i))
             return app->status;
-        for (size_t k = 0; k < t->rule->states; k++)
+        t->slots[i].version = t->slots[i].param->version;
+        for (size_t k = 0; k < states_of(t, &t->slots[i]); k++)
             if (state_take(app, t, &t->slots[i], k, params))
                 return app->status;
     }

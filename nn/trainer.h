@@ -7,8 +7,11 @@
 
 typedef struct slot { /* of one parameter */
     tnn_param *param;
-    size_t index;                      /* in the net's list */
-    tn_array *states[TNN_RULE_STATES]; /* of a store that updates: its own */
+    size_t index;                          /* in the net's list */
+    tn_array *states[TNN_RULE_STATES + 1]; /* of a store that updates: its own; then the float32 copy */
+    bool half;                             /* it has one */
+    tn_array *grad;                        /* in float32, of such a one */
+    uint64_t version;                      /* of the values that the copy follows */
 } slot;
 
 typedef struct update { /* one call of a step, for `count` slots from `first` on */
@@ -33,9 +36,9 @@ struct tn_trainer {
     size_t update_count;
     int64_t steps;
     bool made;
-    tn_kv *kv;          /* NULL: one device, and nobody else */
-    bool on_store;      /* which updates */
-    bool far, async;    /* its values lie on servers; not in rounds */
+    tn_kv *kv;       /* NULL: one device, and nobody else */
+    bool on_store;   /* which updates */
+    bool far, async; /* its values lie on servers; not in rounds */
     uint32_t rank, workers;
     tn_kv_item *items;  /* one per slot: what goes in, and what comes out */
     tn_array **lists;   /* of them: per slot its gradients, then its arrays, one for each device */

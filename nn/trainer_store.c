@@ -56,7 +56,7 @@ static tn_status optimizer_set(tn_trainer *t)
 /* Servers do what has no operator, too; devices of one process do not compute it twice. */
 static bool stores(const tn_trainer *t)
 {
-    return t->rule->op || (t->far && t->rule->attrs[0]);
+    return !t->o.multi_precision && (t->rule->op || (t->far && t->rule->attrs[0]));
 }
 
 /* Whether the store updates: asked for here, or by the option where it can. */
@@ -81,7 +81,8 @@ static tn_status updates_where(tn_app *app, tn_trainer *t)
                         "trainer: .clip_norm needs the sums of all gradients before the update: "
                         "not with .update_on_kvstore = 1");
     if (t->o.clip_norm > 0 || !stores(t))
-        st = asked ? tnn_fail(app, TN_E_UNSUPPORTED, "trainer: a store has no optimizer %s", t->rule->name)
+        st = asked ? tnn_fail(app, TN_E_UNSUPPORTED, "trainer: a store has no optimizer %s%s", t->rule->name,
+                              t->o.multi_precision ? " with .multi_precision" : "")
                    : TN_OK;
     else if (!(st = tnn_check(app, optimizer_set(t), "trainer")))
         t->on_store = true;
@@ -114,6 +115,9 @@ static tn_status lists_fill(tn_app *app, tn_trainer *t, size_t i)
             return app->status ? app->status
                                : tnn_fail(app, TN_E_STATE, "parameter %s has no gradient on device %zu",
                                           t->slots[i].param->full, k);
+    for (size_t k = 0; t->slots[i].param->rows && k < devices; k++)
+        if (!(grads[k] = tnn_rows_on(app, grads[k], 0))) /* rows are summed where the first device is */
+            return app->status;
     t->items[i].values = grads;
     t->items[i].outs = t->on_store ? arrays : grads;
     t->items[i].value_count = t->items[i].out_count = (uint32_t)devices;
@@ -299,16 +303,90 @@ static tn_status drift_check(tn_app *app, tn_trainer *t)
 
 /* ---- a step ------------------------------------------------------------------------------------------- */
 
+/* A row_sparse sum becomes the gradient on the first device, with the rows of all. */
+static tn_status rows_take(tn_app *app, tn_trainer *t, size_t i, tn_array *sum)
+{
+    const tnn_param *p = t->slots[i].param;
+
+    return tnn_check(app, tn_attach_grad(app->ctx, p->array, p->mode, sum), "gradient of %s", p->full);
+}
+
+/* Of one process it needs no store. */
+static tn_status rows_sum(tn_app *app, tn_trainer *t, size_t i)
+{
+    const tn_kv_item *item = &t->items[i];
+    tn_op_call call = {
+        .struct_size = TN_SIZE(tn_op_call), .in_count = item->value_count, .op = "add_n", .in = item->values};
+    tn_array *sum = NULL;
+
+    if (item->value_count > 1 && !tnn_check(app, tn_invoke_text(app->ctx, &call, 1, &sum, NULL),
+                                            "gradient of %s", t->slots[i].param->full))
+        (void)rows_take(app, t, i, sum);
+    tn_array_release(sum);
+    return app->status;
+}
+
+/* The sum of all workers comes as a dense array. */
+static tn_status rows_receive(tn_app *app, tn_trainer *t, size_t i, tn_array *dense)
+{
+    tn_array *sum = NULL;
+
+    if (!tnn_check(app, tn_array_to_storage(app->ctx, dense, TN_STORAGE_ROW_SPARSE, &sum), "gradient of %s",
+                   t->slots[i].param->full))
+        (void)rows_take(app, t, i, sum);
+    tn_array_release(sum);
+    return app->status;
+}
+
+/* What the store sums: dense gradients, and of several processes all. */
+static uint32_t sums_fill(tn_app *app, tn_trainer *t, tn_kv_item *items, tn_array **dense)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < t->slot_count && !app->status; i++) {
+        const tnn_param *p = t->slots[i].param;
+
+        if (lists_fill(app, t, i))
+            break;
+        if (p->rows && !t->far) {
+            (void)rows_sum(app, t, i);
+            continue;
+        }
+        items[count] = t->items[i];
+        if (p->rows &&
+            !tnn_check(app, tn_array_zeros(app->ctx, p->dtype, p->ndim, p->shape, app->devices[0], &dense[i]),
+                       "gradient of %s", p->full)) {
+            items[count].outs = &dense[i];
+            items[count].out_count = 1;
+        }
+        count++;
+    }
+    return count;
+}
+
 tn_status tnn_store_sum(tn_trainer *t)
 {
     tn_app *app = t->object.app;
+    tn_kv_item *items = NULL;
+    tn_array **dense = NULL;
+    uint32_t count;
 
     if (drift_check(app, t))
         return app->status;
-    for (size_t i = 0; i < t->slot_count; i++)
-        if (lists_fill(app, t, i))
-            return app->status;
-    return tnn_check(app, tn_kv_pushpull(t->kv, (uint32_t)t->slot_count, t->items), "sums of gradients");
+    if ((items = tnn_alloc(app, t->slot_count, sizeof *items)) &&
+        (dense = tnn_alloc(app, t->slot_count, sizeof(*dense)))) {
+        count = sums_fill(app, t, items, dense);
+        if (!app->status && count)
+            (void)tnn_check(app, tn_kv_pushpull(t->kv, count, items), "sums of gradients");
+    }
+    for (size_t i = 0; dense && i < t->slot_count; i++) {
+        if (dense[i] && !app->status)
+            (void)rows_receive(app, t, i, dense[i]);
+        tn_array_release(dense[i]);
+    }
+    free(items);
+    free(dense);
+    return app->status;
 }
 
 static tn_status pushed_pulled(tn_app *app, tn_trainer *t, double lr, double rescale)

@@ -490,10 +490,99 @@ static void given_store(void **state)
     assert_string_equal(c.sha[0], c.sha[2]);
 }
 
+/* ---- embeddings with row_sparse gradients ------------------------------------------------------------ */
+
+enum { TOKENS = 6, VOCABULARY = 40 };
+
+typedef struct embedding {
+    const char *optimizer;
+    double momentum, wd;
+    int32_t on_store; /* as .update_on_kvstore */
+    const char *settings[3];
+    char sha[JOB_WORKERS_MAX][65], reference[65];
+} embedding;
+
+/* Rank `rank` of `workers` looks up what device `rank` of one process does. */
+static void embedding_train(tn_app *app, const embedding *e, uint32_t rank, uint32_t workers, char sha[65])
+{
+    static const int64_t in[] = {4, TOKENS}, rows[] = {4};
+    static const float classes[4] = {0, 1, 2, 1};
+    tn_net *net = tn_net_new(app);
+    tn_trainer *t;
+
+    tn_net_embedding(net, .count = VOCABULARY, .units = 5, .sparse_grad = 1);
+    tn_net_dense(net, .units = 3);
+    tn_net_init(net, .seed = 2, .shape = {4, TOKENS});
+    t = tn_trainer_new(net, .optimizer = e->optimizer, .lr = 0.1, .momentum = e->momentum, .wd = e->wd,
+                       .update_on_kvstore = e->on_store);
+    for (uint32_t step = 0; step < 3; step++) {
+        for (uint32_t part = rank; part < (workers > 1 ? rank + 1 : 2); part++) {
+            float ids[4 * TOKENS];
+            tn_array *x, *labels = tn_app_array(app, 1, rows, classes);
+
+            for (uint32_t i = 0; i < 4 * TOKENS; i++)
+                ids[i] = (float)((i * i + 3 * step + 5 * part) % (VOCABULARY - 5));
+            x = tn_app_array(app, 2, in, ids);
+            if (workers == 1) { /* to the device of this part */
+                const tn_device *device = NULL;
+                tn_array *there[2] = {NULL};
+
+                if (tn_device_get(tn_app_ctx(app), part ? "cpu:1" : "cpu:0", &device) ||
+                    tn_array_to(tn_app_ctx(app), x, device, &there[0]) ||
+                    tn_array_to(tn_app_ctx(app), labels, device, &there[1]))
+                    abort();
+                x = tn_app_own(app, there[0]);
+                labels = tn_app_own(app, there[1]);
+            }
+            tn_app_record(app);
+            tn_app_backward(app, tn_loss_softmax_ce(app, tn_net_forward(net, x), labels));
+        }
+        tn_trainer_step(t, 8);
+    }
+    if (!tn_app_ok(app) || !tn_net_sha256(net, sha)) {
+        print_error("%s %d: %s\n", e->optimizer, e->on_store, tn_app_error(app));
+        abort();
+    }
+}
+
+static void embeds(worker *w)
+{
+    embedding *e = w->arg;
+    tn_app *app = app_open(e->settings);
+
+    embedding_train(app, e, w->rank, w->workers, e->sha[w->rank]);
+    WORKER_TRUE(w, tn_app_close(app) == 0);
+}
+
+/* The bits of one process with as many devices; both update the rows that were looked up. */
+static void rows_of_embeddings(void **state)
+{
+    static const embedding rows[] = {{.optimizer = "sgd", .momentum = 0.9, .wd = 0.01, .on_store = 1},
+                                     {.optimizer = "adam", .on_store = 1},
+                                     {.optimizer = "sgd", .momentum = 0.9, .wd = 0.01, .on_store = -1},
+                                     {.optimizer = "adam", .on_store = -1},
+                                     {.optimizer = "adagrad", .on_store = -1}};
+    const job_options o = {.workers = 2, .servers = 2, .part_bytes = 4096};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        embedding e = rows[i];
+        tn_app *app = app_open(SETTINGS("device.default=cpu:0,cpu:1"));
+
+        embedding_train(app, &e, 0, 1, e.reference);
+        assert_int_equal(tn_app_close(app), 0);
+        e.settings[0] = "kvstore.type=dist_sync";
+        job_run(&o, NULL, embeds, &e);
+        assert_string_equal(e.sha[0], e.sha[1]);
+        assert_string_equal(e.sha[0], e.reference);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_as_one_process),
+        cmocka_unit_test(rows_of_embeddings),
         cmocka_unit_test(uneven_data_ends),
         cmocka_unit_test(batches_of_their_own),
         cmocka_unit_test(without_rounds),

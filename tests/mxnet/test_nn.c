@@ -107,10 +107,10 @@ static const struct {
                OPTION(lr_end), OPTION(power),          OPTION(factor),       OPTION(gamma1),
                OPTION(gamma2), OPTION(wd_lh),          OPTION(clip_weights), OPTION(rho),
                OPTION(lamda),  OPTION(schedule_decay), OPTION(lamda1),       OPTION(beta),
-               OPTION(eta)},
+               OPTION(eta),    OPTION(lower_bound),    OPTION(upper_bound)},
   whole[] = {OPTION(steps),       OPTION(warmup),        OPTION(every),
              OPTION(batch_scale), OPTION(warmup_epochs), OPTION(epoch_updates)},
-  flags[] = {OPTION(centered), OPTION(warmup_constant)};
+  flags[] = {OPTION(centered), OPTION(warmup_constant), OPTION(no_bias_correction)};
 
 static tn_trainer_options options_of(const call *c)
 {
@@ -154,7 +154,8 @@ static void schedule_replay(const call *c, const char *name)
     near(c, "rate", &c->parts[OUT][0], rates, c->parts[OUT][0].count, 1e-12);
 }
 
-static void optimizer_replay(const call *c, const char *name)
+/* `half`: of float16, updated in float32; float16 has 10 bits, and a step ends with a rounding to them. */
+static void steps_replay(const call *c, const char *name, int half)
 {
     tn_app *app = app_open();
     tn_net *net = tn_net_new(app);
@@ -164,8 +165,11 @@ static void optimizer_replay(const call *c, const char *name)
     tn_trainer *t;
 
     o.optimizer = name;
+    o.multi_precision = half;
     tn_net_dense(net, .units = first->shape[0], .no_bias = 1);
     tn_net_init(net, .seed = 1, .shape = {1, first->shape[1]});
+    if (half)
+        tn_net_cast(net, "float16");
     t = tn_trainer_new_(net, &o);
     weight = tn_net_param(net, "0.weight");
     grad = tn_net_param_grad(net, "0.weight");
@@ -173,14 +177,36 @@ static void optimizer_replay(const call *c, const char *name)
         fail_msg("%s: %s", c->text, tn_app_error(app));
     assert_int_equal(tn_array_copy(array_of(app, first), weight), TN_OK);
     for (uint32_t step = 0; step < c->counts[OUT]; step++) {
+        const recorded *want = &c->parts[OUT][step];
+        float values[NUMBERS_MAX];
+        double wide[NUMBERS_MAX];
         char what[32];
 
         assert_int_equal(tn_array_copy(array_of(app, &c->parts[IN][1 + step]), grad), TN_OK);
         tn_trainer_step(t, 2);
         (void)snprintf(what, sizeof what, "weight of step %u,", step);
-        near_array(app, c, what, &c->parts[OUT][step], weight, 1);
+        if (!half) {
+            near_array(app, c, what, want, weight, 1);
+            continue;
+        }
+        assert_int_equal(tn_array_dtype(weight), TN_F16);
+        if (!tn_app_read(app, weight, want->count, values))
+            fail_msg("%s: %s", c->text, tn_app_error(app));
+        for (size_t i = 0; i < want->count; i++)
+            wide[i] = (double)values[i];
+        near(c, what, want, wide, want->count, 1e-3);
     }
     app_close(app, c);
+}
+
+static void optimizer_replay(const call *c, const char *name)
+{
+    steps_replay(c, name, 0);
+}
+
+static void half_replay(const call *c, const char *name)
+{
+    steps_replay(c, name, 1);
 }
 
 /* Rows that no sample looks up stay as they are, with momentum and weight decay, too. */
@@ -235,6 +261,7 @@ static void test_optimizers(void **state)
 {
     (void)state;
     each("optimizer", optimizer_replay);
+    each("half", half_replay);
 }
 
 /* ---- metrics and initializers -------------------------------------------------------------------- */

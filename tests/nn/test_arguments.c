@@ -166,6 +166,8 @@ static void nets(void **state)
     tn_net_init_(NULL, NULL);
     tn_net_hybridize_(NULL, NULL);
     tn_net_multiply(NULL, ".bias", 1, 1);
+    tn_net_cast(NULL, "float16");
+    WRONG(tn_net_cast(o.net, NULL));
     WRONG(tn_net_zoo(o.app, NULL));
     WRONG(tn_net_multiply(o.net, NULL, 1, 1));
     tn_net *net = tn_net_new_(o.app, NULL);

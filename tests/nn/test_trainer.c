@@ -150,9 +150,9 @@ static void test_factors_and_norm(void **state)
 
 static void test_states(void **state)
 {
-    static const char *const names[] = {"sgd",     "adam",     "nag",         "signum", "rmsprop",
-                                        "adagrad", "adadelta", "adamax",      "nadam",  "dcasgd",
-                                        "lars",    "lbsgd",    "groupadagrad"};
+    static const char *const names[] = {"sgd",          "adam",   "nag",   "signum",   "rmsprop", "adagrad",
+                                        "adadelta",     "adamax", "nadam", "dcasgd",   "lars",    "lbsgd",
+                                        "groupadagrad", "lans",   "adamw", "adabelief"};
     char *folder = nn_folder(), path[512];
     float a[N], b[N], g[N];
 
@@ -391,8 +391,9 @@ static void test_aggregate(void **state)
 /* An optimizer by formulas makes no plan after the first steps either, and lets go of what it computes. */
 static void test_formulas_steady(void **state)
 {
-    static const char *const names[] = {"adagrad", "adadelta", "adamax", "nadam",       "dcasgd",
-                                        "lars",    "lbsgd",    "sgld",   "groupadagrad"};
+    static const char *const names[] = {"adagrad",      "adadelta", "adamax", "nadam",
+                                        "dcasgd",       "lars",     "lbsgd",  "sgld",
+                                        "groupadagrad", "lans",     "adamw",  "adabelief"};
 
     (void)state;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {

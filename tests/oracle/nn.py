@@ -180,6 +180,96 @@ def optimizers():
             optimizer(name, dict(given, **more), told)
 
 
+def newer(name, step, options, shape=(3, 4)):
+    """Optimizers that MXNet 1.9.1 lacks: by their papers, in float64. `step` gives the new weight."""
+    o = dict({"lr": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-6, "wd": 0, "clip": np.inf, "lower_bound": 0,
+              "upper_bound": np.inf, "no_bias_correction": 0}, **options)
+    weight = array("u", shape, "weight")
+    grads = [array("r", shape, "grad %d" % t) for t in range(6)]
+    w, m, v, outs = weight.asnumpy().astype(np.float64), np.zeros(shape), np.zeros(shape), []
+    for t, grad in enumerate(grads):
+        w, m, v = step(o, w, grad.asnumpy().astype(np.float64) * 0.5, m, v, t + 1)
+        outs.append(mx.nd.array(w, dtype="float32"))
+    call("optimizer." + name, options, [weight] + grads, outs)
+
+
+def corrected(o, t):
+    return 1 if o["no_bias_correction"] else np.sqrt(1 - o["beta2"] ** t) / (1 - o["beta1"] ** t)
+
+
+def adabelief(o, w, g, m, v, t):  # arXiv:2010.07468, as MXNet 2.0 has it: decay joins the gradient, epsilon the state
+    g = np.clip(g + o["wd"] * w, -o["clip"], o["clip"])
+    m = o["beta1"] * m + (1 - o["beta1"]) * g
+    v = o["beta2"] * v + (1 - o["beta2"]) * (g - m) ** 2 + o["epsilon"]
+    return w - o["lr"] * corrected(o, t) * m / (np.sqrt(v) + o["epsilon"]), m, v
+
+
+def lans(o, w, g, m, v, t):  # arXiv:2006.13484, algorithm 2
+    def trust(d):
+        n = np.clip(np.linalg.norm(w0), o["lower_bound"], o["upper_bound"])
+        return n / np.linalg.norm(d) if n * np.linalg.norm(d) > 0 else 1
+
+    w0 = w
+    g = np.clip(g / np.linalg.norm(g), -o["clip"], o["clip"])
+    m, v = o["beta1"] * m + (1 - o["beta1"]) * g, o["beta2"] * v + (1 - o["beta2"]) * g * g
+    scale = np.sqrt(v / (1 - o["beta2"] ** t)) + o["epsilon"]
+    first = m / (1 - o["beta1"] ** t) / scale + o["wd"] * w
+    w = w - o["lr"] * o["beta1"] * trust(first) * first
+    second = g / scale + o["wd"] * w
+    return w - o["lr"] * (1 - o["beta1"]) * trust(second) * second, m, v
+
+
+def adamw(options, shape=(3, 4)):
+    """By the wheel's operator; the rate is corrected as MXNet 2.0's AdamW has it."""
+    o = dict({"lr": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-6, "wd": 0, "no_bias_correction": 0}, **options)
+    weight, half = array("u", shape, "weight"), mx.nd.array([0.5])
+    grads = [array("r", shape, "grad %d" % t) for t in range(6)]
+    ins, outs, mean, var = [weight.copy()] + grads, [], weight * 0, weight * 0
+    for t, grad in enumerate(grads):
+        weight = mx.nd.contrib.adamw_update(weight, grad.copy(), mean, var, half, out=weight * 0, lr=1, eta=o["lr"] * corrected(o, t + 1),
+                                            wd=o["wd"], beta1=o["beta1"], beta2=o["beta2"], epsilon=o["epsilon"],
+                                            clip_gradient=o.get("clip", -1))
+        outs.append(weight.copy())
+    call("optimizer.adamw", options, ins, outs)
+
+
+def half(name, given, options, shape=(3, 4)):
+    """Weights and gradients of float16, updated in float32."""
+    made = mx.optimizer.create(name, **dict(given, multi_precision=True, rescale_grad=0.5))
+    update, weight = mx.optimizer.get_updater(made), array("u", shape, "half", "f16")
+    grads = [array("r", shape, "half %d" % t, "f16") for t in range(6)]
+    ins, outs = [weight.copy()] + grads, []
+    for grad in grads:
+        update(0, grad.copy(), weight)
+        outs.append(weight.copy())
+    call("half." + name, options, ins, outs, dtype="f16")
+
+
+def newers():
+    for more in ({}, {"wd": 0.01}, {"lr": 0.05, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-3, "wd": 0.02, "clip": 0.3}):
+        newer("lans", lans, more)
+        for plain in ({}, {"no_bias_correction": 1}):
+            newer("adabelief", adabelief, dict(more, **plain))
+            adamw(dict(more, **plain))
+    newer("lans", lans, {"lr": 0.1, "lower_bound": 3})
+    newer("lans", lans, {"lr": 0.1, "upper_bound": 0.5})
+    optimizer("lamb", {"learning_rate": 0.1, "lower_bound": 3, "wd": 0.01}, {"lr": 0.1, "lower_bound": 3, "wd": 0.01})
+    optimizer("lamb", {"learning_rate": 0.1, "upper_bound": 0.5}, {"lr": 0.1, "upper_bound": 0.5})
+    optimizer("lamb", {"learning_rate": 0.1, "bias_correction": False}, {"lr": 0.1, "no_bias_correction": 1})
+    for name, given, ours in (
+            ("sgd", {"learning_rate": 0.1, "wd": 0.01}, {"lr": 0.1, "wd": 0.01}),
+            ("sgd", {"learning_rate": 0.1, "momentum": 0.9}, {"lr": 0.1, "momentum": 0.9}),
+            ("nag", {"learning_rate": 0.1}, {"lr": 0.1}), ("adam", {"learning_rate": 0.01}, {"lr": 0.01}),
+            ("signum", {"learning_rate": 0.01, "momentum": 0.9}, {"lr": 0.01, "momentum": 0.9}),
+            ("rmsprop", {"learning_rate": 0.01}, {"lr": 0.01}), ("adagrad", {"learning_rate": 0.1}, {"lr": 0.1}),
+            ("adadelta", {}, {}), ("adamax", {"learning_rate": 0.01}, {"lr": 0.01}), ("nadam", {"learning_rate": 0.01}, {"lr": 0.01}),
+            ("ftrl", {}, {}), ("ftml", {"learning_rate": 0.01}, {"lr": 0.01}), ("dcasgd", {"learning_rate": 0.1}, {"lr": 0.1}),
+            ("lars", {"learning_rate": 0.5, "momentum": 0.9, "eta": 0.1}, {"lr": 0.5, "momentum": 0.9, "eta": 0.1}),
+            ("lbsgd", {"learning_rate": 0.1, "momentum": 0.9}, {"lr": 0.1, "momentum": 0.9}),
+            ("lamb", {"learning_rate": 0.01}, {"lr": 0.01})):
+        half(name, given, ours)
+
+
 # ---- lazy updates: a weight of Embedding with sparse_grad, then ids and labels of each step; the weight after each
 
 
@@ -555,6 +645,7 @@ def main():
     losses()
     schedules()
     optimizers()
+    newers()
     lazies()
     metrics()
     initializers()

@@ -451,6 +451,14 @@ TN_API void tn_net_init_where_(tn_net *net, const char *suffix, const tn_init_op
 /** From now on the net runs as one compiled program; the numbers are the same. @since 0.1 */
 TN_API void tn_net_hybridize_(tn_net *net, const tn_hybridize_options *options);
 /**
+ * Parameters of the net and all within it, also those to come, are of this type from now on: float32,
+ * float64, float16, bfloat16; those of BatchNorm stay in float32 in place of the last two. Inputs are the
+ * program's: an operator Cast in front (tn_op), or arrays of that type. A trainer is made afterwards; its
+ * .multi_precision keeps float32 copies.
+ * @since 0.1
+ */
+TN_API void tn_net_cast(tn_net *net, const char *dtype);
+/**
  * Factors of the learning rate and weight decay of the parameters whose name ends with `suffix`, such as
  * ".bias". Both are 1 at first, as in Gluon. No such parameter: an error.
  * @since 0.1
@@ -783,17 +791,19 @@ TN_API int tn_data_sha256(tn_data *data, char out_hex[65]);
 
 typedef struct tn_trainer_options {
     TN_NN_HEAD;
-    /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd, ftrl, ftml, lamb, lars,
-     * lbsgd, sgld, groupadagrad; NULL: sgd. With lr 0 a step of ftrl and ftml changes nothing. lars leaves
-     * the rates of biases, gammas and betas as they are; groupadagrad takes matrices alone and no wd. */
+    /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd, ftrl, ftml, lamb, lans,
+     * lars, lbsgd, sgld, groupadagrad, adamw, adabelief; NULL: sgd. With lr 0 a step of ftrl and ftml changes
+     * nothing. lars leaves the rates of biases, gammas and betas as they are; groupadagrad takes matrices
+     * alone and no wd. */
     const char *optimizer;
-    double lr;       /* 0: 0.01, of adam, nadam, rmsprop and lamb 0.001, of adamax 0.002, ftrl 0.1 */
+    double lr;       /* 0: 0.01, of adam, nadam, rmsprop, lamb and its like 0.001, adamax 0.002, ftrl 0.1 */
     double momentum; /* sgd, nag, signum, lars, lbsgd */
     double wd;       /* weight decay, of every parameter */
     double beta1, beta2,
-        epsilon;      /* of adam and its like 0: 0.9, 0.999, 1e-8; epsilon of adagrad 1e-7, adadelta 1e-5 */
-    double clip;      /* largest absolute value of a gradient's element; 0: not limited */
-    double clip_norm; /* largest norm of all gradients together; 0: not limited */
+        epsilon; /* of adam and its like 0: 0.9, 0.999, 1e-8; epsilon of adagrad 1e-7, adadelta 1e-5, lamb,
+                             lans, adamw and adabelief 1e-6 */
+    double clip; /* largest absolute value of a gradient's element; 0: not limited */
+    double clip_norm;     /* largest norm of all gradients together; 0: not limited */
     const char *schedule; /* constant, factor, multifactor, poly, cosine; NULL: constant */
     int64_t steps;        /* cosine, poly: where lr reaches lr_end */
     int64_t warmup;       /* steps over which lr rises from lr_begin, linearly */
@@ -824,6 +834,11 @@ typedef struct tn_trainer_options {
     const char *strategy; /* lbsgd: how it rises: linear, power2, sqrt; lars: by norms; NULL: linear */
     struct tn_kv *store;  /* instead of `kvstore`: an open one without keys; the caller destroys it, before
                              the app and once nothing is trained any more */
+    /* 1: parameters of float16 and bfloat16 (tn_net_cast) are updated in float32: each has a copy that is
+     * kept with the states. A store does not update then. */
+    int32_t multi_precision;
+    int32_t no_bias_correction;      /* lamb, adamw, adabelief: 1: first steps are as all others */
+    double lower_bound, upper_bound; /* lamb, lans: of a weight's norm; 0: none */
 } tn_trainer_options;
 
 /** An optimizer for all parameters of `net`. @since 0.1 */

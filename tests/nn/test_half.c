@@ -1,0 +1,266 @@
+/*
+ * Nets of float16 and bfloat16 (tn_net_cast), and optimizers that update them in float32 (.multi_precision):
+ * eager and compiled alike, through files, over devices; what is refused.
+ */
+#include "nn/support.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM = 8192 };
+static const int64_t image[4] = {4, 2, 6, 6};
+static const char *dtype = "float16";
+
+static tn_x small(tn_x x)
+{
+    x = tn_op(x, "Cast", .attrs = {"dtype", dtype});
+    x = tn_batchnorm(tn_conv2d(x, .channels = 4, .kernel = {3, 3}));
+    return tn_op(tn_dense(tn_relu(x), .units = 3), "Cast", .attrs = {"dtype", "float32"});
+}
+
+static tn_net *small_net(tn_app *app, uint64_t seed)
+{
+    tn_net *net = tn_net_function(app, small, .name = "small");
+
+    tn_net_cast(net, dtype);
+    tn_net_init(net, .seed = seed, .shape = {4, 2, 6, 6});
+    return net;
+}
+
+static void step(tn_app *app, tn_net *net, tn_trainer *t, uint64_t seed)
+{
+    tn_app_record(app);
+    tn_app_backward(app, tn_net_forward(net, nn_array(app, 4, image, seed)));
+    tn_trainer_step(t, 4);
+}
+
+static const tn_trainer_options sgd = {
+    .struct_size = sizeof sgd, .lr = 0.01, .momentum = 0.9, .wd = 0.001, .multi_precision = 1};
+
+static void test_trained(void **state)
+{
+    static float have[2][ROOM];
+    const struct {
+        const char *name;
+        int32_t dtype;
+    } types[] = {{"float16", TN_F16}, {"bfloat16", TN_BF16}, {"float64", TN_F64}};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        size_t count[2];
+
+        dtype = types[k].name;
+        for (int hybrid = 0; hybrid < 2; hybrid++) {
+            tn_app *app = nn_open("run.deterministic=threads", NULL);
+            tn_net *net = small_net(app, 1);
+            tn_trainer *t = tn_trainer_new_(net, &sgd);
+
+            if (hybrid)
+                tn_net_hybridize(net);
+            for (uint64_t i = 0; i < 3; i++)
+                step(app, net, t, i);
+            count[hybrid] = nn_read_params(app, net, have[hybrid], ROOM);
+            assert_int_equal(tn_array_dtype(tn_net_param(net, "conv0.weight")), types[k].dtype);
+            assert_int_equal(tn_array_dtype(tn_net_param_grad(net, "dense0.bias")), types[k].dtype);
+            assert_int_equal(tn_array_dtype(tn_net_param(net, "batchnorm0.gamma")), k < 2 ? TN_F32 : TN_F64);
+            nn_close(app);
+        }
+        assert_int_equal(count[0], count[1]);
+        assert_memory_equal(have[0], have[1], count[0] * sizeof(float));
+    }
+    dtype = "float16";
+}
+
+/* From files it goes on with the same bits, which it cannot without the float32 copies; and a copy follows
+ * values that are set. */
+static void test_files(void **state)
+{
+    static float have[3][ROOM];
+    char *folder = nn_folder(), params[512], states[512], first[512];
+    tn_app *app = nn_open("run.deterministic=threads", NULL);
+    tn_net *net = small_net(app, 1), *other = small_net(app, 2), *fresh = small_net(app, 3);
+    tn_trainer *t = tn_trainer_new_(net, &sgd), *u = tn_trainer_new_(other, &sgd),
+               *plain = tn_trainer_new(fresh, .lr = 0.01, .momentum = 0.9, .wd = 0.001);
+    size_t count;
+
+    (void)state;
+    (void)snprintf(params, sizeof params, "%s/net.params", folder);
+    (void)snprintf(first, sizeof first, "%s/first.params", folder);
+    (void)snprintf(states, sizeof states, "%s/net.states", folder);
+    tn_net_save(net, first);
+    tn_net_load_params(fresh, first);
+    for (uint64_t i = 0; i < 2; i++)
+        step(app, net, t, i);
+    tn_net_save(net, params);
+    tn_trainer_save(t, states);
+    step(app, other, u, 9);
+    tn_net_load_params(other, params);
+    tn_trainer_load(u, states);
+    for (uint64_t i = 2; i < 4; i++) {
+        step(app, net, t, i);
+        step(app, other, u, i);
+    }
+    for (uint64_t i = 0; i < 4; i++)
+        step(app, fresh, plain, i);
+    count = nn_read_params(app, net, have[0], ROOM);
+    assert_int_equal(nn_read_params(app, other, have[1], ROOM), count);
+    assert_memory_equal(have[0], have[1], count * sizeof(float));
+    (void)nn_read_params(app, fresh, have[2], ROOM);
+    assert_memory_not_equal(have[0], have[2],
+                            count * sizeof(float)); /* float16 all the way is another thing */
+    u = tn_trainer_new(other, .lr = 0.01, .multi_precision = 1);
+    step(app, other, u, 5);
+    tn_net_load_params(other, first);
+    tn_trainer_set_lr(u, 0);
+    step(app, other, u, 5);
+    tn_net_load_params(net, first);
+    assert_int_equal(nn_read(app, tn_net_param(other, "dense0.bias"), have[0], ROOM), 3);
+    assert_int_equal(nn_read(app, tn_net_param(net, "dense0.bias"), have[1], ROOM), 3);
+    assert_memory_equal(have[0], have[1], 3 * sizeof(float));
+    nn_folder_remove(folder);
+    nn_close(app);
+}
+
+/* Two devices, each with half of the batch: the same values on both behind a step. */
+static void test_devices(void **state)
+{
+    static float have[2][ROOM];
+
+    (void)state;
+    for (int devices = 1; devices <= 2; devices++) {
+        tn_app *app = nn_open("run.deterministic=threads",
+                              devices == 2 ? "device.default=cpu:0,cpu:1" : "device.default=cpu:0", NULL);
+        tn_net *net = tn_net_new(app);
+        tn_trainer *t;
+        const int64_t rows[2] = {4, 8};
+        size_t count;
+
+        tn_net_dense(net, .units = 3);
+        tn_net_cast(net, "float16");
+        tn_net_init(net, .seed = 1, .shape = {4, 8});
+        t = tn_trainer_new_(net, &sgd);
+        for (uint64_t i = 0; i < 3; i++) {
+            tn_array *x = nn_array(app, 2, rows, i), *half = NULL;
+
+            assert_int_equal(tn_array_cast(tn_app_ctx(app), x, TN_F16, &half), TN_OK);
+            for (size_t k = 0; k < tn_app_devices(app); k++) {
+                tn_app_record(app);
+                tn_app_backward(app, tn_net_forward(net, tn_app_part(app, half, k)));
+            }
+            tn_trainer_step(t, 4);
+            tn_array_release(half);
+        }
+        count = nn_read(app, tn_net_param(net, "0.weight"), have[devices - 1], ROOM);
+        assert_int_equal(count, 24);
+        nn_close(app);
+    }
+    for (int i = 0; i < 24; i++) /* sums of halves of the batch are rounded to float16 */
+        assert_true(have[0][i] - have[1][i] < 0.002f && have[1][i] - have[0][i] < 0.002f);
+}
+
+static tn_x inner_function(tn_x x)
+{
+    return tn_dense(x, .units = 2);
+}
+
+static tn_net *inner;
+
+static tn_x outer_function(tn_x x)
+{
+    return tn_net_call(inner, tn_dense(x, .units = 4));
+}
+
+/* Nets within are cast, whether they have been called before or not. */
+static void test_within(void **state)
+{
+    (void)state;
+    for (int called = 0; called < 2; called++) {
+        tn_app *app = nn_open(NULL);
+        const int64_t rows[2] = {4, 8};
+        tn_net *outer = tn_net_function(app, outer_function);
+        tn_array *half = NULL;
+
+        inner = tn_net_function(app, inner_function, .name = "inner");
+        tn_net_init(outer, .seed = 1);
+        if (called)
+            (void)tn_net_forward(outer, nn_array(app, 2, rows, 1));
+        tn_net_cast(outer, "float16");
+        assert_int_equal(tn_array_cast(tn_app_ctx(app), nn_array(app, 2, rows, 1), TN_F16, &half), TN_OK);
+        assert_int_equal(tn_array_dtype(tn_net_forward(outer, half)), TN_F16);
+        assert_int_equal(tn_array_dtype(tn_net_param(outer, "inner.dense0.weight")), TN_F16);
+        tn_array_release(half);
+        nn_close(app);
+    }
+}
+
+/* A norm that float16 cannot hold. */
+static void test_clip_norm(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_net *net = tn_net_new(app);
+    const int64_t rows[2] = {1, 8};
+    tn_trainer *t;
+    tn_array *half = NULL;
+    float before[8], after[8];
+
+    (void)state;
+    tn_net_dense(net, .units = 1, .no_bias = 1);
+    tn_net_cast(net, "float16");
+    tn_net_init(net, .seed = 1, .shape = {1, 8});
+    t = tn_trainer_new(net, .lr = 1, .clip_norm = 0.5, .multi_precision = 1);
+    (void)nn_read(app, tn_net_param(net, "0.weight"), before, 8);
+    assert_int_equal(tn_array_cast(tn_app_ctx(app), nn_array(app, 2, rows, 1), TN_F16, &half), TN_OK);
+    assert_int_equal(tn_array_fill(half, 60000), TN_OK);
+    tn_app_record(app);
+    tn_app_backward(app, tn_net_forward(net, half));
+    tn_trainer_step(t, 1);
+    (void)nn_read(app, tn_net_param(net, "0.weight"), after, 8);
+    for (int i = 0; i < 8; i++) /* 0.5 / sqrt(8) */
+        assert_true(before[i] - after[i] > 0.175f && before[i] - after[i] < 0.178f);
+    tn_array_release(half);
+    nn_close(app);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        static const char *const texts[] = {"unknown data type of a net \"float8\"; did you mean",
+                                            "unknown data type of a net \"\"", "has no .no_bias_correction",
+                                            "a store has no optimizer sgd with .multi_precision",
+                                            ".multi_precision is for dense gradients"};
+        static const int codes[] = {2, 2, 2, 1, 1};
+        tn_app *app = nn_open(i == 3 ? "device.default=cpu:0,cpu:1" : "device.default=cpu:0", NULL);
+        const int64_t ids[1] = {2};
+        tn_net *net = tn_net_new(app);
+        tn_trainer *t;
+
+        if (i == 4)
+            tn_net_embedding(net, .count = 4, .units = 2, .sparse_grad = 1);
+        else
+            tn_net_dense(net, .units = 2);
+        tn_net_cast(net, i == 0 ? "float8" : i == 1 ? NULL : "float16");
+        tn_net_init(net, .seed = 1, .shape = {2, i == 4 ? 0 : 3});
+        t = tn_trainer_new(net, .lr = 0.1, .no_bias_correction = i == 2, .update_on_kvstore = i == 3,
+                           .multi_precision = 1);
+        if (i == 4) {
+            tn_app_record(app);
+            tn_app_backward(app, tn_net_forward(net, tn_app_array(app, 1, ids, NULL)));
+            tn_trainer_step(t, 2);
+        }
+        nn_close_failed(app, texts[i], codes[i]);
+    }
+    tn_net_cast(NULL, "float16");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trained), cmocka_unit_test(test_files),     cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_within),  cmocka_unit_test(test_clip_norm), cmocka_unit_test(test_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
