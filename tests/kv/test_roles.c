@@ -528,6 +528,12 @@ static void torn_journal_file(void **state)
     tni_str_fini(&record);
 }
 
+#ifdef TN_TEST_SWITCHES
+static uint64_t (**const clock_of_processes)(void) = &tni_kv_clock;
+#else
+static uint64_t (**const clock_of_processes)(void) = NULL;
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -539,6 +545,10 @@ int main(void)
         cmocka_unit_test(torn_journal_file),
     };
 
-    tni_kv_clock = loop_clock;
+    if (!clock_of_processes) {
+        print_message("skipped: processes of this build have the machine's clock alone\n");
+        return 77;
+    }
+    *clock_of_processes = loop_clock;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
