@@ -1,7 +1,8 @@
 /*
  * Snapshots and the journal as files. A snapshot is written beside its name, synced and renamed, and older
- * ones than the newest three are removed then; a journal is appended to and synced. So a crash at any point
- * leaves the newest state that was reported as written, or a later one.
+ * ones than the newest three are removed then, and so are those behind a step to which servers went back; a
+ * journal is appended to and synced. So a crash at any point leaves the newest state that was reported as
+ * written, or a later one.
  */
 #include "kv/disk.h"
 
@@ -46,21 +47,24 @@ static tn_status path_of(const tni_kv_disk *d, uint64_t step, char **out)
     return tni_path_join(d->folder, name, out);
 }
 
-/* The step that a file of this server is of; 0: it is none. */
-static uint64_t step_of(const tni_kv_disk *d, const char *file)
+/* The step that a file of this server is of; 0: it is none. `torn`: one that was not written to its end. */
+static uint64_t step_of(const tni_kv_disk *d, const char *file, bool *torn)
 {
-    char name[NAME_BYTES];
-    const char *dash = strrchr(file, '-');
+    char name[NAME_BYTES], digits[24];
     uint64_t step = 0;
-    char digits[24];
+    size_t length;
 
-    if (!dash)
+    name_of(d, 0, name);
+    length = strlen(name) - strlen("0.snapshot");
+    if (strncmp(file, name, length) != 0)
         return 0;
-    (void)snprintf(digits, sizeof digits, "%.*s", (int)strcspn(dash + 1, "."), dash + 1);
+    (void)snprintf(digits, sizeof digits, "%.*s", (int)strcspn(file + length, "."), file + length);
     if (!tni_parse_u64(digits, &step))
         return 0;
     name_of(d, step, name);
-    return strcmp(name, file) == 0 ? step : 0;
+    length = strlen(name);
+    *torn = strncmp(file, name, length) == 0 && strncmp(file + length, ".tmp-", 5) == 0;
+    return *torn || strcmp(name, file) == 0 ? step : 0;
 }
 
 static void writer_wait(tni_kv_disk *d)
@@ -124,8 +128,9 @@ static tn_status snapshot_read(void *arg, uint64_t step, const void **text, uint
     return st;
 }
 
-/* Calls fn for each snapshot of this server. */
-static tn_status each(tni_kv_disk *d, void (*fn)(tni_kv_disk *d, uint64_t step, void *arg), void *arg)
+/* Calls fn for each snapshot of this server, with step 0 for those that are torn. */
+static tn_status each(tni_kv_disk *d, void (*fn)(tni_kv_disk *d, uint64_t step, const char *name, void *arg),
+                      void *arg)
 {
     DIR *dir = opendir(d->folder);
     const struct dirent *e;
@@ -133,23 +138,41 @@ static tn_status each(tni_kv_disk *d, void (*fn)(tni_kv_disk *d, uint64_t step, 
     if (!dir)
         return tni_error(TN_E_IO, "%s: %s", d->folder, strerror(errno));
     while ((e = readdir(dir)) != NULL) {
-        const uint64_t step = step_of(d, e->d_name);
+        bool torn = false;
+        const uint64_t step = step_of(d, e->d_name, &torn);
 
         if (step)
-            fn(d, step, arg);
+            fn(d, torn ? 0 : step, e->d_name, arg);
     }
     (void)closedir(dir);
     return TN_OK;
 }
 
-static void old_remove(tni_kv_disk *d, uint64_t step, void *arg)
+static void old_remove(tni_kv_disk *d, uint64_t step, const char *name, void *arg)
 {
     char *path = NULL;
 
     (void)arg;
-    if (step != d->steps[0] && step != d->steps[1] && step != d->steps[2] && !path_of(d, step, &path))
+    if ((!step || (step != d->steps[0] && step != d->steps[1] && step != d->steps[2])) &&
+        !tni_path_join(d->folder, name, &path))
         (void)unlink(path);
     tni_free(path);
+}
+
+/* To go on from: those behind it are of a past that is over, and no later process may find them. */
+static tn_status snapshot_load(void *arg, uint64_t step, const void **text, uint64_t *bytes)
+{
+    tni_kv_disk *d = arg;
+    const tn_status st = step ? snapshot_read(d, step, text, bytes) : TN_OK;
+
+    if (st)
+        return st;
+    writer_wait(d);
+    for (uint32_t i = 0; i < 3 && d->steps[0] > step; i++) {
+        memmove(d->steps, d->steps + 1, 2 * sizeof *d->steps);
+        d->steps[2] = 0;
+    }
+    return each(d, old_remove, NULL);
 }
 
 /* The third one, which nobody is told of, is there in case that servers go back while this is written. */
@@ -233,10 +256,11 @@ static bool whole(tni_kv_disk *d, uint64_t step)
            tni_crc32(0, text, bytes - 4) == tni_kv_get((const uint8_t *)text + bytes - 4, 4);
 }
 
-static void newest_take(tni_kv_disk *d, uint64_t step, void *arg)
+static void newest_take(tni_kv_disk *d, uint64_t step, const char *name, void *arg)
 {
     const uint64_t *below = arg; /* the one before */
 
+    (void)name;
     if (step > d->steps[0] && step < *below)
         d->steps[0] = step;
 }
@@ -277,7 +301,7 @@ tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank,
 
 tni_kv_snapshots tni_kv_disk_table(tni_kv_disk *d)
 {
-    return (tni_kv_snapshots){d, snapshot_write, snapshot_read, snapshot_over, snapshot_wakes};
+    return (tni_kv_snapshots){d, snapshot_write, snapshot_load, snapshot_over, snapshot_wakes};
 }
 
 /* ---- journal ---- */

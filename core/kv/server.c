@@ -64,9 +64,10 @@ static tn_status load(tni_kv_server *s, uint64_t step)
     memset(s->commands, 0, s->node.settings->workers * sizeof *s->commands);
     s->saving = 0;
     s->lasts = false;
-    if (step)
-        st = s->snapshots.read ? s->snapshots.read(s->snapshots.arg, step, &text, &bytes)
-                               : tni_error(TN_E_STATE, "this server keeps no snapshots");
+    if (s->snapshots.read)
+        st = s->snapshots.read(s->snapshots.arg, step, &text, &bytes);
+    else if (step)
+        st = tni_error(TN_E_STATE, "this server keeps no snapshots");
     if (!st && step)
         st = tni_kv_snapshot_read(s, text, bytes);
     else if (!st && s->update.load)

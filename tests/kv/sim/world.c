@@ -335,12 +335,15 @@ static tn_status snapshot_read(void *arg, uint64_t step, const void **text, uint
     sim_disk *d = &p->world->disks[1 + p->rank];
 
     for (int i = 0; i < 2; i++)
+        if (d->blobs[i].step > step)
+            d->blobs[i].step = 0;
+    for (int i = 0; i < 2 && step; i++)
         if (d->blobs[i].step == step && d->blobs[i].text) {
             *text = d->blobs[i].text;
             *bytes = d->blobs[i].bytes;
             return TN_OK;
         }
-    return tni_error(TN_E_IO, "no snapshot of step %llu", (unsigned long long)step);
+    return step ? tni_error(TN_E_IO, "no snapshot of step %llu", (unsigned long long)step) : TN_OK;
 }
 
 static void snapshot_saved(sim *s, sim_proc *p, uint64_t step)
