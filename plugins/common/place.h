@@ -3,9 +3,11 @@
 #ifndef TNB_PLACE_H
 #define TNB_PLACE_H
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -90,6 +92,15 @@ static inline tn_status place_read(const tn_transport_config *config, const char
     out->port = (uint16_t)number;
     *port_of(&out->address) = htons(out->port);
     return TN_OK;
+}
+
+static inline void place_print(const place *p, char *out, size_t bytes)
+{
+    char host[INET6_ADDRSTRLEN + 8] = "?";
+
+    (void)getnameinfo((const struct sockaddr *)&p->address, p->bytes, host, sizeof host, NULL, 0,
+                      NI_NUMERICHOST);
+    (void)snprintf(out, bytes, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, (unsigned)p->port);
 }
 
 #endif

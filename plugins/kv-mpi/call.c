@@ -232,7 +232,7 @@ tn_status tnmpi_start(tn_communicator *c, const tn_collective_call *from, tn_err
     if (from->kind != TN_COLLECTIVE_BROADCAST || from->root == c->rank)
         parts_move(call, false);
     call->number = ++c->started;
-    call->deadline_ns = tnmpi_now() + from->timeout_ns;
+    call->deadline_ns = monotonic_ns() + from->timeout_ns;
     *c->last = call;
     c->last = &call->next;
     if ((error = first_half(c, call))) {
@@ -275,7 +275,7 @@ void tnmpi_move(tn_communicator *c)
         } else {
             before = before && call->second;
         }
-        if (!call->ended && tnmpi_now() > call->deadline_ns)
+        if (!call->ended && monotonic_ns() > call->deadline_ns)
             tnmpi_doubt(c, call, MPI_SUCCESS);
     }
 }

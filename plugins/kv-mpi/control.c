@@ -97,7 +97,7 @@ void tnmpi_doubt(tn_communicator *c, tnmpi_call *call, int error)
     if (c->doubt)
         return;
     c->doubt = call;
-    c->doubt_ns = tnmpi_now();
+    c->doubt_ns = monotonic_ns();
     c->fault[0] = '\0';
     if (error)
         (void)MPI_Error_string(error, c->fault, &length);
@@ -136,7 +136,7 @@ void tnmpi_judge(tn_communicator *c)
         return;
     for (uint32_t i = 0; i < c->ranks; i++)
         answers += i != c->rank && (c->peers[i].answered || c->peers[i].left);
-    if (answers < c->ranks && tnmpi_now() - c->doubt_ns < TNMPI_ANSWER_NS)
+    if (answers < c->ranks && monotonic_ns() - c->doubt_ns < TNMPI_ANSWER_NS)
         return;
     missing_list(c, missing, sizeof missing);
     if (c->fault[0])
@@ -193,7 +193,7 @@ static tn_status hello(tn_communicator *c, tnmpi_note *notes, MPI_Request *reque
                              MPI_Isend(&notes[c->rank], bytes, MPI_BYTE, (int)i, TAG, MPI_COMM_WORLD, &r[1])))
             return tn_failf(err, TN_E_PEER, "MPI cannot reach rank %u", i);
     }
-    while (left && tnmpi_now() < end_ns) {
+    while (left && monotonic_ns() < end_ns) {
         for (uint32_t i = 0; i < c->ranks; i++) {
             int flag = 0;
 
@@ -214,7 +214,8 @@ static tn_status duplicate(tn_communicator *c, MPI_Comm *out, uint64_t end_ns, t
     uint32_t naps = 0;
     int flag = 0, error = MPI_Comm_idup(MPI_COMM_WORLD, out, &request);
 
-    while (!error && !(error = MPI_Test(&request, &flag, MPI_STATUS_IGNORE)) && !flag && tnmpi_now() < end_ns)
+    while (!error && !(error = MPI_Test(&request, &flag, MPI_STATUS_IGNORE)) && !flag &&
+           monotonic_ns() < end_ns)
         tnmpi_nap(&naps, 1000000, -1);
     c->duplicates = !flag;
     if (error)
@@ -227,7 +228,7 @@ static tn_status duplicate(tn_communicator *c, MPI_Comm *out, uint64_t end_ns, t
 
 tn_status tnmpi_notes_open(tn_communicator *c, tn_err *err)
 {
-    const uint64_t end_ns = tnmpi_now() + c->config.timeout_ns;
+    const uint64_t end_ns = monotonic_ns() + c->config.timeout_ns;
     tnmpi_note *notes = calloc(c->ranks, sizeof *notes);
     MPI_Request *requests = calloc(2 * (size_t)c->ranks, sizeof *requests);
     tn_status st = TN_OK;

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../common/system.h"
 #include "tenon/plugin/collective.h"
-#include "tenon/plugin/util.h"
 
 #define TNMPI_NAME_BYTES 120 /* of a call, with its end */
 #define TNMPI_TEXT_BYTES 400 /* of a failure, with its end */
@@ -79,7 +79,6 @@ struct tn_communicator {
     bool duplicates; /* MPI may still write to one of its communicators: this block stays */
 };
 
-uint64_t tnmpi_now(void);
 /* Waits a moment, longer after more of them; `bell` (or -1) ends it. */
 void tnmpi_nap(uint32_t *naps, uint64_t most_ns, int bell);
 /* The text of MPI's error. */

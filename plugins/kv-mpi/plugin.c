@@ -26,14 +26,6 @@ static struct { /* of the process */
     bool begun, ended, broken, open;
 } mpi = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-uint64_t tnmpi_now(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 tn_status tnmpi_fail(tn_err *err, tn_status st, const char *what, int error)
 {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
@@ -171,7 +163,7 @@ static bool all_left(const tn_communicator *c)
 
 static void mpi_close(tn_communicator *c, uint64_t timeout_ns)
 {
-    const uint64_t end_ns = tnmpi_now() + timeout_ns;
+    const uint64_t end_ns = monotonic_ns() + timeout_ns;
     bool whole = !c->failed;
     uint32_t naps = 0;
 
@@ -186,7 +178,7 @@ static void mpi_close(tn_communicator *c, uint64_t timeout_ns)
         whole = whole && !c->failed;
         if (c->sayings || (whole && !all_left(c)))
             tnmpi_nap(&naps, NAP_NS, -1);
-    } while ((c->sayings || (whole && !all_left(c))) && tnmpi_now() < end_ns);
+    } while ((c->sayings || (whole && !all_left(c))) && monotonic_ns() < end_ns);
     whole = whole && !c->sayings && all_left(c);
     (void)pthread_mutex_lock(&mpi.lock);
     if (whole)
@@ -242,7 +234,7 @@ static void left_check(tn_communicator *c)
 static tn_status mpi_poll(tn_communicator *c, tn_collective_event *events, uint32_t *count,
                           uint64_t timeout_ns, tn_err *err)
 {
-    const uint64_t begun_ns = tnmpi_now();
+    const uint64_t begun_ns = monotonic_ns();
     const uint32_t most = *count;
     uint32_t naps = 0;
     uint64_t rung;
@@ -258,7 +250,7 @@ static tn_status mpi_poll(tn_communicator *c, tn_collective_event *events, uint3
             return TN_OK;
         if (c->failed)
             return tn_fail(err, TN_E_PEER, c->why);
-        gone_ns = tnmpi_now() - begun_ns;
+        gone_ns = monotonic_ns() - begun_ns;
         if (read(c->bell, &rung, sizeof rung) > 0 || gone_ns >= timeout_ns)
             return TN_OK;
         nap_ns = timeout_ns - gone_ns < nap_ns ? timeout_ns - gone_ns : nap_ns;

@@ -17,17 +17,6 @@
     "`rdma link add rxe0 type rxe netdev eth0` makes one of an Ethernet port, kvstore.transport = zmq "      \
     "needs none"
 
-tn_status tnrdma_fail_system(tn_err *err, const char *what)
-{
-    const int number = errno;
-    const tn_status st = number == ENOMEM || number == ENOBUFS ? TN_E_NOMEM : TN_E_IO;
-
-    (void)tn_failf(err, st, "%s: %s", what, strerror(number));
-    if (err)
-        err->native = number;
-    return st;
-}
-
 tn_status tnrdma_fail_memory(tn_err *err, uint64_t bytes, int number)
 {
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
@@ -128,7 +117,7 @@ static tn_status port_use(const tnrdma_plugin *p, tnrdma_device *d, const char *
     d->port = port;
     errno = EINVAL;
     if (p->verbs->port_query(d->context, port, &attr))
-        return tnrdma_fail_system(err, d->name);
+        return fail_system(err, d->name);
     if (attr.state != IBV_PORT_ACTIVE)
         return tn_failf(err, TN_E_DEVICE,
                         "%s is %s: its cable, its switch or its network interface (ip link)", d->name,
@@ -153,7 +142,7 @@ static tn_status context_use(const tnrdma_plugin *p, tnrdma_device *d, const cha
     tn_status st = TN_E_DEVICE;
 
     if (p->verbs->device_query(d->context, &attr))
-        return tnrdma_fail_system(err, device);
+        return fail_system(err, device);
     if (attr.max_sge < (int)TNRDMA_SGES_MAX)
         return tn_failf(err, TN_E_DEVICE, "%s takes %d pieces of a request, and %u are needed", device,
                         attr.max_sge, TNRDMA_SGES_MAX);
@@ -187,7 +176,7 @@ static tn_status device_use(const tnrdma_plugin *p, tnrdma_device *d, struct ibv
         return st;
     if (!(d->pd = p->verbs->pd_alloc(d->context)) || !(d->channel = p->verbs->channel_create(d->context)) ||
         !nonblocking(d->channel->fd) || !nonblocking(d->context->async_fd))
-        return tnrdma_fail_system(err, name);
+        return fail_system(err, name);
     return TN_OK;
 }
 

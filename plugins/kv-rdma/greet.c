@@ -37,7 +37,7 @@ static bool packet_receive(tn_link *l, const char **wrong)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n <= 0) {
-        *wrong = l->state == TNRDMA_UP
+        *wrong = l->state == RING_UP
                      ? "the peer has gone"
                      : "the peer hangs up: it has another secret, another kvstore.transport, or "
                        "links enough";
@@ -56,10 +56,10 @@ static bool packet_receive(tn_link *l, const char **wrong)
 
 static bool proof_right(const tn_link *l)
 {
-    uint8_t right[TNRDMA_HASH_BYTES];
+    uint8_t right[PROOF_BYTES];
 
     tnrdma_proof(l, &l->packet, right);
-    return tnrdma_equal(right, l->packet.proof);
+    return proof_equal(right, l->packet.proof);
 }
 
 /* ---- steps: the text says why the link ends ------------------------------------------------------------ */
@@ -76,11 +76,11 @@ static const char *hello_take(tn_link *l)
     tnrdma_packet answer = {.kind = TNRDMA_WELCOME};
 
     memcpy(l->nonce[0], l->packet.nonce, sizeof l->nonce[0]);
-    if (tnrdma_random(l->nonce[1], sizeof l->nonce[1], NULL))
+    if (random_fill(l->nonce[1], sizeof l->nonce[1], NULL))
         return "there are no random numbers";
     memcpy(answer.nonce, l->nonce[1], sizeof answer.nonce);
     answer.of.endpoint = (tnrdma_endpoint){.lanes = t->config.lanes, .ring_bytes = t->ring_bytes};
-    l->state = TNRDMA_OFFERED;
+    l->state = RING_OFFERED;
     return packet_send(l, &answer) ? NULL : "the peer does not listen";
 }
 
@@ -102,7 +102,7 @@ static const char *welcome_take(tn_link *l)
         return text_keep(l, err.message);
     tnrdma_wire_endpoint(l, &l->end[0]);
     answer.of.endpoint = l->end[0];
-    l->state = TNRDMA_OFFERED;
+    l->state = RING_OFFERED;
     return packet_send(l, &answer) ? NULL : "the peer does not listen";
 }
 
@@ -159,7 +159,7 @@ static const char *ready_take(tn_link *l)
         return text_keep(l, err.message);
     if (!packet_send(l, &answer))
         return "the peer does not listen";
-    tnrdma_link_up(l);
+    ring_link_up(l);
     return NULL;
 }
 
@@ -171,10 +171,8 @@ static const char *go_take(tn_link *l)
         return "the peer has another secret";
     if (t->open >= t->config.links_max)
         return "there are links_max links";
-    t->strangers--;
-    t->open++;
-    l->seen = true;
-    tnrdma_link_up(l);
+    ring_link_seen(l);
+    ring_link_up(l);
     return NULL;
 }
 
@@ -191,7 +189,7 @@ void tnrdma_bye(tn_link *l)
 {
     tnrdma_packet p = {.kind = TNRDMA_BYE};
 
-    for (uint32_t i = 0; i < TNRDMA_CLASSES; i++)
+    for (uint32_t i = 0; i < RING_CLASSES; i++)
         p.of.posted[i] = l->out[i].posts;
     (void)packet_send(l, &p);
 }
@@ -208,10 +206,10 @@ static const char *called(tn_link *l)
     if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &errno, &bytes) || errno ||
         epoll_ctl(l->t->epoll, EPOLL_CTL_MOD, l->fd, &e))
         return errno == ECONNREFUSED ? "nobody listens there" : strerror(errno);
-    if (tnrdma_random(l->nonce[0], sizeof l->nonce[0], NULL))
+    if (random_fill(l->nonce[0], sizeof l->nonce[0], NULL))
         return "there are no random numbers";
     memcpy(hello.nonce, l->nonce[0], sizeof hello.nonce);
-    l->state = TNRDMA_GREETING;
+    l->state = RING_GREETING;
     return packet_send(l, &hello) ? NULL : "the peer does not listen";
 }
 
@@ -219,23 +217,19 @@ static const char *packet_take(tn_link *l)
 {
     static const struct {
         uint32_t kind;
-        tnrdma_state state;
+        ring_state state;
         bool called;
         const char *(*take)(tn_link *l);
     } steps[] = {
-        {TNRDMA_HELLO, TNRDMA_GREETING, false, hello_take},
-        {TNRDMA_WELCOME, TNRDMA_GREETING, true, welcome_take},
-        {TNRDMA_OFFER, TNRDMA_OFFERED, false, offer_take},
-        {TNRDMA_READY, TNRDMA_OFFERED, true, ready_take},
-        {TNRDMA_REFUSE, TNRDMA_OFFERED, true, ready_take},
-        {TNRDMA_GO, TNRDMA_OFFERED, false, go_take},
-        {TNRDMA_BYE, TNRDMA_UP, false, bye_take},
-        {TNRDMA_BYE, TNRDMA_UP, true, bye_take},
+        {TNRDMA_HELLO, RING_GREETING, false, hello_take}, {TNRDMA_WELCOME, RING_GREETING, true, welcome_take},
+        {TNRDMA_OFFER, RING_OFFERED, false, offer_take},  {TNRDMA_READY, RING_OFFERED, true, ready_take},
+        {TNRDMA_REFUSE, RING_OFFERED, true, ready_take},  {TNRDMA_GO, RING_OFFERED, false, go_take},
+        {TNRDMA_BYE, RING_UP, false, bye_take},           {TNRDMA_BYE, RING_UP, true, bye_take},
     };
 
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         if (steps[i].kind == l->packet.kind && steps[i].state == l->state && steps[i].called == l->called &&
-            (steps[i].kind == TNRDMA_GO) == (l->state == TNRDMA_OFFERED && !l->called && l->wire.cq))
+            (steps[i].kind == TNRDMA_GO) == (l->state == RING_OFFERED && !l->called && l->wire.cq))
             return steps[i].take(l);
     return "the peer says what is not its turn";
 }
@@ -244,13 +238,13 @@ void tnrdma_greet(tn_link *l, uint32_t events)
 {
     const char *wrong = NULL;
 
-    if (l->state == TNRDMA_CALLING) {
+    if (l->state == RING_CALLING) {
         if (events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
             wrong = called(l);
     } else if (packet_receive(l, &wrong) && !wrong) {
         wrong = packet_take(l);
     }
-    if (wrong && l->state == TNRDMA_UP)
+    if (wrong && l->state == RING_UP)
         (void)tnrdma_wire_poll(l); /* all it has written is told there */
     if (wrong)
         tnrdma_link_hangup(l, wrong);

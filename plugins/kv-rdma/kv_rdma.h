@@ -6,21 +6,13 @@
 #define TNRDMA_H
 
 #include <infiniband/verbs.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 
-#include "tenon/plugin/transport.h"
-#include "tenon/plugin/util.h"
+#include "../common/ring.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets, notes and heads are little endian");
 
 #define TNRDMA_MAGIC 0x31646d72u /* "rmd1" */
 #define TNRDMA_VERSION 1u
-#define TNRDMA_PIECES_MAX 64u
-#define TNRDMA_QUEUE_MAX 64u                  /* messages of a class that wait for room in its ring */
-#define TNRDMA_COPIED_MAX ((uint64_t)4 << 20) /* bytes of copies among them */
-#define TNRDMA_STRANGERS_MAX 64u              /* connections that are not linked yet; the oldest one goes */
-#define TNRDMA_HASH_BYTES 32u
 #define TNRDMA_URGENT_BYTES ((uint64_t)64 << 10) /* the ring of urgent messages */
 #define TNRDMA_RING_MIN ((uint64_t)64 << 10)     /* the other ring, by option ring_bytes */
 #define TNRDMA_RING_MAX ((uint64_t)256 << 20)
@@ -34,8 +26,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets, notes and he
 #define TNRDMA_PUTS_MAX TNRDMA_DEPTH       /* under way on a link */
 #define TNRDMA_BYE_NS 1000000000u          /* for what is under way on a link that `disconnect` ends */
 #define TNRDMA_SGES_MAX 4u                 /* of a work request: a head, and pieces in regions */
-
-enum { TNRDMA_URGENT, TNRDMA_BULK, TNRDMA_CLASSES };
 
 /* ---- verbs.c: the functions of libibverbs, which a test replaces --------------------------------------- */
 
@@ -105,7 +95,6 @@ void tnrdma_gid_print(const union ibv_gid *gid, char out[48]); /* an address of 
 bool tnrdma_gid_is_ipv4(const union ibv_gid *gid);
 /* ibv_reg_mr failed: what it is about, and what to do. */
 tn_status tnrdma_fail_memory(tn_err *err, uint64_t bytes, int number);
-tn_status tnrdma_fail_system(tn_err *err, const char *what);
 
 /* ---- on the socket, until the link is up -------------------------------------------------------------- */
 
@@ -125,20 +114,20 @@ typedef struct tnrdma_endpoint {
 
 typedef struct tnrdma_packet {
     uint32_t magic, version, kind, reserved;
-    uint8_t nonce[TNRDMA_HASH_BYTES];
+    uint8_t nonce[PROOF_BYTES];
     union {
         tnrdma_endpoint endpoint;
-        uint32_t posted[TNRDMA_CLASSES]; /* BYE: fragments in all */
-        char text[120];                  /* REFUSE */
+        uint32_t posted[RING_CLASSES]; /* BYE: fragments in all */
+        char text[120];                /* REFUSE */
     } of;
-    uint8_t proof[TNRDMA_HASH_BYTES]; /* over all before it, and what was said before */
+    uint8_t proof[PROOF_BYTES]; /* over all before it, and what was said before */
 } tnrdma_packet;
 
 /* What is sent on the first queue pair: what was read of the peer's messages. */
 typedef struct tnrdma_note {
     uint32_t magic, reserved;
-    uint64_t read[TNRDMA_CLASSES];  /* bytes */
-    uint32_t count[TNRDMA_CLASSES]; /* fragments */
+    uint64_t read[RING_CLASSES];  /* bytes */
+    uint32_t count[RING_CLASSES]; /* fragments */
 } tnrdma_note;
 _Static_assert(sizeof(tnrdma_note) <= TNRDMA_NOTE_BYTES, "a note fits its buffer");
 
@@ -153,32 +142,17 @@ typedef struct tnrdma_head {
 } tnrdma_head;
 #define TNRDMA_HEAD_BYTES ((uint64_t)sizeof(tnrdma_head))
 
-/* What `poll` is to tell; part of a link or a message. */
-typedef struct tnrdma_event {
-    struct tnrdma_event *next;
-    uint32_t kind;
-    bool waits; /* in the list */
-    tn_link *link;
-} tnrdma_event;
-
 typedef struct tnrdma_incoming {
-    tnrdma_event e; /* `next`: of spare ones, too */
-    uint64_t bytes, slot;
-    uint8_t header[TN_HEADER_BYTES];
+    ring_incoming base;
+    uint64_t slot;
     uint64_t put; /* bytes in the landing of `slot`; UINT64_MAX: it is no put */
     _Alignas(16) uint8_t data[];
 } tnrdma_incoming;
 
 typedef struct tnrdma_outgoing {
-    tnrdma_event e; /* `next` is that of the queue before */
-    bool told;      /* SENT follows */
-    tn_status status;
-    int32_t priority;
-    uint32_t piece_count;
-    uint64_t cookie, done, bytes; /* done, bytes: with the head */
-    uint64_t offset;              /* of a put */
+    ring_outgoing base;
+    uint64_t offset; /* of a put */
     tnrdma_head head;
-    const tn_piece *pieces;
 } tnrdma_outgoing;
 
 /* A piece of a ring that one work request writes. */
@@ -195,9 +169,7 @@ typedef struct tnrdma_out {
     uint64_t own, posted, done, read; /* copied in; in work requests; written; the peer has read */
     uint32_t posts, posts_done, posts_read;
     tnrdma_fragment fragment[TNRDMA_DEPTH];
-    tnrdma_outgoing *queue;
-    uint32_t queued;
-    uint64_t copied;
+    ring_queue queue;
 } tnrdma_out;
 
 /* And where it comes. */
@@ -211,20 +183,8 @@ typedef struct tnrdma_in {
     tnrdma_head head;              /* of the message that comes */
     uint64_t got;                  /* bytes of the head, then of the payload behind it */
     tnrdma_incoming *in;
-    uint64_t starved; /* no room for its payload: its place among those; 0: it is not */
-    uint64_t late_ns; /* on the clock of polled_ns; 0: nothing is half here */
+    ring_wait wait;
 } tnrdma_in;
-
-/* CLOSING: what was posted is still written. DRAINING: the peer has gone, what it has sent is still read. */
-typedef enum tnrdma_state {
-    TNRDMA_CALLING,
-    TNRDMA_GREETING,
-    TNRDMA_OFFERED,
-    TNRDMA_UP,
-    TNRDMA_CLOSING,
-    TNRDMA_DRAINING,
-    TNRDMA_CLOSED
-} tnrdma_state;
 
 /* Memory that the host has registered, as often as it has added it. */
 struct tn_region {
@@ -265,59 +225,31 @@ typedef struct tnrdma_wire {
 } tnrdma_wire;
 
 struct tn_link {
-    tn_transport *t;
-    tn_link *next, **place; /* of all; `place` points to it */
-    tn_link *active_next;   /* of those that are looked at in each turn */
-    int fd;
-    tnrdma_state state;
-    bool called, seen, no_room; /* seen: the host knows it; no_room: `send` said so */
-    bool active, bye, flushed;  /* bye: the peer said so; flushed: a work request has failed */
-    uint64_t late_ns;           /* of the handshake, or of the end */
-    uint8_t nonce[2][TNRDMA_HASH_BYTES];
+    RING_LINK(tnrdma_out, tnrdma_in);
+    bool bye, flushed;      /* bye: the peer said so; flushed: a work request has failed */
     tnrdma_endpoint end[2]; /* 0: the caller's */
     tnrdma_packet packet;   /* that comes */
     uint32_t packet_bytes;
     uint64_t ring_bytes; /* of the rings for other messages, both directions */
     tnrdma_wire wire;
-    tnrdma_out out[TNRDMA_CLASSES];
-    tnrdma_in in[TNRDMA_CLASSES];
     tnrdma_landing *landings;
-    uint32_t last[TNRDMA_CLASSES]; /* fragments that the peer says it has posted in all; with `bye` */
-    tnrdma_event up, credit, down;
-    tn_status why;
-    char peer[56]; /* its address */
-    char text[200];
+    uint32_t last[RING_CLASSES]; /* fragments that the peer says it has posted in all; with `bye` */
+    char peer[56];               /* its address */
 };
 
 struct tn_transport {
-    const tnrdma_plugin *plugin;
+    RING_TRANSPORT(tnrdma_plugin);
     const tnrdma_verbs *verbs;
     tnrdma_device device;
-    tn_transport_config config;
-    uint8_t key[TN_TRANSPORT_SECRET_BYTES + 1]; /* the last byte: there is a secret */
-    int epoll, wake, listener;
-    bool deaf; /* no descriptor was left for a connection */
-    atomic_bool woken;
-    tn_link *links, *active, *gone; /* gone: freed by the next poll */
-    uint32_t open, strangers;       /* open: those that the host knows */
-    uint64_t polled_ns, due_ns;     /* the time spent in `poll`; when a peer may be late */
-    uint64_t held, spare_bytes;     /* of receive_bytes */
     uint64_t ring_bytes, spin_ns;
-    tnrdma_incoming *spare;
     tn_region *regions;
-    uint64_t turn; /* the last place that was given to a starved class */
-    uint32_t starving, polls;
-    uint64_t received, sent, refused, faults, requests, notes;
-    tnrdma_event *first, **last;
-    char statistics[500];
+    uint64_t requests, notes;
 };
 
 /* ---- proof.c ------------------------------------------------------------------------------------------ */
 
-tn_status tnrdma_random(void *out, uint64_t bytes, tn_err *err);
 /* What a peer with the key alone can say of a packet, after what was said before. */
-void tnrdma_proof(const tn_link *l, const tnrdma_packet *p, uint8_t out[TNRDMA_HASH_BYTES]);
-bool tnrdma_equal(const uint8_t a[TNRDMA_HASH_BYTES], const uint8_t b[TNRDMA_HASH_BYTES]);
+void tnrdma_proof(const tn_link *l, const tnrdma_packet *p, uint8_t out[PROOF_BYTES]);
 
 /* ---- door.c: places, listening, calling ---------------------------------------------------------------- */
 
@@ -326,7 +258,6 @@ tn_status tnrdma_listen(tn_transport *t, const char *where, void *address, uint3
 tn_status tnrdma_connect(tn_transport *t, const void *address, uint32_t address_bytes, tn_link **out,
                          tn_err *err);
 void tnrdma_accept(tn_transport *t);
-void tnrdma_listener_arm(tn_transport *t, bool deaf);
 
 /* ---- greet.c: the handshake ---------------------------------------------------------------------------- */
 
@@ -373,40 +304,25 @@ void tnrdma_puts_cancel(tn_link *l); /* their queue pairs are gone */
 
 /* ---- link.c ------------------------------------------------------------------------------------------- */
 
-void tnrdma_event_push(tn_transport *t, tnrdma_event *e, uint32_t kind, tn_link *l);
-tnrdma_event *tnrdma_event_pop(tn_transport *t);
-tn_link *tnrdma_link_create(tn_transport *t, int fd, bool called);
-void tnrdma_link_active(tn_link *l);
-void tnrdma_link_up(tn_link *l);
-/* Ends it at once, with what has not been read. */
-void tnrdma_link_end(tn_link *l, tn_status why, const char *text);
+extern const ring_ops tnrdma_links;
 /* Its peer has gone: it ends once all is read. */
 void tnrdma_link_hangup(tn_link *l, const char *text);
 void tnrdma_link_leave(tn_link *l); /* by `disconnect` */
-void tnrdma_link_free(tn_link *l);
 void tnrdma_link_write(tn_link *l);
 tn_status tnrdma_send(tn_link *l, const tn_send *message, tn_err *err);
 /* `put`: to message->token, behind `offset`. */
 tn_status tnrdma_message_queue(tn_link *l, const tn_send *message, bool put, tn_err *err);
-void tnrdma_outgoing_end(tn_link *l, tnrdma_outgoing *o, tn_status status);
 
 /* ---- receive.c ---------------------------------------------------------------------------------------- */
 
 void tnrdma_link_read(tn_link *l);
-void tnrdma_starved_serve(tn_transport *t);
-void tnrdma_incoming_free(tn_transport *t, tnrdma_incoming *in);
-void tnrdma_spare_free(tn_transport *t, uint64_t keep);
-void tnrdma_fault(tn_link *l, const char *text);
+void tnrdma_payload_resume(tn_link *l, uint32_t class); /* there is room for it */
+void tnrdma_received(ring_incoming *in, tn_transport_event *to);
 
 /* ---- poll.c ------------------------------------------------------------------------------------------- */
 
-tn_status tnrdma_poll(tn_transport *t, tn_transport_event *events, uint32_t *count, uint64_t timeout_ns,
-                      tn_err *err);
-/* Serves all that can go on without waiting, then waits for at most `wait_ns`. */
-tn_status tnrdma_turn(tn_transport *t, uint64_t wait_ns, tn_err *err);
-void tnrdma_wake(tn_transport *t);
-void tnrdma_gone_free(tn_transport *t);
-void tnrdma_due(tn_transport *t, uint64_t at_ns);
-uint64_t tnrdma_now_ns(void);
+bool tnrdma_serve(tn_link *l);
+bool tnrdma_sleep(tn_transport *t, uint64_t wait_ns);
+void tnrdma_socket(tn_transport *t, void *of, uint32_t events);
 
 #endif

@@ -98,9 +98,9 @@ tn_status tnrdma_landing_add(tn_link *l, uint64_t slot, void *data, uint64_t byt
 
     if (!data || !bytes || (region && !covers(region, data, bytes)))
         return tn_fail(err, TN_E_ARG, "a landing without bytes, or outside of its region");
-    if (l->state >= TNRDMA_CLOSING)
+    if (l->state >= RING_CLOSING)
         return tn_fail(err, TN_E_PEER, "the link is closed");
-    if ((st = tnrdma_random(&random, sizeof random, err)))
+    if ((st = random_fill(&random, sizeof random, err)))
         return st;
     if (!(a = calloc(1, sizeof *a)))
         return tn_fail(err, TN_E_NOMEM, "out of memory for a landing");
@@ -155,13 +155,13 @@ static int pieces_of(const tnrdma_outgoing *o, struct ibv_sge *out)
 {
     int count = 0;
 
-    for (uint32_t i = 0; i < o->piece_count; i++) {
-        const tn_piece *p = &o->pieces[i];
+    for (uint32_t i = 0; i < o->base.piece_count; i++) {
+        const tn_piece *p = &o->base.pieces[i];
 
         if (!p->bytes)
             continue;
-        if (!o->told || !p->region || !covers(p->region, p->data, p->bytes) || count == TNRDMA_SGES_MAX ||
-            p->bytes > UINT32_MAX)
+        if (!o->base.told || !p->region || !covers(p->region, p->data, p->bytes) ||
+            count == TNRDMA_SGES_MAX || p->bytes > UINT32_MAX)
             return -1;
         out[count++] = (struct ibv_sge){
             .addr = (uintptr_t)p->data, .length = (uint32_t)p->bytes, .lkey = p->region->mr->lkey};
@@ -176,10 +176,10 @@ static int pieces_copy(tn_link *l, const tnrdma_outgoing *o, tnrdma_put *p, stru
 
     if (!(p->copy = to))
         return -1;
-    for (uint32_t i = 0; i < o->piece_count; i++) {
-        if (o->pieces[i].bytes)
-            memcpy(to, o->pieces[i].data, o->pieces[i].bytes);
-        to += o->pieces[i].bytes;
+    for (uint32_t i = 0; i < o->base.piece_count; i++) {
+        if (o->base.pieces[i].bytes)
+            memcpy(to, o->base.pieces[i].data, o->base.pieces[i].bytes);
+        to += o->base.pieces[i].bytes;
     }
     p->mr = l->t->verbs->mr_reg(l->t->device.pd, p->copy, o->head.bytes, (uintptr_t)p->copy,
                                 IBV_ACCESS_LOCAL_WRITE);
@@ -192,9 +192,9 @@ static int pieces_copy(tn_link *l, const tnrdma_outgoing *o, tnrdma_put *p, stru
 
 static void uses_change(const tnrdma_outgoing *o, int by)
 {
-    for (uint32_t i = 0; i < o->piece_count; i++)
-        if (o->pieces[i].bytes && o->pieces[i].region)
-            o->pieces[i].region->uses += (uint32_t)by;
+    for (uint32_t i = 0; i < o->base.piece_count; i++)
+        if (o->base.pieces[i].bytes && o->base.pieces[i].region)
+            o->base.pieces[i].region->uses += (uint32_t)by;
 }
 
 static void put_end(tn_link *l, tnrdma_put *p, tn_status status)
@@ -207,7 +207,7 @@ static void put_end(tn_link *l, tnrdma_put *p, tn_status status)
         uses_change(o, -1);
     free(p->copy);
     *p = (tnrdma_put){.o = NULL};
-    tnrdma_outgoing_end(l, o, status);
+    ring_outgoing_end(l, &o->base, status);
 }
 
 bool tnrdma_put_begin(tn_link *l, tnrdma_outgoing *o)
@@ -239,7 +239,7 @@ bool tnrdma_put_begin(tn_link *l, tnrdma_outgoing *o)
         (void)l->t->verbs->mr_dereg(p->mr);
     free(p->copy);
     *p = (tnrdma_put){.o = NULL};
-    tnrdma_link_end(l, TN_E_PEER, "a put cannot be sent: out of memory, or of what may be pinned");
+    ring_link_end(l, TN_E_PEER, "a put cannot be sent: out of memory, or of what may be pinned");
     return false;
 }
 

@@ -44,7 +44,7 @@ static tn_status area_create(tn_link *l, tn_err *err)
     w->area_bytes = w->in_at + rings;
     at = mmap(NULL, w->area_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
-        return tnrdma_fail_system(err, "memory for a link");
+        return fail_system(err, "memory for a link");
     w->area = at;
     (void)madvise(at, w->area_bytes, MADV_DONTFORK); /* a child's copy would part us from the device */
     w->out_mr = v->mr_reg(l->t->device.pd, w->area, w->in_at, (uintptr_t)w->area, IBV_ACCESS_LOCAL_WRITE);
@@ -53,9 +53,9 @@ static tn_status area_create(tn_link *l, tn_err *err)
                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     if (!w->in_mr)
         return tnrdma_fail_memory(err, w->area_bytes, errno);
-    for (uint32_t c = 0; c < TNRDMA_CLASSES; c++) {
-        const uint64_t from = c == TNRDMA_BULK ? TNRDMA_URGENT_BYTES : 0,
-                       size = c == TNRDMA_BULK ? l->ring_bytes : TNRDMA_URGENT_BYTES;
+    for (uint32_t c = 0; c < RING_CLASSES; c++) {
+        const uint64_t from = c == RING_BULK ? TNRDMA_URGENT_BYTES : 0,
+                       size = c == RING_BULK ? l->ring_bytes : TNRDMA_URGENT_BYTES;
 
         l->out[c].data = w->area + from;
         l->in[c].data = w->area + w->in_at + from;
@@ -114,11 +114,11 @@ static tn_status pair_create(tn_link *l, uint32_t pair, tn_err *err)
         qp = v->qp_create(d->pd, &attr);
     }
     if (!(l->wire.pair[pair] = qp))
-        return tnrdma_fail_system(err, "a queue pair");
+        return fail_system(err, "a queue pair");
     d->inline_bytes = attr.cap.max_inline_data < INLINE_BYTES ? attr.cap.max_inline_data : INLINE_BYTES;
     if ((errno =
              v->qp_modify(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)))
-        return tnrdma_fail_system(err, "a queue pair's beginning");
+        return fail_system(err, "a queue pair's beginning");
     for (uint32_t i = 0; i < receives_of(pair); i++)
         if (!receive_post(l, pair, i))
             return tn_fail(err, TN_E_NOMEM, "the device has no room for receive requests");
@@ -134,11 +134,11 @@ tn_status tnrdma_wire_create(tn_link *l, uint32_t lanes, tn_err *err)
     w->lanes = lanes;
     for (uint32_t i = 0; i <= lanes; i++)
         room += (int)(sends_of(i) + receives_of(i));
-    if ((st = area_create(l, err)) || (st = tnrdma_random(&w->packet_number, sizeof w->packet_number, err)))
+    if ((st = area_create(l, err)) || (st = random_fill(&w->packet_number, sizeof w->packet_number, err)))
         return st;
     w->packet_number &= 0xffffff;
     if (!(w->cq = l->t->verbs->cq_create(l->t->device.context, room, l, l->t->device.channel)))
-        return tnrdma_fail_system(err, "a completion queue");
+        return fail_system(err, "a completion queue");
     for (uint32_t i = 0; !st && i <= lanes; i++)
         st = pair_create(l, i, err);
     return st;
@@ -182,7 +182,7 @@ void tnrdma_wire_endpoint(const tn_link *l, tnrdma_endpoint *out)
                              .lanes = w->lanes,
                              .packet_number = w->packet_number,
                              .rkey = w->in_mr->rkey,
-                             .ring_at = (uintptr_t)l->in[TNRDMA_URGENT].data,
+                             .ring_at = (uintptr_t)l->in[RING_URGENT].data,
                              .ring_bytes = l->ring_bytes};
     memcpy(out->gid, d->gid.raw, sizeof out->gid);
     for (uint32_t i = 0; i <= w->lanes; i++)
@@ -261,8 +261,8 @@ static int pair_connect(tn_link *l, uint32_t pair, const tnrdma_endpoint *e)
 tn_status tnrdma_wire_connect(tn_link *l, const tnrdma_endpoint *peer, tn_err *err)
 {
     l->wire.rkey = peer->rkey;
-    l->out[TNRDMA_URGENT].remote = peer->ring_at;
-    l->out[TNRDMA_BULK].remote = peer->ring_at + TNRDMA_URGENT_BYTES;
+    l->out[RING_URGENT].remote = peer->ring_at;
+    l->out[RING_BULK].remote = peer->ring_at + TNRDMA_URGENT_BYTES;
     for (uint32_t i = 0; i <= l->wire.lanes; i++) {
         const int number = pair_connect(l, i, peer);
 
@@ -299,7 +299,7 @@ static bool fragment_post(tn_link *l, uint32_t class, uint64_t bytes)
     tnrdma_out *o = &l->out[class];
     const uint64_t at = o->posted & (o->size - 1);
     const uint32_t number = o->posts & NUMBER_MASK,
-                   pair = class == TNRDMA_URGENT ? 0 : 1 + l->wire.next_lane++ % l->wire.lanes;
+                   pair = class == RING_URGENT ? 0 : 1 + l->wire.next_lane++ % l->wire.lanes;
     struct ibv_sge piece = {
         .addr = (uintptr_t)(o->data + at), .length = (uint32_t)bytes, .lkey = l->wire.out_mr->lkey};
     struct ibv_send_wr wr = {.wr_id = wr_id(WR_FRAGMENT, class, number),
@@ -325,17 +325,17 @@ static bool may_post(const tnrdma_out *o)
 
 void tnrdma_wire_post(tn_link *l)
 {
-    for (uint32_t c = 0; c < TNRDMA_CLASSES; c++) {
+    for (uint32_t c = 0; c < RING_CLASSES; c++) {
         tnrdma_out *o = &l->out[c];
 
         while (o->posted != o->own && may_post(o)) {
             const uint64_t at = o->posted & (o->size - 1), rest = o->own - o->posted,
                            bytes = rest < o->size - at ? rest : o->size - at;
 
-            if (c == TNRDMA_BULK && rest < CORK_BYTES && o->posts - o->posts_done >= CORK_POSTS)
+            if (c == RING_BULK && rest < CORK_BYTES && o->posts - o->posts_done >= CORK_POSTS)
                 break;
             if (!fragment_post(l, c, bytes)) {
-                tnrdma_link_end(l, TN_E_PEER, "a queue pair takes no requests");
+                ring_link_end(l, TN_E_PEER, "a queue pair takes no requests");
                 return;
             }
         }
@@ -344,7 +344,7 @@ void tnrdma_wire_post(tn_link *l)
 
 bool tnrdma_wire_quiet(const tn_link *l)
 {
-    for (uint32_t c = 0; c < TNRDMA_CLASSES; c++)
+    for (uint32_t c = 0; c < RING_CLASSES; c++)
         if (l->out[c].own != l->out[c].posted || l->out[c].posts != l->out[c].posts_done)
             return false;
     for (uint32_t i = 0; i < TNRDMA_PUTS_MAX; i++)
@@ -380,9 +380,9 @@ void tnrdma_note_send(tn_link *l)
     uint8_t *at;
     bool due = false;
 
-    if (l->state != TNRDMA_UP || l->wire.notes >= TNRDMA_NOTES)
+    if (l->state != RING_UP || l->wire.notes >= TNRDMA_NOTES)
         return;
-    for (uint32_t c = 0; c < TNRDMA_CLASSES; c++) {
+    for (uint32_t c = 0; c < RING_CLASSES; c++) {
         const tnrdma_in *in = &l->in[c];
 
         due |= in->own - in->told >= in->size / 4 || in->next - in->told_count >= TNRDMA_DEPTH / 4;
@@ -396,12 +396,12 @@ void tnrdma_note_send(tn_link *l)
     piece.addr = (uintptr_t)at;
     piece.lkey = l->wire.out_mr->lkey;
     if (l->t->verbs->post_send(l->wire.pair[0], &wr)) {
-        tnrdma_link_end(l, TN_E_PEER, "a queue pair takes no requests");
+        ring_link_end(l, TN_E_PEER, "a queue pair takes no requests");
         return;
     }
     l->wire.notes++;
     l->t->notes++;
-    for (uint32_t c = 0; c < TNRDMA_CLASSES; c++) {
+    for (uint32_t c = 0; c < RING_CLASSES; c++) {
         l->in[c].told = note.read[c];
         l->in[c].told_count = note.count[c];
     }
@@ -415,7 +415,7 @@ static bool note_take(tn_link *l, const void *from)
     memcpy(&note, from, sizeof note);
     if (note.magic != TNRDMA_MAGIC || note.reserved)
         return false;
-    for (uint32_t c = 0; c < TNRDMA_CLASSES; c++) {
+    for (uint32_t c = 0; c < RING_CLASSES; c++) {
         tnrdma_out *o = &l->out[c];
 
         if (note.read[c] - o->read > o->posted - o->read ||
@@ -443,7 +443,7 @@ static bool fragment_came(tn_link *l, uint32_t pair, uint32_t imm, uint32_t byte
     const uint32_t class = imm >> CLASS_BIT, number = imm & NUMBER_MASK;
     tnrdma_in *in = &l->in[class];
 
-    if ((class == TNRDMA_URGENT) != (pair == 0) || !bytes || in->length[number % TNRDMA_DEPTH] ||
+    if ((class == RING_URGENT) != (pair == 0) || !bytes || in->length[number % TNRDMA_DEPTH] ||
         ((number - in->next) & NUMBER_MASK) >= TNRDMA_DEPTH)
         return false;
     in->length[number % TNRDMA_DEPTH] = bytes;
@@ -478,13 +478,13 @@ static void wire_failed(tn_link *l, const struct ibv_wc *wc)
             what = rows[i].text;
     (void)snprintf(text, sizeof text, "%s %s (%s)", l->peer, what, ibv_wc_status_str(wc->status));
     l->flushed = true;
-    if (l->state == TNRDMA_CLOSING) {
-        tnrdma_link_end(l, TN_E_CANCELLED, "disconnected");
+    if (l->state == RING_CLOSING) {
+        ring_link_end(l, TN_E_CANCELLED, "disconnected");
         return;
     }
-    if (l->state == TNRDMA_UP)
+    if (l->state == RING_UP)
         tnrdma_greet(l, 0); /* it may have said BYE */
-    if (l->state < TNRDMA_CLOSING)
+    if (l->state < RING_CLOSING)
         tnrdma_link_hangup(l, text);
 }
 
@@ -510,10 +510,10 @@ static void completion_take(tn_link *l, const struct ibv_wc *wc)
                    : wc->opcode == IBV_WC_RECV && place == 0 && wc->byte_len == sizeof(tnrdma_note) &&
                          note_take(l, note_at(l, number));
         if (good && !receive_post(l, place, number))
-            tnrdma_link_end(l, TN_E_PEER, "a queue pair takes no requests");
+            ring_link_end(l, TN_E_PEER, "a queue pair takes no requests");
     }
     if (!good)
-        tnrdma_fault(l, "the peer's work requests are not those of this protocol");
+        ring_fault(l, "the peer's work requests are not those of this protocol");
 }
 
 bool tnrdma_wire_poll(tn_link *l)
@@ -527,12 +527,12 @@ bool tnrdma_wire_poll(tn_link *l)
     do {
         count = l->t->verbs->cq_poll(l->wire.cq, POLL_MAX, wc);
         if (count < 0) {
-            tnrdma_link_end(l, TN_E_PEER, "the completion queue has failed");
+            ring_link_end(l, TN_E_PEER, "the completion queue has failed");
             return true;
         }
-        for (int i = 0; i < count && l->state != TNRDMA_CLOSED; i++)
+        for (int i = 0; i < count && l->state != RING_CLOSED; i++)
             completion_take(l, &wc[i]);
         any |= count > 0;
-    } while (count == POLL_MAX && l->state != TNRDMA_CLOSED);
+    } while (count == POLL_MAX && l->state != RING_CLOSED);
     return any;
 }

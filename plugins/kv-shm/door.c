@@ -27,7 +27,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define ROUND_MAX 32  /* callers before others have their turn */
 #define PORT_TRIES 16 /* of free ports whose name somebody has taken */
 
 /* ---- places ------------------------------------------------------------------------------------------- */
@@ -82,7 +81,7 @@ static bool listener_open(tn_transport *t, place *p)
 tn_status tnshm_listen(tn_transport *t, const char *where, void *address, uint32_t *address_bytes,
                        tn_err *err)
 {
-    char host[INET6_ADDRSTRLEN + 8], text[TN_TRANSPORT_ADDRESS_MAX], own[17];
+    char text[TN_TRANSPORT_ADDRESS_MAX], own[17];
     place p = {0};
     uint16_t wanted;
     tn_status st;
@@ -95,23 +94,14 @@ tn_status tnshm_listen(tn_transport *t, const char *where, void *address, uint32
     for (int i = 0; t->listener < 0; i++) {
         *port_of(&p.address) = htons(wanted);
         if (!listener_open(t, &p) && (wanted || errno != EADDRINUSE || i == PORT_TRIES))
-            return tnshm_fail_system(err, where);
+            return fail_system(err, where);
     }
-    if (getnameinfo((struct sockaddr *)&p.address, p.bytes, host, sizeof host, NULL, 0, NI_NUMERICHOST))
-        (void)snprintf(host, sizeof host, "127.0.0.1");
     tnshm_host_name(own);
-    *address_bytes = (uint32_t)snprintf(text, sizeof text, strchr(host, ':') ? "%s/[%s]:%u" : "%s/%s:%u", own,
-                                        host, (unsigned)p.port);
+    *address_bytes = (uint32_t)snprintf(text, sizeof text, "%s/", own);
+    place_print(&p, text + *address_bytes, sizeof text - *address_bytes);
+    *address_bytes = (uint32_t)strlen(text);
     memcpy(address, text, *address_bytes);
     return TN_OK;
-}
-
-void tnshm_listener_arm(tn_transport *t, bool deaf)
-{
-    struct epoll_event e = {.events = deaf ? 0u : EPOLLIN, .data.ptr = NULL};
-
-    if (t->listener >= 0 && t->deaf != deaf && !epoll_ctl(t->epoll, EPOLL_CTL_MOD, t->listener, &e))
-        t->deaf = deaf;
 }
 
 static bool same_user(int fd)
@@ -124,26 +114,18 @@ static bool same_user(int fd)
 
 void tnshm_accept(tn_transport *t)
 {
-    for (int i = 0; i < ROUND_MAX; i++) {
-        const int fd = accept4(t->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        tn_link *oldest = NULL;
+    for (int i = 0; i < RING_ROUND_CALLERS; i++) {
+        const int fd = ring_accept(t, NULL, NULL);
 
-        if (fd < 0) {
-            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                tnshm_listener_arm(t, true); /* until the next poll, or the end of a link */
+        if (fd < 0)
             return;
-        }
         if (!same_user(fd)) {
             t->refused++;
             (void)close(fd);
             continue;
         }
-        for (tn_link *l = t->strangers >= TNSHM_STRANGERS_MAX ? t->links : NULL; l; l = l->next)
-            if (!l->seen)
-                oldest = l; /* new ones are in front */
-        if (oldest)
-            tnshm_link_end(oldest, TN_E_PEER, "others came");
-        (void)tnshm_link_create(t, fd, false);
+        ring_stranger_room(t);
+        (void)ring_link_create(t, fd, false, RING_GREETING);
     }
 }
 
@@ -198,10 +180,10 @@ static bool packet_receive(tn_link *l, tnshm_packet *p, int *file, const char **
 
 static bool proof_right(const tn_link *l, char step, const tnshm_packet *p)
 {
-    uint8_t right[TNSHM_HASH_BYTES];
+    uint8_t right[PROOF_BYTES];
 
     tnshm_proof(l, step, right);
-    return tnshm_equal(right, p->proof);
+    return proof_equal(right, p->proof);
 }
 
 static const char *hello_take(tn_link *l, const tnshm_packet *p)
@@ -209,11 +191,11 @@ static const char *hello_take(tn_link *l, const tnshm_packet *p)
     tnshm_packet answer = {.kind = TNSHM_WELCOME};
 
     memcpy(l->nonce[0], p->nonce, sizeof p->nonce);
-    if (tnshm_random(l->nonce[1], sizeof l->nonce[1], NULL))
+    if (random_fill(l->nonce[1], sizeof l->nonce[1], NULL))
         return "there are no random numbers";
     memcpy(answer.nonce, l->nonce[1], sizeof answer.nonce);
     tnshm_proof(l, 'w', answer.proof);
-    l->state = TNSHM_OFFERED;
+    l->state = RING_OFFERED;
     return packet_send(l, &answer, -1) ? NULL : "the peer does not listen";
 }
 
@@ -226,11 +208,11 @@ static const char *welcome_take(tn_link *l, const tnshm_packet *p)
     memcpy(l->nonce[1], p->nonce, sizeof p->nonce);
     if (!proof_right(l, 'w', p))
         return "the peer has another secret";
-    if (tnshm_random(l->token, sizeof l->token, NULL) || tnshm_area_create(l, answer.ring_bytes, &file, NULL))
+    if (random_fill(l->token, sizeof l->token, NULL) || tnshm_area_create(l, answer.ring_bytes, &file, NULL))
         return "there is no memory to share with the peer";
     memcpy(answer.token, l->token, sizeof answer.token);
     tnshm_proof(l, 'o', answer.proof);
-    l->state = TNSHM_OFFERED;
+    l->state = RING_OFFERED;
     if (!packet_send(l, &answer, file))
         wrong = "the peer does not listen";
     (void)close(file);
@@ -255,10 +237,8 @@ static const char *offer_take(tn_link *l, const tnshm_packet *p, int file)
     tnshm_proof(l, 'r', answer.proof);
     if (!packet_send(l, &answer, -1))
         return "the peer does not listen";
-    t->strangers--;
-    t->open++;
-    l->seen = true;
-    tnshm_link_up(l);
+    ring_link_seen(l);
+    ring_link_up(l);
     return NULL;
 }
 
@@ -266,13 +246,13 @@ static const char *ready_take(tn_link *l, const tnshm_packet *p)
 {
     if (!proof_right(l, 'r', p))
         return "the peer has another secret";
-    tnshm_link_up(l);
+    ring_link_up(l);
     return NULL;
 }
 
 void tnshm_greet(tn_link *l)
 {
-    const bool offered = l->state == TNSHM_OFFERED;
+    const bool offered = l->state == RING_OFFERED;
     const uint32_t wanted = l->called ? (offered ? TNSHM_READY : TNSHM_WELCOME)
                             : offered ? TNSHM_OFFER
                                       : TNSHM_HELLO;
@@ -292,7 +272,7 @@ void tnshm_greet(tn_link *l)
     if (file >= 0)
         (void)close(file);
     if (wrong)
-        tnshm_link_end(l, TN_E_PEER, wrong);
+        ring_link_end(l, TN_E_PEER, wrong);
 }
 
 /* ---- calling ------------------------------------------------------------------------------------------ */
@@ -310,7 +290,7 @@ static tn_status place_own(place *p, tn_err *err)
         (void)close(fd);
     else if (errno == EADDRNOTAVAIL)
         return tn_fail(err, TN_E_ARG, "the peer is on another host, and shared memory is of one");
-    return fd >= 0 ? TN_OK : tnshm_fail_system(err, "the peer's address");
+    return fd >= 0 ? TN_OK : fail_system(err, "the peer's address");
 }
 
 tn_status tnshm_connect(tn_transport *t, const void *address, uint32_t address_bytes, tn_link **out,
@@ -340,18 +320,18 @@ tn_status tnshm_connect(tn_transport *t, const void *address, uint32_t address_b
         return tn_fail(err, TN_E_ARG, "nobody listens on port 0");
     bytes = name_of(p.port, &name);
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 || !(l = tnshm_link_create(t, fd, true)))
-        return tnshm_fail_system(err, "no connection can be made");
+    if (fd < 0 || !(l = ring_link_create(t, fd, true, RING_GREETING)))
+        return fail_system(err, "no connection can be made");
     if (connect(fd, (struct sockaddr *)&name, bytes))
-        tnshm_link_end(l, TN_E_PEER, errno == ECONNREFUSED ? "nobody listens there" : strerror(errno));
+        ring_link_end(l, TN_E_PEER, errno == ECONNREFUSED ? "nobody listens there" : strerror(errno));
     else if (!same_user(fd))
-        tnshm_link_end(l, TN_E_PEER, "another user listens there");
-    else if (tnshm_random(l->nonce[0], sizeof l->nonce[0], NULL))
-        tnshm_link_end(l, TN_E_PEER, "there are no random numbers");
+        ring_link_end(l, TN_E_PEER, "another user listens there");
+    else if (random_fill(l->nonce[0], sizeof l->nonce[0], NULL))
+        ring_link_end(l, TN_E_PEER, "there are no random numbers");
     else {
         memcpy(hello.nonce, l->nonce[0], sizeof hello.nonce);
         if (!packet_send(l, &hello, -1))
-            tnshm_link_end(l, TN_E_PEER, "the peer does not listen");
+            ring_link_end(l, TN_E_PEER, "the peer does not listen");
     }
     *out = l;
     return TN_OK;

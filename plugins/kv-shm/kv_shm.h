@@ -5,22 +5,13 @@
 #ifndef TNSHM_H
 #define TNSHM_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "../common/ring.h"
 
-#include "tenon/plugin/transport.h"
-#include "tenon/plugin/util.h"
-
-#define TNSHM_MAGIC 0x326d6873u /* "shm2" */
-#define TNSHM_PIECES_MAX 64u
-#define TNSHM_QUEUE_MAX 64u                  /* messages of a lane that wait for room in its ring */
-#define TNSHM_COPIED_MAX ((uint64_t)4 << 20) /* bytes of copies among them */
-#define TNSHM_STRANGERS_MAX 64u              /* connections that are not linked yet; the oldest one goes */
-#define TNSHM_HASH_BYTES 32u
+#define TNSHM_MAGIC 0x326d6873u                 /* "shm2" */
 #define TNSHM_URGENT_BYTES ((uint64_t)64 << 10) /* the ring of urgent messages */
 #define TNSHM_RING_MIN ((uint64_t)64 << 10)     /* the other ring, by option ring_bytes */
 #define TNSHM_RING_MAX ((uint64_t)64 << 20)
-#define TNSHM_STEP ((uint64_t)64 << 10) /* bytes that are copied before the other side is told */
+#define TNSHM_STEP ((uint64_t)64 << 10)      /* bytes that are copied before the other side is told */
 #define TNSHM_PLACE_MIN ((uint64_t)64 << 10) /* longer payloads may stay in the ring */
 
 typedef struct tnshm_plugin {
@@ -35,8 +26,6 @@ typedef struct tnshm_ring {
     _Alignas(64) _Atomic uint64_t head; /* bytes that were read */
 } tnshm_ring;
 
-enum { TNSHM_URGENT, TNSHM_BULK, TNSHM_LANES };
-
 typedef struct tnshm_side {
     _Alignas(64) _Atomic uint32_t asleep; /* waits for a byte on the socket */
     _Atomic uint32_t bye;                 /* ends the link on purpose */
@@ -45,9 +34,9 @@ typedef struct tnshm_side {
 /* The begin of the file; the rings' bytes follow at TNSHM_AREA_BYTES, in the order of `ring`. A bulk ring is
  * mapped twice, one behind the other: no message ends at its end. */
 typedef struct tnshm_area {
-    uint8_t token[TNSHM_HASH_BYTES];
-    tnshm_side side[2];              /* 0: the one that connected */
-    tnshm_ring ring[2][TNSHM_LANES]; /* by the side that writes */
+    uint8_t token[PROOF_BYTES];
+    tnshm_side side[2];               /* 0: the one that connected */
+    tnshm_ring ring[2][RING_CLASSES]; /* by the side that writes */
 } tnshm_area;
 #define TNSHM_AREA_BYTES 65536u /* of whole pages, everywhere */
 _Static_assert(sizeof(tnshm_area) <= TNSHM_AREA_BYTES, "it fits its page");
@@ -62,7 +51,7 @@ enum { TNSHM_HELLO = 1, TNSHM_WELCOME, TNSHM_OFFER, TNSHM_READY };
 typedef struct tnshm_packet {
     uint32_t magic, kind;
     uint64_t ring_bytes;
-    uint8_t nonce[TNSHM_HASH_BYTES], token[TNSHM_HASH_BYTES], proof[TNSHM_HASH_BYTES];
+    uint8_t nonce[PROOF_BYTES], token[PROOF_BYTES], proof[PROOF_BYTES];
 } tnshm_packet;
 
 /* ---- ours --------------------------------------------------------------------------------------------- */
@@ -97,18 +86,8 @@ static inline uint64_t tnshm_padded(uint64_t bytes)
 }
 _Static_assert(sizeof(tnshm_head) % TNSHM_ALIGN == 0, "payloads are aligned");
 
-/* What `poll` is to tell; part of a link or a message. */
-typedef struct tnshm_event {
-    struct tnshm_event *next;
-    uint32_t kind;
-    bool waits; /* in the list */
-    tn_link *link;
-} tnshm_event;
-
 typedef struct tnshm_incoming {
-    tnshm_event e; /* `next`: of spare ones, too */
-    uint64_t bytes;
-    uint8_t header[TN_HEADER_BYTES];
+    ring_incoming base;
     const uint8_t *payload;       /* `data`, or in the ring */
     tnshm_map *map;               /* of the ring; NULL: it is copied, to `data` */
     struct tnshm_in *of;          /* whose `places` it stands in; NULL: the link is gone */
@@ -119,22 +98,14 @@ typedef struct tnshm_incoming {
 } tnshm_incoming;
 
 typedef struct tnshm_outgoing {
-    tnshm_event e; /* `next` is that of the queue before */
-    bool told;     /* SENT follows */
-    tn_status status;
-    int32_t priority;
-    uint32_t piece_count;
-    uint64_t cookie, done, bytes; /* done, bytes: with the head */
+    ring_outgoing base;
     tnshm_head head;
-    const tn_piece *pieces;
 } tnshm_outgoing;
 
 /* One direction of one kind of messages. */
 typedef struct tnshm_out {
     tnshm_pipe pipe;
-    tnshm_outgoing *queue;
-    uint32_t queued;
-    uint64_t copied;
+    ring_queue queue;
 } tnshm_out;
 
 typedef struct tnshm_in {
@@ -142,59 +113,24 @@ typedef struct tnshm_in {
     tnshm_head head; /* of the message that comes */
     uint64_t got;    /* bytes of the head, then of the payload behind it */
     tnshm_incoming *in;
-    uint64_t starved; /* no room for its payload: its place among those; 0: it is not */
-    uint64_t late_ns; /* on the clock of polled_ns; 0: nothing is half here */
-    uint64_t came;    /* bytes of a payload that stays in the ring, so far */
+    ring_wait wait;
+    uint64_t came;                         /* bytes of a payload that stays in the ring, so far */
     tnshm_incoming *places, **places_last; /* payloads in the ring, in order; the last may still come */
 } tnshm_in;
 
-/* DRAINING: the peer has gone, what it has sent before is still read. */
-typedef enum tnshm_state {
-    TNSHM_GREETING,
-    TNSHM_OFFERED,
-    TNSHM_UP,
-    TNSHM_DRAINING,
-    TNSHM_CLOSED
-} tnshm_state;
-
 struct tn_link {
-    tn_transport *t;
-    tn_link *next, **place; /* of all; `place` points to it */
-    tn_link *active_next;   /* of those that are looked at in each turn */
-    int fd;
-    tnshm_state state;
-    bool called, seen, no_room; /* seen: the host knows it; no_room: `send` said so */
-    bool active, armed;         /* armed: `asleep` is set */
-    uint32_t bells;             /* bytes that the peer may still send on the socket */
-    uint64_t late_ns;           /* of the handshake */
-    uint8_t nonce[2][TNSHM_HASH_BYTES], token[TNSHM_HASH_BYTES];
+    RING_LINK(tnshm_out, tnshm_in);
+    bool armed;     /* `asleep` is set */
+    uint32_t bells; /* bytes that the peer may still send on the socket */
+    uint8_t token[PROOF_BYTES];
     tnshm_area *area;
     tnshm_map *map;
     uint64_t area_bytes; /* of the file */
-    tnshm_out out[TNSHM_LANES];
-    tnshm_in in[TNSHM_LANES];
-    tnshm_event up, credit, down;
-    tn_status why;
-    char text[128];
 };
 
 struct tn_transport {
-    const tnshm_plugin *plugin;
-    tn_transport_config config;
-    uint8_t key[TN_TRANSPORT_SECRET_BYTES + 1]; /* the last byte: there is a secret */
-    int epoll, wake, listener, port;            /* port: a socket of TCP that holds the number */
-    bool deaf;                                  /* no descriptor was left for a connection */
-    atomic_bool woken;
-    tn_link *links, *active, *gone; /* gone: freed by the next poll */
-    uint32_t open, strangers;       /* open: those that the host knows */
-    uint64_t polled_ns, due_ns;     /* the time spent in `poll`; when a peer may be late */
-    uint64_t held, spare_bytes;     /* of receive_bytes */
-    tnshm_incoming *spare;
-    uint64_t turn; /* the last place that was given to a starved lane */
-    uint32_t starving, polls;
-    uint64_t received, sent, refused, faults;
-    tnshm_event *first, **last;
-    char statistics[400];
+    RING_TRANSPORT(tnshm_plugin);
+    int port; /* a socket of TCP that holds the number */
 };
 
 /* ---- memory.c ----------------------------------------------------------------------------------------- */
@@ -213,38 +149,26 @@ void tnshm_pipe_read(tnshm_pipe *p, void *data, uint64_t bytes);
 
 /* ---- proof.c ------------------------------------------------------------------------------------------ */
 
-tn_status tnshm_random(void *out, uint64_t bytes, tn_err *err);
 /* What a peer with the key alone can say of this handshake; `step` tells the answers apart. */
-void tnshm_proof(const tn_link *l, char step, uint8_t out[TNSHM_HASH_BYTES]);
-bool tnshm_equal(const uint8_t a[TNSHM_HASH_BYTES], const uint8_t b[TNSHM_HASH_BYTES]);
+void tnshm_proof(const tn_link *l, char step, uint8_t out[PROOF_BYTES]);
 /* Machine, boot and network namespace as 16 digits: within them abstract sockets are found. */
 void tnshm_host_name(char out[17]);
 
 /* ---- link.c ------------------------------------------------------------------------------------------- */
 
-tn_status tnshm_fail_system(tn_err *err, const char *what);
-void tnshm_event_push(tn_transport *t, tnshm_event *e, uint32_t kind, tn_link *l);
-tnshm_event *tnshm_event_pop(tn_transport *t);
-tn_link *tnshm_link_create(tn_transport *t, int fd, bool called);
-void tnshm_link_active(tn_link *l);
-void tnshm_link_up(tn_link *l);
+extern const ring_ops tnshm_links;
 void tnshm_link_ring(tn_link *l); /* wakes the peer if it sleeps */
-/* Ends it at once, with what has not been read. */
-void tnshm_link_end(tn_link *l, tn_status why, const char *text);
-/* Its peer has gone: it ends once all is read. */
-void tnshm_link_hangup(tn_link *l, const char *text);
-void tnshm_link_free(tn_link *l);
 void tnshm_link_write(tn_link *l);
 tn_status tnshm_send(tn_link *l, const tn_send *message, tn_err *err);
 
 /* ---- receive.c ---------------------------------------------------------------------------------------- */
 
 void tnshm_link_read(tn_link *l);
-void tnshm_starved_serve(tn_transport *t);
+void tnshm_payload_resume(tn_link *l, uint32_t class); /* there is room for it */
 bool tnshm_in_ready(tnshm_in *in);     /* enough has come to go on, or the peer's index is impossible */
 void tnshm_places_leave(tnshm_in *in); /* the link ends */
-void tnshm_incoming_free(tn_transport *t, tnshm_incoming *in);
-void tnshm_spare_free(tn_transport *t, uint64_t keep);
+void tnshm_incoming_free(tn_transport *t, ring_incoming *in);
+void tnshm_received(ring_incoming *in, tn_transport_event *to);
 
 /* ---- door.c ------------------------------------------------------------------------------------------- */
 
@@ -253,18 +177,11 @@ tn_status tnshm_listen(tn_transport *t, const char *where, void *address, uint32
 tn_status tnshm_connect(tn_transport *t, const void *address, uint32_t address_bytes, tn_link **out,
                         tn_err *err);
 void tnshm_accept(tn_transport *t);
-void tnshm_listener_arm(tn_transport *t, bool deaf);
 void tnshm_greet(tn_link *l); /* the socket has something of the handshake */
 
 /* ---- poll.c ------------------------------------------------------------------------------------------- */
 
-tn_status tnshm_poll(tn_transport *t, tn_transport_event *events, uint32_t *count, uint64_t timeout_ns,
-                     tn_err *err);
-/* Serves all that can go on without waiting, then waits for at most `wait_ns`. */
-tn_status tnshm_turn(tn_transport *t, uint64_t wait_ns, tn_err *err);
-void tnshm_wake(tn_transport *t);
-void tnshm_gone_free(tn_transport *t);
-void tnshm_due(tn_transport *t, uint64_t at_ns);
-uint64_t tnshm_now_ns(void);
+bool tnshm_sleep(tn_transport *t, uint64_t wait_ns);
+void tnshm_socket(tn_transport *t, void *of, uint32_t events);
 
 #endif

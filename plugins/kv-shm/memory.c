@@ -23,13 +23,13 @@ static uint64_t area_bytes(uint64_t ring_bytes)
     return TNSHM_AREA_BYTES + 2 * (TNSHM_URGENT_BYTES + ring_bytes);
 }
 
-static void pipe_init(tnshm_pipe *p, tnshm_area *a, unsigned side, unsigned lane, uint64_t ring_bytes)
+static void pipe_init(tnshm_pipe *p, tnshm_area *a, unsigned side, unsigned class, uint64_t ring_bytes)
 {
     uint8_t *const from = (uint8_t *)a + TNSHM_AREA_BYTES + side * (TNSHM_URGENT_BYTES + 2 * ring_bytes);
 
-    *p = (tnshm_pipe){.ring = &a->ring[side][lane],
-                      .data = from + (lane == TNSHM_BULK ? TNSHM_URGENT_BYTES : 0),
-                      .size = lane == TNSHM_BULK ? ring_bytes : TNSHM_URGENT_BYTES};
+    *p = (tnshm_pipe){.ring = &a->ring[side][class],
+                      .data = from + (class == RING_BULK ? TNSHM_URGENT_BYTES : 0),
+                      .size = class == RING_BULK ? ring_bytes : TNSHM_URGENT_BYTES};
 }
 
 static bool area_map(tn_link *l, int fd, uint64_t ring_bytes)
@@ -64,9 +64,9 @@ static bool area_map(tn_link *l, int fd, uint64_t ring_bytes)
     (void)madvise(at, map->bytes, MADV_DONTFORK);
     l->map = map;
     l->area = (tnshm_area *)(void *)at;
-    for (unsigned lane = 0; lane < TNSHM_LANES; lane++) {
-        pipe_init(&l->out[lane].pipe, l->area, side, lane, ring_bytes);
-        pipe_init(&l->in[lane].pipe, l->area, !side, lane, ring_bytes);
+    for (unsigned class = 0; class < RING_CLASSES; class ++) {
+        pipe_init(&l->out[class].pipe, l->area, side, class, ring_bytes);
+        pipe_init(&l->in[class].pipe, l->area, !side, class, ring_bytes);
     }
     return true;
 }
@@ -77,7 +77,7 @@ tn_status tnshm_area_create(tn_link *l, uint64_t ring_bytes, int *out, tn_err *e
 
     if (fd < 0 || ftruncate(fd, (off_t)area_bytes(ring_bytes)) ||
         fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) || !area_map(l, fd, ring_bytes)) {
-        const tn_status st = tnshm_fail_system(err, "memory for a link");
+        const tn_status st = fail_system(err, "memory for a link");
 
         if (fd >= 0)
             (void)close(fd);
@@ -91,7 +91,7 @@ tn_status tnshm_area_create(tn_link *l, uint64_t ring_bytes, int *out, tn_err *e
 const char *tnshm_area_take(tn_link *l, int fd, uint64_t ring_bytes)
 {
     const int seals = fcntl(fd, F_GET_SEALS);
-    uint8_t token[TNSHM_HASH_BYTES];
+    uint8_t token[PROOF_BYTES];
     struct statfs system;
     struct stat file;
 
@@ -106,7 +106,7 @@ const char *tnshm_area_take(tn_link *l, int fd, uint64_t ring_bytes)
     if (!area_map(l, fd, ring_bytes))
         return "the peer's memory cannot be mapped";
     memcpy(token, l->area->token, sizeof token);
-    return tnshm_equal(token, l->token) ? NULL : "the peer's memory has another token than it says";
+    return proof_equal(token, l->token) ? NULL : "the peer's memory has another token than it says";
 }
 
 void tnshm_map_drop(tnshm_map *m)

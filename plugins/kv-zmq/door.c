@@ -75,7 +75,7 @@ static void connection_begin(tn_transport *t, tnzmq_door *d, int fd)
     }
     t->counters.accepted++;
     d->alive++;
-    d->connections[fd] = (tnzmq_connection){.since_ns = tnzmq_now_ns()};
+    d->connections[fd] = (tnzmq_connection){.since_ns = monotonic_ns()};
     tnzmq_deadline(t, d->connections[fd].since_ns + 2 * (uint64_t)t->plugin->handshake_ms * 1000000u);
 }
 

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <zmq.h>
 
+#include "../common/system.h"
 #include "tenon/plugin/transport.h"
-#include "tenon/plugin/util.h"
 
 #define TNZMQ_ID_BYTES 16
 #define TNZMQ_URGENT_MAX 8192 /* bytes of a payload; a longer one goes the way of the others */
@@ -155,7 +155,6 @@ typedef struct tnzmq_counters {
 } tnzmq_counters;
 
 typedef struct tnzmq_plugin {
-    const tn_host *host;
     int64_t handshake_ms, heartbeat_ms, dead_ms; /* options */
 } tnzmq_plugin;
 
@@ -252,7 +251,6 @@ void tnzmq_release(tn_transport *t, void *held);
 
 /* ---- poll.c ----------------------------------------------------------------------------------------- */
 
-uint64_t tnzmq_now_ns(void);
 void tnzmq_ring(tn_transport *t); /* any thread */
 int32_t tnzmq_descriptor(tn_transport *t);
 void tnzmq_wake(tn_transport *t);

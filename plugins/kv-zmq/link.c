@@ -69,7 +69,7 @@ void tnzmq_link_destroy(tn_link *link)
 
 static void link_deadline(tn_link *link, uint64_t after_ns)
 {
-    link->deadline_ns = tnzmq_now_ns() + after_ns;
+    link->deadline_ns = monotonic_ns() + after_ns;
     tnzmq_deadline(link->t, link->deadline_ns);
 }
 

@@ -1,6 +1,8 @@
 /* The plugin kv-zmq: transports over TCP by libzmq, encrypted by CURVE where the job has a secret. */
 #include "kv_zmq.h"
 
+#include "../common/settings.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,10 +146,7 @@ static const char *transport_statistics(tn_transport *t)
 {
     const tnzmq_counters *c = &t->counters;
     const tnzmq_door *d = t->door;
-    const struct {
-        const char *name;
-        uint64_t value;
-    } rows[] = {
+    const statistic rows[] = {
         {"port", d[TNZMQ_CONTROL].port},
         {"bulk_port", d[TNZMQ_BULK].port},
         {"links", t->links_count},
@@ -164,37 +163,24 @@ static const char *transport_statistics(tn_transport *t)
         {"bytes_received", c->received_bytes},
         {"bytes_held", t->held_bytes},
     };
-    size_t used = 0;
 
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        used += (size_t)snprintf(t->statistics + used, sizeof t->statistics - used, "%s\"%s\": %llu",
-                                 i ? ", " : "{", rows[i].name, (unsigned long long)rows[i].value);
-    (void)snprintf(t->statistics + used, sizeof t->statistics - used, "}");
-    return t->statistics;
+    return statistics_print(rows, sizeof rows / sizeof *rows, t->statistics, sizeof t->statistics);
 }
 
 /* ---- the plugin ------------------------------------------------------------------------------------- */
 
+static const setting times[] = {
+    SETTING(tnzmq_plugin, handshake_ms, "10000", "how long a connection may take to say whose it is", 1,
+            36e5),
+    SETTING(tnzmq_plugin, heartbeat_ms, "1000", "how often a link that is silent is asked for a sign of life",
+            1, 36e5),
+    SETTING(tnzmq_plugin, dead_ms, "10000", "how long the answer may take before the link is lost", 1, 36e5),
+};
+static const tn_option_row *const rows[] = {&times[0].row, &times[1].row, &times[2].row, NULL};
+
 static tn_status plugin_init(const tn_host *host, void **plugin, tn_err *err)
 {
-    const tn_options_service *options = tn_host_service(host, TN_SERVICE_OPTIONS);
-    tnzmq_plugin *p = calloc(1, sizeof *p);
-    tn_status st = TN_OK;
-
-    if (!p)
-        return tn_fail(err, TN_E_NOMEM, "out of memory");
-    *p = (tnzmq_plugin){.host = host, .handshake_ms = 10000, .heartbeat_ms = 1000, .dead_ms = 10000};
-    if (options && TN_OFFERS(options, tn_options_service, integer)) {
-        (void)((st = options->integer(host, "handshake_ms", p->handshake_ms, &p->handshake_ms)) ||
-               (st = options->integer(host, "heartbeat_ms", p->heartbeat_ms, &p->heartbeat_ms)) ||
-               (st = options->integer(host, "dead_ms", p->dead_ms, &p->dead_ms)));
-    }
-    if (st) {
-        free(p);
-        return tn_fail(err, st, "an option of the plugin cannot be read");
-    }
-    *plugin = p;
-    return TN_OK;
+    return settings_plugin(host, times, sizeof times / sizeof *times, sizeof(tnzmq_plugin), plugin, err);
 }
 
 static void plugin_fini(void *plugin)
@@ -218,18 +204,6 @@ static const tn_transport_ops zmq = {
     .descriptor = tnzmq_descriptor,
 };
 
-#define MILLISECONDS(key_, default_, help_)                                                                  \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_option_row, max), .key = (key_), .type = "int",                   \
-        .default_text = (default_), .help = (help_), .since = "0.1", .min = 1, .max = 36e5                   \
-    }
-
-static const tn_option_row times[] = {
-    MILLISECONDS("handshake_ms", "10000", "how long a connection may take to say whose it is"),
-    MILLISECONDS("heartbeat_ms", "1000", "how often a link that is silent is asked for a sign of life"),
-    MILLISECONDS("dead_ms", "10000", "how long the answer may take before the link is lost"),
-};
-static const tn_option_row *const rows[] = {&times[0], &times[1], &times[2], NULL};
 static const tn_option_table options = {
     .head = TN_CAPABILITY(tn_option_table, rows, TN_KIND_OPTIONS, "kv-zmq"),
     .rows = rows,

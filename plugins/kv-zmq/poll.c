@@ -10,19 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #define READY_MAX 64   /* sources that one wait tells of */
 #define EVENTS_MAX 256 /* that wait for the host before no more are made */
-
-uint64_t tnzmq_now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- sources ---------------------------------------------------------------------------------------- */
 
@@ -99,7 +90,7 @@ void tnzmq_deadline(tn_transport *t, uint64_t at_ns)
 
 static void tick(tn_transport *t)
 {
-    const uint64_t now = t->tick_ns == UINT64_MAX ? 0 : tnzmq_now_ns();
+    const uint64_t now = t->tick_ns == UINT64_MAX ? 0 : monotonic_ns();
 
     if (now < t->tick_ns)
         return;
@@ -112,7 +103,7 @@ static void tick(tn_transport *t)
 static tn_status wait(tn_transport *t, uint64_t end_ns, tn_err *err)
 {
     struct epoll_event ready[READY_MAX];
-    const uint64_t until = end_ns < t->tick_ns ? end_ns : t->tick_ns, now = tnzmq_now_ns();
+    const uint64_t until = end_ns < t->tick_ns ? end_ns : t->tick_ns, now = monotonic_ns();
     uint64_t rung, ms = until <= now ? 0 : (until - now + 999999) / 1000000;
     int count;
 
@@ -193,7 +184,7 @@ tn_status tnzmq_poll(tn_transport *t, tn_transport_event *events, uint32_t *coun
                      tn_err *err)
 {
     const uint32_t room = *count;
-    const uint64_t now = timeout_ns && timeout_ns != UINT64_MAX ? tnzmq_now_ns() : 0,
+    const uint64_t now = timeout_ns && timeout_ns != UINT64_MAX ? monotonic_ns() : 0,
                    end = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
     tn_status st = TN_OK;
 
@@ -217,7 +208,7 @@ tn_status tnzmq_poll(tn_transport *t, tn_transport_event *events, uint32_t *coun
         }
         st = wait(t, end, err);
         /* With time 0 one look at the descriptors still belongs to "what is there". */
-        if (!st && t->ready.next == &t->ready && !atomic_load(&t->done) && tnzmq_now_ns() >= end)
+        if (!st && t->ready.next == &t->ready && !atomic_load(&t->done) && monotonic_ns() >= end)
             break;
     }
     return st;

@@ -1,41 +1,9 @@
 /* kv-rdma on a card in memory that has faults: what is said then, and that nothing is left. */
-#include "support/wire.h"
+#include "plugin.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-
-#include "card.h"
-
-#define SECOND 1000000000u
-
-extern const tn_plugin tn_plugin_v1;
-
-static const tnrdma_plugin usual = {.verbs = &card_verbs,
-                                    .device = "auto",
-                                    .gid = -1,
-                                    .timeout = 14,
-                                    .retry = 6,
-                                    .handshake_ms = 60000,
-                                    .stall_ms = 60000,
-                                    .ring_bytes = 1 << 16};
-static tnrdma_plugin plugin;
-
-static int setup(void **state)
-{
-    (void)state;
-    card = (card_state){.absent = false};
-    plugin = usual;
-    wire_use((const tn_transport_ops *)(const void *)tn_plugin_v1.capabilities[0], &plugin);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    assert_int_equal(card_left(), 0);
-    return 0;
-}
 
 static void says(const char *text, const char *part)
 {
@@ -277,12 +245,8 @@ static void silent_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(refusals, setup, teardown),
-        cmocka_unit_test_setup_teardown(choices, setup, teardown),
-        cmocka_unit_test_setup_teardown(connects, setup, teardown),
-        cmocka_unit_test_setup_teardown(statuses, setup, teardown),
-        cmocka_unit_test_setup_teardown(silent, setup, teardown),
-        cmocka_unit_test_setup_teardown(silent_ends, setup, teardown),
+        PLUGIN_TEST(refusals), PLUGIN_TEST(choices), PLUGIN_TEST(connects),
+        PLUGIN_TEST(statuses), PLUGIN_TEST(silent),  PLUGIN_TEST(silent_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* kv-rdma and peers that know the secret and misbehave, and others that do not know it. */
-#include "support/wire.h"
+#include "plugin.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -7,37 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "card.h"
 #include "support/runs.h"
-
-#define SECOND 1000000000u
-
-extern const tn_plugin tn_plugin_v1;
-
-static tnrdma_plugin plugin;
-
-static int setup(void **state)
-{
-    (void)state;
-    card = (card_state){.absent = false};
-    plugin = (tnrdma_plugin){.verbs = &card_verbs,
-                             .device = "auto",
-                             .gid = -1,
-                             .timeout = 14,
-                             .retry = 6,
-                             .handshake_ms = 60000,
-                             .stall_ms = 60000,
-                             .ring_bytes = 1 << 16};
-    wire_use((const tn_transport_ops *)(const void *)tn_plugin_v1.capabilities[0], &plugin);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    assert_int_equal(card_left(), 0);
-    return 0;
-}
 
 /* ---- work requests ------------------------------------------------------------------------------------ */
 
@@ -390,12 +360,8 @@ static void another_transport(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(crimes, setup, teardown),
-        cmocka_unit_test_setup_teardown(too_much, setup, teardown),
-        cmocka_unit_test_setup_teardown(mutated, setup, teardown),
-        cmocka_unit_test_setup_teardown(greetings, setup, teardown),
-        cmocka_unit_test_setup_teardown(endpoints, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_transport, setup, teardown),
+        PLUGIN_TEST(crimes),    PLUGIN_TEST(too_much),  PLUGIN_TEST(mutated),
+        PLUGIN_TEST(greetings), PLUGIN_TEST(endpoints), PLUGIN_TEST(another_transport),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

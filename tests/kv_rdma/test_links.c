@@ -1,40 +1,20 @@
 /* kv-rdma on a card in memory: messages, links that come and go and leave nothing, work requests, puts. */
-#include "support/wire.h"
+#include "plugin.h"
 
 #include <dirent.h>
 #include <stdlib.h>
 
-#include "card.h"
 #include "support/runs.h"
 
-#define SECOND 1000000000u
 #define MIB ((uint64_t)1 << 20)
 
-extern const tn_plugin tn_plugin_v1;
-
-static tnrdma_plugin plugin;
-
+/* With rings as long as they are by default. */
 static int setup(void **state)
 {
-    (void)state;
-    card = (card_state){.absent = false};
-    plugin = (tnrdma_plugin){.verbs = &card_verbs,
-                             .device = "auto",
-                             .gid = -1,
-                             .timeout = 14,
-                             .retry = 6,
-                             .handshake_ms = 60000,
-                             .stall_ms = 60000,
-                             .ring_bytes = 16 << 20};
-    wire_use((const tn_transport_ops *)(const void *)tn_plugin_v1.capabilities[0], &plugin);
-    return 0;
-}
+    const int failed = plugin_setup(state);
 
-static int teardown(void **state)
-{
-    (void)state;
-    assert_int_equal(card_left(), 0);
-    return 0;
+    plugin.ring_bytes = 16 << 20;
+    return failed;
 }
 
 static uint32_t files(void)
@@ -297,12 +277,12 @@ static void puts_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(messages, setup, teardown),
-        cmocka_unit_test_setup_teardown(requests, setup, teardown),
-        cmocka_unit_test_setup_teardown(cycles, setup, teardown),
-        cmocka_unit_test_setup_teardown(sent_and_gone, setup, teardown),
-        cmocka_unit_test_setup_teardown(puts_land, setup, teardown),
-        cmocka_unit_test_setup_teardown(puts_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(messages, setup, plugin_teardown),
+        cmocka_unit_test_setup_teardown(requests, setup, plugin_teardown),
+        cmocka_unit_test_setup_teardown(cycles, setup, plugin_teardown),
+        cmocka_unit_test_setup_teardown(sent_and_gone, setup, plugin_teardown),
+        cmocka_unit_test_setup_teardown(puts_land, setup, plugin_teardown),
+        cmocka_unit_test_setup_teardown(puts_refused, setup, plugin_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

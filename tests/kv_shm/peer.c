@@ -18,7 +18,7 @@ void peer_call(peer *p, uint16_t port)
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     const int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, TNSHM_NAME, (unsigned)port);
 
-    *p = (peer){.l = {.called = true, .state = TNSHM_UP}};
+    *p = (peer){.l = {.called = true, .state = RING_UP}};
     p->l.t = &p->t;
     p->l.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     assert_true(p->l.fd >= 0);

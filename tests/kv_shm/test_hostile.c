@@ -235,7 +235,7 @@ static void descriptors(void **state)
 /* More callers than may wait: the oldest ones go, a good one gets in. */
 static void flood(void **state)
 {
-    static peer p[3 * TNSHM_STRANGERS_MAX];
+    static peer p[3 * RING_STRANGERS_MAX];
     scene s = scene_open();
     peer late;
 
@@ -246,7 +246,7 @@ static void flood(void **state)
             (void)wire_poll(s.server);
     }
     WIRE_UNTIL(s.server, s.good, peer_hung_up(&p[0]));
-    assert_in_range(wire_statistic(s.server, "strangers"), 0, TNSHM_STRANGERS_MAX);
+    assert_in_range(wire_statistic(s.server, "strangers"), 0, RING_STRANGERS_MAX);
     peer_call(&late, s.port);
     peer_join(&late, s.server);
     peer_close(&late);
@@ -270,23 +270,23 @@ static void head_write(peer *p, const tnshm_head *h, unsigned lane)
 static void tail_far(peer *p, scene *s)
 {
     (void)s;
-    atomic_store(&p->l.out[TNSHM_BULK].pipe.ring->tail, TNSHM_RING_MIN + 1);
+    atomic_store(&p->l.out[RING_BULK].pipe.ring->tail, TNSHM_RING_MIN + 1);
 }
 
 static void tail_max(peer *p, scene *s)
 {
     (void)s;
-    atomic_store(&p->l.out[TNSHM_URGENT].pipe.ring->tail, UINT64_MAX);
+    atomic_store(&p->l.out[RING_URGENT].pipe.ring->tail, UINT64_MAX);
 }
 
 static void tail_back(peer *p, scene *s)
 {
     const tnshm_head half = {.magic = TNSHM_MAGIC, .bytes = 1000};
 
-    head_write(p, &half, TNSHM_BULK);
+    head_write(p, &half, RING_BULK);
     tnshm_link_ring(&p->l);
-    WIRE_UNTIL(s->server, s->good, atomic_load(&p->l.out[TNSHM_BULK].pipe.ring->head) == sizeof half);
-    atomic_store(&p->l.out[TNSHM_BULK].pipe.ring->tail, 8);
+    WIRE_UNTIL(s->server, s->good, atomic_load(&p->l.out[RING_BULK].pipe.ring->head) == sizeof half);
+    atomic_store(&p->l.out[RING_BULK].pipe.ring->tail, 8);
 }
 
 /* What it says that it has read was never written. */
@@ -298,32 +298,32 @@ static void head_far(peer *p, scene *s)
     tn_err err = {0};
 
     what.header = header;
-    atomic_store(&p->l.in[TNSHM_BULK].pipe.ring->head, 5);
+    atomic_store(&p->l.in[RING_BULK].pipe.ring->head, 5);
     (void)wire->send(s->server->links[s->server->links_count - 1].link, &what, &err);
 }
 
 static void magic(peer *p, scene *s)
 {
     (void)s;
-    head_write(p, &(tnshm_head){.magic = 1}, TNSHM_BULK);
+    head_write(p, &(tnshm_head){.magic = 1}, RING_BULK);
 }
 
 static void reserved(peer *p, scene *s)
 {
     (void)s;
-    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .reserved = 1}, TNSHM_URGENT);
+    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .reserved = 1}, RING_URGENT);
 }
 
 static void too_long(peer *p, scene *s)
 {
     (void)s;
-    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .bytes = ((uint64_t)8 << 20) + 1}, TNSHM_BULK);
+    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .bytes = ((uint64_t)8 << 20) + 1}, RING_BULK);
 }
 
 static void longest(peer *p, scene *s)
 {
     (void)s;
-    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .bytes = UINT64_MAX - 7}, TNSHM_URGENT);
+    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .bytes = UINT64_MAX - 7}, RING_URGENT);
 }
 
 static void bells(peer *p, scene *s)
@@ -345,20 +345,20 @@ static void packets(peer *p, scene *s)
 static void stays(peer *p, scene *s)
 {
     (void)s;
-    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .bytes = TNSHM_RING_MIN / 2 - 7}, TNSHM_BULK);
+    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .bytes = TNSHM_RING_MIN / 2 - 7}, RING_BULK);
 }
 
 /* A message that does not go on is given up, and its room is somebody else's. */
 static void stops(peer *p, scene *s)
 {
     (void)s;
-    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .bytes = 7 << 20}, TNSHM_BULK);
+    head_write(p, &(tnshm_head){.magic = TNSHM_MAGIC, .bytes = 7 << 20}, RING_BULK);
 }
 
 static void rings(void **state)
 {
     static scribble *const all[] = {tail_far, tail_max, tail_back, head_far, magic, reserved,
-                                    too_long, longest,  bells,     packets,  stops,  stays};
+                                    too_long, longest,  bells,     packets,  stops, stays};
 
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -20,17 +20,17 @@ static uint64_t draw(void)
 /* A link that is up, whose rings are this process's memory, and the other side of its bulk ring. */
 static void link_make(tn_transport *t, tn_link *l, tnshm_area *area, uint8_t *data, tnshm_pipe *writer)
 {
-    *l = (tn_link){.t = t, .place = &t->links, .fd = -1, .state = TNSHM_UP, .seen = true, .area = area};
+    *l = (tn_link){.t = t, .place = &t->links, .fd = -1, .state = RING_UP, .seen = true, .area = area};
     t->links = l;
     t->open = 1;
-    for (uint32_t lane = 0; lane < TNSHM_LANES; lane++) {
+    for (uint32_t lane = 0; lane < RING_CLASSES; lane++) {
         atomic_store(&area->ring[0][lane].tail, 0);
         atomic_store(&area->ring[0][lane].head, 0);
         l->in[lane].pipe =
             (tnshm_pipe){.ring = &area->ring[0][lane], .data = data + lane * RING, .size = RING};
         l->out[lane].pipe = (tnshm_pipe){.ring = &area->ring[1][lane], .data = data, .size = RING};
     }
-    *writer = l->in[TNSHM_BULK].pipe;
+    *writer = l->in[RING_BULK].pipe;
 }
 
 static tnshm_head mutated(uint64_t bytes)
@@ -49,7 +49,8 @@ static void heads(void **state)
     const uint64_t runs = test_runs(1000000);
     tnshm_area *area = aligned_alloc(64, sizeof *area);
     uint8_t *data = calloc(2, RING), payload[MESSAGE_MAX + TNSHM_ALIGN] = {0};
-    tn_transport t = {.plugin = &plugin, .listener = -1, .polled_ns = 1, .due_ns = UINT64_MAX};
+    tn_transport t = {
+        .ops = &tnshm_links, .plugin = &plugin, .listener = -1, .polled_ns = 1, .due_ns = UINT64_MAX};
     uint64_t ends = 0, messages = 0;
     tnshm_pipe writer;
     tn_link l;
@@ -71,7 +72,7 @@ static void heads(void **state)
         tnshm_link_read(&l);
         assert_non_null(t.first);
         if (t.first->kind == TN_EVENT_RECV) {
-            tnshm_incoming *in = (tnshm_incoming *)tnshm_event_pop(&t);
+            ring_incoming *in = (ring_incoming *)ring_event_pop(&t);
 
             assert_true(right);
             assert_int_equal(in->bytes, h.bytes);
@@ -79,7 +80,7 @@ static void heads(void **state)
             tnshm_incoming_free(&t, in);
             messages++;
         } else {
-            assert_int_equal(tnshm_event_pop(&t)->kind, TN_EVENT_DOWN);
+            assert_int_equal(ring_event_pop(&t)->kind, TN_EVENT_DOWN);
             assert_false(right);
             assert_int_equal(l.why, TN_E_PEER);
             link_make(&t, &l, area, data, &writer);
@@ -92,7 +93,7 @@ static void heads(void **state)
     assert_int_equal(messages, t.received);
     assert_in_range(ends, runs / 8, runs);
     assert_in_range(messages, runs / 8, runs);
-    tnshm_spare_free(&t, 0);
+    ring_spare_free(&t, 0);
     free(area);
     free(data);
 }
