@@ -5,8 +5,9 @@
  * busy minute hits all.
  * One way: bytes of payloads per second until the receiver has the last one, and processor time of both.
  * Push and pull: the same payload back. There and back: 64 bytes.
+ * With --rdma only payloads of 4 MiB go, by the plugin kv-rdma from one device to the other.
  *
- *     kv_wire [--rounds N] [--mebibytes N] [--plugins FOLDER] [--curve]
+ *     kv_wire [--rounds N] [--mebibytes N] [--plugins FOLDER] [--curve] [--rdma DEVICE,DEVICE]
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -201,10 +202,12 @@ static void copy_close(void)
 static struct plugin {
     const char *name;
     const tn_transport_ops *ops;
-    void *state;
-} plugins[] = {{.name = "kv-zmq"}, {.name = "kv-shm"}};
+    void *state[2]; /* of each end */
+} plugins[] = {{.name = "kv-zmq"}, {.name = "kv-shm"}, {.name = "kv-rdma"}};
 static const tn_transport_ops *ops; /* of the plugin whose turn it is */
-static void *plugin_state;
+static void *const *plugin_state;
+static const char *device; /* of RDMA, of the end whose plugin begins */
+static uint64_t requests;  /* of end 0 of the last run */
 static const uint8_t secret[TN_TRANSPORT_SECRET_BYTES] = {1, 2, 3};
 static bool curve;
 static tn_transport *ours[2];
@@ -255,7 +258,7 @@ static bool ours_open(size_t bytes)
     memset(sent, 0, sizeof sent);
     memset(back, 0, sizeof back);
     for (int i = 0; i < 2; i++)
-        if (ops->open(plugin_state, &config, &ours[i], &err))
+        if (ops->open(plugin_state[i], &config, &ours[i], &err))
             die(err.message);
     if (ops->listen(ours[1], "127.0.0.1:0", address, &size, &err) ||
         ops->connect(ours[0], address, size, &link, &err))
@@ -301,6 +304,9 @@ static void ours_flush(int end)
 
 static void ours_close(void)
 {
+    const char *at = ops->statistics ? strstr(ops->statistics(ours[0]), "\"requests\": ") : NULL;
+
+    requests = at ? strtoull(at + strlen("\"requests\": "), NULL, 10) : 0;
     for (int i = 0; i < 2; i++)
         ops->close(ours[i], 0);
 }
@@ -322,15 +328,20 @@ static bool shm_way_open(size_t bytes)
     return plugin_open(&plugins[1], bytes);
 }
 
-enum { ZMQ, RAW, TCP, SHM, COPY }; /* in the order of `ways` */
+static bool rdma_way_open(size_t bytes)
+{
+    return plugin_open(&plugins[2], bytes);
+}
+
+enum { ZMQ, RAW, TCP, SHM, COPY, WAYS, RDMA = WAYS }; /* in the order of `ways`; RDMA goes alone */
 static const way ways[] = {
     {"kv-zmq", zmq_way_open, ours_send, ours_receive, ours_flush, ours_close},
     {"libzmq", raw_open, raw_send, raw_receive, nothing, raw_close},
     {"TCP", tcp_open, tcp_send, tcp_receive, nothing, tcp_close},
     {"kv-shm", shm_way_open, ours_send, ours_receive, ours_flush, ours_close},
     {"2 memcpy", copy_open, copy_move, copy_move, nothing, copy_close},
+    {"kv-rdma", rdma_way_open, ours_send, ours_receive, ours_flush, ours_close},
 };
-#define WAYS (sizeof ways / sizeof *ways)
 
 /* ---- measuring -------------------------------------------------------------------------------------- */
 
@@ -452,11 +463,53 @@ static void compare_ways(size_t bytes, size_t count, bool answers, int rounds)
         ratio_print(SHM, COPY, rate, rounds);
 }
 
-static void plugin_load(const char *folder, struct plugin *p)
+static void rdma_measure(size_t count, int rounds)
+{
+    const task t = {&ways[RDMA], LARGEST, count, false};
+
+    for (int r = 0; r < rounds; r++) {
+        double processor;
+        const double seconds = run(&t, &processor);
+
+        (void)printf(
+            "kv-rdma %zu parts of %zu bytes: %.3f MiB/s, %.2f requests a part, %.3f processor seconds\n",
+            count, LARGEST, (double)(count * LARGEST) / (1 << 20) / seconds, (double)requests / (double)count,
+            processor);
+    }
+}
+
+/* ---- the plugins' host -------------------------------------------------------------------------------- */
+
+static const char *option_text(const tn_host *host, const char *key)
+{
+    (void)host;
+    return strcmp(key, "kvstore.rdma_dev") ? NULL : device;
+}
+
+static tn_status option_integer(const tn_host *host, const char *key, int64_t fallback, int64_t *out)
+{
+    (void)host;
+    (void)key;
+    *out = fallback;
+    return TN_OK;
+}
+
+static const tn_options_service options = {
+    .head = {.struct_size = (uint32_t)sizeof options, .id = TN_SERVICE_OPTIONS},
+    .text = option_text,
+    .integer = option_integer};
+
+static const tn_service *host_service(const tn_host *host, const char *id)
+{
+    (void)host;
+    return strcmp(id, TN_SERVICE_OPTIONS) ? NULL : &options.head;
+}
+
+static void plugin_load(const char *folder, struct plugin *p, const char *const devices[2])
 {
     char path[4096] = "";
     const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 64);
-    static const tn_host host = {.struct_size = (uint32_t)sizeof host};
+    static const tn_host host = {.struct_size = (uint32_t)sizeof host, .service = host_service};
     const tn_plugin *plugin = NULL;
     void *file;
 
@@ -464,16 +517,20 @@ static void plugin_load(const char *folder, struct plugin *p)
         (void)snprintf(path, sizeof path, "%s/%s.so", folder, p->name);
     else if (size > 0)
         (void)sprintf(strrchr(path, '/'), "/../lib/tenon/plugins-1/%s.so", p->name);
-    if (!(file = dlopen(path, RTLD_NOW | RTLD_LOCAL)) || !(plugin = dlsym(file, "tn_plugin_v1")) ||
-        plugin->init(&host, &p->state, NULL))
-        die("no plugin kv-zmq or kv-shm; --plugins FOLDER says where they are");
+    if (!(file = dlopen(path, RTLD_NOW | RTLD_LOCAL)) || !(plugin = dlsym(file, "tn_plugin_v1")))
+        die("a plugin is missing; --plugins FOLDER says where kv-zmq, kv-shm and kv-rdma are");
+    for (int i = 0; i < 2; i++) {
+        device = devices[i];
+        if (plugin->init(&host, &p->state[i], NULL))
+            die("a plugin does not begin");
+    }
     p->ops = (const tn_transport_ops *)(const void *)plugin->capabilities[0];
 }
 
 int main(int argc, char **argv)
 {
     long rounds = 7, mebibytes = 1024;
-    const char *folder = NULL;
+    const char *folder = NULL, *devices[2] = {NULL, NULL};
 
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--rounds") && i + 1 < argc)
@@ -484,13 +541,22 @@ int main(int argc, char **argv)
             folder = argv[++i];
         else if (!strcmp(argv[i], "--curve"))
             curve = true;
-        else
-            die("usage: kv_wire [--rounds N] [--mebibytes N] [--plugins FOLDER] [--curve]");
+        else if (!strcmp(argv[i], "--rdma") && i + 1 < argc && strchr(argv[i + 1], ',')) {
+            devices[0] = strtok(argv[++i], ",");
+            devices[1] = strtok(NULL, ",");
+        } else
+            die("usage: kv_wire [--rounds N] [--mebibytes N] [--plugins FOLDER] [--curve] [--rdma "
+                "DEVICE,DEVICE]");
     }
     if (rounds < 1 || rounds > ROUNDS_MAX || mebibytes < 4 || mebibytes > 1 << 20)
         die("1 to 100 rounds, 4 to 1048576 MiB");
-    for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
-        plugin_load(folder, &plugins[i]);
+    if (devices[1]) {
+        plugin_load(folder, &plugins[2], devices);
+        rdma_measure((size_t)mebibytes / 4, (int)rounds);
+        return 0;
+    }
+    for (size_t i = 0; i < 2; i++)
+        plugin_load(folder, &plugins[i], devices);
     compare_ways(LARGEST, (size_t)mebibytes / 4, false, (int)rounds);
     compare_ways((size_t)256 << 10, (size_t)mebibytes * 4, false, (int)rounds);
     compare_ways(LARGEST, (size_t)mebibytes / 8, true, (int)rounds);

@@ -36,6 +36,13 @@ loopback() { # the same for 127.0.0.1
     [ $# = 0 ] || tc qdisc add dev lo root netem limit 10000 "$@" || fail "netem refuses $*"
 }
 
+gid_of() { # gid_of DEVICE 4|6: index of the GID that is the address of its end
+    local number=$((${1#rxe} + 1)) file want
+    want=$([ "$2" = 4 ] && echo "ffff:0a4d:000$number" || echo "fd77:0000:0000:0000:0000:0000:0000:000$number")
+    file=$(grep -l "$want" "/sys/class/infiniband/$1/ports/1/gids/"* 2>/dev/null | head -n 1)
+    [ -n "$file" ] && basename "$file"
+}
+
 packets() { cat /sys/class/net/"$1"/statistics/tx_packets; }
 
 # kit PLUGIN [TEST...]: tests of the conformance kit's group transport, default all
@@ -58,27 +65,69 @@ training=(train zoo:mlp --data digits --epochs 1 --seed 42 --json --set train.ba
 hashes() { sed -n 's/.*"event":"done".*"params_sha256":"\([^"]*\)".*/\1/p' "$@"; }
 
 # one: the bits of one process with two devices, once for all cases, in `want`; of the kernels that `kernels` prefers
-kernels=auto
+kernels=auto devices=cpu:0,cpu:1
 one() {
-    local prefer=()
+    local prefer=() file=one.$kernels.$devices
     [ $kernels = auto ] || prefer=(--set "kernel.prefer=$kernels")
-    [ -s "one.$kernels" ] || "$tool" "${training[@]}" --set kvstore.type=local --set device.default=cpu:0,cpu:1 "${prefer[@]}" \
-        >"one.$kernels" 2>one.err || fail "one process: $(tail -n 3 one.err)"
-    want=$(hashes "one.$kernels")
+    [ -s "$file" ] || "$tool" "${training[@]}" --set kvstore.type=local --set device.default="$devices" "${prefer[@]}" \
+        >"$file" 2>one.err || fail "one process: $(tail -n 3 one.err)"
+    want=$(hashes "$file")
     [ -n "$want" ] || fail "one process has no bits"
 }
 
-# job SETTING...: two workers and two servers end with the bits of `one`. `launch` may hold options of tenon launch.
+# job_run SETTING...: two workers and two servers; the status. `launch` may hold options of tenon launch.
 launch=()
-job() {
+job_run() {
     local settings=() setting
     for setting in "$@"; do settings+=(--set "$setting"); done
-    one
     timeout 600 "$tool" launch -n 2 -s 2 --launcher local "${launch[@]}" -- "$tool" "${training[@]}" \
-        --set kvstore.type=dist_sync --set kvstore.deterministic=1 "${settings[@]}" >job 2>job.err ||
-        fail "$*: exit $?: $(tail -n 5 job.err)"
+        --set kvstore.type=dist_sync --set kvstore.deterministic=1 "${settings[@]}" >job 2>job.err
+}
+
+same() { # the job that has run has the bits of `one`
+    one
     [ "$(hashes job)" = "$want
 $want" ] || fail "$*: the workers have $(hashes job), one process $want"
+}
+
+job() { # job SETTING...: it ends with the bits of `one`
+    job_run "$@" || fail "$*: exit $?: $(tail -n 5 job.err)"
+    same "$@"
+}
+
+named() { # named FILE: an error that names a peer
+    grep -Eq '(scheduler|server|worker) ?[0-9]*' <(grep -E '^error|error\[' "$1") || fail "nobody is named: $(tail -n 5 "$1")"
+}
+
+# job_or_named WHAT SETTING...: equal bits, or an error that names a peer, within the deadlines; says which
+job_or_named() {
+    local what=$1 status start=$SECONDS
+    local -x TENON_KVSTORE__SUSPECT=20s TENON_KVSTORE__DEAD=60s TENON_KVSTORE__CONTROL_TIMEOUT=60s TENON_KVSTORE__TIMEOUT=200s
+    shift
+    job_run "$@"
+    status=$?
+    case $status in
+    0) same "$what $*"; echo "$what: equal bits, $((SECONDS - start)) s" ;;
+    124) fail "$what $*: no end within 600 s" ;;
+    *) named job.err; echo "$what: exit $status, $((SECONDS - start)) s: $(grep -E 'error' job.err | head -n 1)" ;;
+    esac
+}
+
+# cut_job TRANSPORT CUT...: a job whose network is gone in its midst ends within the deadline, and a peer is named
+cut_job() {
+    local transport=$1 start
+    local -x TENON_KVSTORE__SUSPECT=5s TENON_KVSTORE__DEAD=15s TENON_KVSTORE__CONTROL_TIMEOUT=30s TENON_KVSTORE__TIMEOUT=60s
+    shift
+    timeout 300 "$tool" launch -n 2 -s 1 --launcher local "${launch[@]}" -- "$tool" "${training[@]}" --set train.epochs=1000 \
+        --set kvstore.type=dist_sync --set kvstore.transport="$transport" >cut 2>&1 &
+    until grep -q '"event":"epoch"' cut; do kill -0 $! 2>/dev/null || fail "$(tail -n 5 cut)"; sleep 0.2; done
+    "$@"
+    start=$SECONDS
+    wait $!
+    case $? in 0 | 124) fail "the job ends with $?: $(tail -n 5 cut)" ;; esac
+    [ $((SECONDS - start)) -le 120 ] || fail "it ends after $((SECONDS - start)) s"
+    named cut
+    echo "cut: told after $((SECONDS - start)) s: $(grep -E 'error' cut | head -n 1)"
 }
 
 # test_program ROOM/NAME: of the build; it says why if it cannot run

@@ -1,7 +1,8 @@
 #!/bin/bash
 # The transport rdma in the emulated machine, its packets on a cable: the conformance kit, peers that are killed and
 # stopped, trainings with the bits of zmq, shm and one process, by configuration also on the fake device with the pool
-# `round`, on a cable with faults, 1,000 links that come and go. Devices hold afterwards what they held before.
+# `round` and on an emulated GPU, a matrix of faults of the cable, 1,000 links that come and go. Devices hold afterwards
+# what they held before.
 . "$(dirname "$0")/common.bash"
 [ -f "$plugins/kv-rdma.so" ] || { echo "the plugin kv-rdma is not built"; exit 77; }
 
@@ -21,18 +22,32 @@ case_train() {
     job kvstore.transport=shm
 }
 
+# By configuration alone: another device, the pool `round` for its memory, the transport rdma.
 case_train_fake() { # it runs the plain kernels
     kernels=cpu
     job kvstore.transport=rdma device.default=fake:0 memory.fake.pool=round
 }
 
-case_train_faults() {
+case_train_cuda() { # the plugin cuda on the emulated driver
+    local -x LD_LIBRARY_PATH=$build/tests/cuda/driver TNEMU_DELAY_US=0
+    [ -e "$LD_LIBRARY_PATH/libcuda.so.1" ] && [ -f "$plugins/cuda.so" ] || { echo "the plugin cuda and the emulator are not built"; exit 77; }
+    devices=cuda:0,cuda:1
+    job kvstore.transport=rdma device.default=cuda:0 memory.cuda.pool=round
+}
+
+# Each fault ends with equal bits, or with an error that names a peer within its deadline.
+case_matrix() {
     local fault
     for fault in "${faults[@]}"; do
         # shellcheck disable=SC2086
         cable $fault
-        job kvstore.transport=rdma
+        job_or_named "$fault" kvstore.transport=rdma | tee -a matrix
+        [ "${PIPESTATUS[0]}" = 0 ] || exit 1
     done
+    cable
+    cut_job rdma cable loss 100% | tee -a matrix
+    [ "${PIPESTATUS[0]}" = 0 ] || exit 1
+    echo $(tr '\n' ';' <matrix)
 }
 
-cases kit points links train train_fake train_faults
+cases ${TENON_CASES:-kit points links train train_fake train_cuda matrix}

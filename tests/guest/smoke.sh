@@ -2,13 +2,6 @@
 # Five cases in the emulated machine, in little time: the cable between its devices, and transports on a bad network.
 . "$(dirname "$0")/common.bash"
 
-gid_of() { # gid_of DEVICE 4|6: index of the GID that is the address of its end
-    local number=$((${1#rxe} + 1)) file want
-    want=$([ "$2" = 4 ] && echo "ffff:0a4d:000$number" || echo "fd77:0000:0000:0000:0000:0000:0000:000$number")
-    file=$(grep -l "$want" "/sys/class/infiniband/$1/ports/1/gids/"* 2>/dev/null | head -n 1)
-    [ -n "$file" ] && basename "$file"
-}
-
 pingpong() { # pingpong 4|6: from one device to the other
     local from to
     from=$(gid_of rxe0 "$1") to=$(gid_of rxe1 "$1") || fail "no GID of IPv$1"
