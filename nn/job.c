@@ -11,7 +11,7 @@
 
 bool tnn_kv_far(const char *type)
 {
-    return type && (!strncmp(type, "dist_", 5) || !strcmp(type, "mpi"));
+    return type && (!strncmp(type, "dist_", 5) || !strcmp(type, "mpi") || !strcmp(type, "nccl"));
 }
 
 tn_status tnn_job_open(tn_app *app, tn_train *t)

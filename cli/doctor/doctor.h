@@ -86,5 +86,6 @@ bool doctor_secret(const char *name);
 
 /* Why there can be no links by RDMA on this machine; "": there can. */
 const char *doctor_no_rdma(void);
+const char *doctor_no_nccl(void); /* the same of sums by NCCL */
 
 #endif

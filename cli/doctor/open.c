@@ -115,6 +115,8 @@ static const char *device_try(tn_ctx *ctx, const char *provides)
 
     if (strstr(provides, "transport:rdma"))
         return doctor_no_rdma();
+    if (strstr(provides, "collective:nccl"))
+        return doctor_no_nccl();
     if (!at || (at != provides && at[-1] != ' '))
         return "";
     at += strlen("device:");

@@ -6,6 +6,7 @@
 #include "machine.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +103,7 @@ void doctor_libraries(doctor *d)
 static const struct {
     const char *type, *id, *library; /* type: how its names begin */
 } stores[] = {{"mpi", "mpi", "Open MPI (Debian: libopenmpi-dev)"},
+              {"nccl", "nccl", "nvcc and NCCL's header"},
               {"dist_", "zmq", "libzmq (Debian: libzmq3-dev)"},
               {"dist_", "rdma", "libibverbs (Debian: libibverbs-dev)"}};
 
@@ -135,6 +137,24 @@ const char *doctor_no_rdma(void)
     return any ? "" : "this machine has no RDMA device";
 }
 
+/* As the plugin kv-nccl looks for them. */
+const char *doctor_no_nccl(void)
+{
+    static const char *const needed[][2] = {
+        {"libcuda.so.1", "there is no NVIDIA driver: libcuda.so.1 was not found"},
+        {"libnccl.so.2", "there is no NCCL: libnccl.so.2 cannot be opened"},
+    };
+
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        void *library = dlopen(needed[i][0], RTLD_LAZY | RTLD_LOCAL);
+
+        if (!library)
+            return needed[i][1];
+        (void)dlclose(library);
+    }
+    return "";
+}
+
 /* A transport that is named may come from any plugin: a store that lacks it says so itself. */
 void doctor_store(doctor *d)
 {
@@ -153,6 +173,9 @@ void doctor_store(doctor *d)
                        "`rdma link add rxe0 type rxe netdev eth0` makes one of an Ethernet port, or take "
                        "kvstore.transport = auto",
                        "kvstore.transport is rdma, but %s", doctor_no_rdma());
+        else if (plugin_usable(d, name) && !strcmp(stores[i].id, "nccl") && *doctor_no_nccl())
+            doctor_say(d, DOCTOR_BAD, "install it where the loader looks, or take kvstore.type = device",
+                       "kvstore.type is nccl, but %s", doctor_no_nccl());
         else if (plugin_usable(d, name))
             doctor_say(d, DOCTOR_OK, "", "kvstore.type is %s, and the plugin %s is here", type, name);
         else

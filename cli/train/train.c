@@ -565,7 +565,7 @@ static bool job_join(training *t)
     const char *type = tn_ctx_option(tn_app_ctx(t->app), "kvstore.type");
     tn_kv_info info = {.struct_size = TN_SIZE(tn_kv_info)};
 
-    if (!type || (strncmp(type, "dist_", 5) != 0 && strcmp(type, "mpi") != 0))
+    if (!type || (strncmp(type, "dist_", 5) != 0 && strcmp(type, "mpi") != 0 && strcmp(type, "nccl") != 0))
         return true;
     if (t->args->value[OPT_BY_WRITER]) {
         cli_error("--by-writer trains twice, and a job trains once: not with kvstore.type=%s", type);

@@ -502,6 +502,7 @@ static tn_status options_read(group_thread *t, const char *id, tni_kv_place *pla
 {
     const tni_options *o = t->ctx->options;
     const char *transport = tni_option_text(o, "kvstore.transport");
+    const uint32_t alone = *id == 'n'; /* nccl: nobody says that there are others; of mpi its launcher may */
     const tn_capability *table;
     tni_plugin *plugin;
     tn_status st;
@@ -521,7 +522,7 @@ static tn_status options_read(group_thread *t, const char *id, tni_kv_place *pla
     t->config =
         (tn_collective_config){.struct_size = (uint32_t)sizeof t->config,
                                .rank = place->rank < 0 ? 0 : (uint32_t)place->rank,
-                               .ranks = place->ranks < 0 || place->rank < 0 ? 0 : (uint32_t)place->ranks,
+                               .ranks = place->ranks < 0 || place->rank < 0 ? alone : (uint32_t)place->ranks,
                                .job = tni_option_text(o, "kvstore.job"),
                                .root = *place->root ? place->root : NULL,
                                .timeout_ns = t->control_ns,

@@ -2,6 +2,7 @@
  * A store whose values lie in each process alike, and whose sums go through a collective of a plugin: type
  * mpi. All workers make the same calls in the same order; what one of them queues has a number, and its
  * thread starts calls of the collective in the order of the numbers, whichever gradient is there first.
+ * Type nccl is the same where values lie on devices: the collective is given their memory there.
  */
 #ifndef TN_KV_GROUP_H
 #define TN_KV_GROUP_H
@@ -18,10 +19,10 @@ typedef struct tni_kv_group {
  * for what a store without servers does not do · TN_E_ATTR: the launcher's variables contradict each other */
 tn_status tni_kv_group_open(tni_context *c, const char *id, tni_kv_group **out);
 void tni_kv_group_close(tni_kv_group *g); /* waits for what is queued; NULL is fine */
-/* Queues into[i] = the sum of all workers' from[i], or with `from` NULL: worker 0's into[i]. Dense, in rows,
- * on the host. They travel from the last on, small ones of one type together. With a failure some may be
- * queued: those of a gathering are not (tni_engine_gather_end), and its owner sets `queued` back; any other
- * caller breaks the group. */
+/* Queues into[i] = the sum of all workers' from[i], or with `from` NULL: worker 0's into[i]. Dense, in rows.
+ * They travel from the last on, small ones of one type together. With a failure some may be queued: those of
+ * a gathering are not (tni_engine_gather_end), and its owner sets `queued` back; any other caller breaks the
+ * group. */
 tn_status tni_kv_group_queue(tni_kv_group *g, uint32_t count, tni_kv_key *const *keys, tni_array *const *from,
                              tni_array *const *into);
 /* All workers call it with the same number; else the group fails. Waits. */

@@ -120,8 +120,6 @@ typedef struct tn_kv {
 
 tn_status tni_kv_create(tni_context *c, const char *type, tni_kv **out);
 void tni_kv_destroy(tni_kv *kv); /* NULL is fine */
-/* "WHAT needs the plugin PLUGIN, which is not installed": TN_E_UNSUPPORTED */
-tn_status tni_kv_missing(const char *what, const char *plugin);
 tn_status tni_kv_find(const tni_kv *kv, const tn_kv_item *item, tni_kv_key **out); /* TN_E_KEY */
 /* [owner] As the public calls; arrays are of the context, lists complete. */
 tn_status tni_kv_init(tni_kv *kv, uint32_t count, const tn_kv_item *items);

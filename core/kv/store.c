@@ -22,14 +22,6 @@ static const tni_kv_store_type types[] = {
 };
 enum { TYPES = sizeof types / sizeof *types };
 
-#define E_PLUGIN 1401u /* TN number: a type whose plugin is not here */
-
-tn_status tni_kv_missing(const char *what, const char *plugin)
-{
-    return tni_error_number(E_PLUGIN, TN_E_UNSUPPORTED, "%s needs the plugin %s, which is not installed",
-                            what, plugin);
-}
-
 static tn_status type_find(const char *name, const tni_kv_store_type **out)
 {
     const char *names[TYPES + 1] = {NULL};
@@ -52,16 +44,11 @@ static tn_status type_find(const char *name, const tni_kv_store_type **out)
 tn_status tni_kv_create(tni_context *c, const char *type, tni_kv **out)
 {
     const tni_kv_store_type *t;
-    char what[64];
     tni_kv *kv;
     tn_status st;
 
     if ((st = type_find(type ? type : tni_option_text(c->options, "kvstore.type"), &t)))
         return st;
-    if (t->plugin && t->device) { /* sums where the values lie: group.c sums on the host */
-        (void)snprintf(what, sizeof what, "a store of type %s", t->name);
-        return tni_kv_missing(what, t->plugin);
-    }
     if (!(kv = tni_zalloc(sizeof *kv)))
         return TN_E_NOMEM;
     kv->ctx = c;

@@ -73,7 +73,7 @@ static void refused(void **state)
         const char *setting, *says;
         int code;
     } rows[] = {{"kvstore.type=dist_sync --set kvstore.transport=absent", "kv-absent", 3},
-                {"kvstore.type=nccl", "plugin nccl", 3},
+                {"kvstore.type=nccl --set kvstore.transport=absent", "kv-absent", 3},
                 {"kvstore.type=locl", "kvstore.type", 2},
                 {"kvstore.compress=2bit", "type device", 1},
                 {"device.default=cpu:0,cpu:0", "twice", 2}};

@@ -108,8 +108,8 @@ uninstall() ( # a prefix that held something is as it was
 (cd "$build" && cpack --config CPackConfig.cmake -B "$work/packages") >"$work/log" 2>&1 ||
     { cat "$work/log"; echo "packages: cpack failed"; exit 1; }
 packages=$(for file in "$work"/packages/*.deb; do basename "$file" | cut -d_ -f1; done)
-installed() { # installed NAME: not cuda of a build without nvcc, which serves the tests alone
-    [ "$1" != cuda ] || ! grep -qs "for the emulator" "$build"/lib/tenon/plugins-1/cuda/*.fatbin
+installed() { # installed NAME: not those for GPUs of a build without nvcc, which serve the tests alone
+    [[ $1 != cuda && $1 != kv-nccl ]] || ! grep -qs "for the emulator" "$build"/lib/tenon/plugins-1/cuda/*.fatbin
 }
 plugins=$(for file in "$build"/lib/tenon/plugins-1/*.so; do installed "$(basename "$file" .so)" && basename "$file" .so; done)
 

@@ -464,7 +464,7 @@ static void wrong(void **state)
         {"locl", NULL, "locl", 0, 0, 2},
         {NULL, "4bit", "4bit", 0, 0, 2},
         {NULL, NULL, "update_on_kvstore", 2, 0, 2},
-        {"nccl", NULL, "nccl", 0, 0, 3},
+        {"nccl", NULL, "kv-absent", 0, 0, 3},
         {"dist_sync", NULL, "kv-absent", 0, 0, 3},
         {"mpi", NULL, "kv-absent", 0, 0, 3},
         {NULL, NULL, "clip_norm", 1, 1, 2},

@@ -13,7 +13,9 @@
  * Type `mpi`: each worker has all values, and sums go over the processes that mpirun or srun started, in
  * the order of ranks (kvstore.deterministic) or as MPI likes; there are no servers. All workers make all
  * calls alike. Worker 0's values of init and assign count. A worker that is lost, or whose gradient fails,
- * ends the job on all: their values have failed, with a text that names it.
+ * ends the job on all: their values have failed, with a text that names it. Type `nccl` is the same for GPUs:
+ * a process sums over its own like `device`, and NCCL over processes; kvstore.rank and kvstore.workers, or a
+ * launcher, say which one this is, and where nobody does it is alone.
  *
  * Dist types: values lie on servers, and several workers run the same program. `dist_sync` goes in rounds:
  * the pushes of all workers are summed in the order of ranks, and update the value once; under `dist_async`

@@ -46,6 +46,7 @@ _Thread_local bool emu_in_function;
 static const char *const names[] = {
 #define DRIVER(member, name, params) name,
 #include "driver.list"
+#include "more.list"
 #undef DRIVER
     "kernel", "edge"};
 
@@ -209,6 +210,7 @@ tncuda_result cuGetProcAddress_v2(const char *name, void **out, int32_t version,
     } rows[] = {
 #define DRIVER(member, name, params) {name, (void (*)(void))emu_##member},
 #include "driver.list"
+#include "more.list"
 #undef DRIVER
     };
 
@@ -297,6 +299,14 @@ tncuda_result emu_device_attribute(int32_t *out, int32_t attribute, int32_t devi
     return result;
 }
 
+tncuda_result emu_device_uuid(unsigned char out[16], int32_t device)
+{
+    const tncuda_result result = emu_enter(EMU_device_uuid, NULL);
+
+    memset(out, 0xE0 + device, 16);
+    return result;
+}
+
 tncuda_result emu_device_peer(int32_t *out, int32_t device, int32_t peer)
 {
     const tncuda_result result = emu_enter(EMU_device_peer, NULL);
@@ -368,6 +378,16 @@ tncuda_result emu_context_pop(tncuda_context *out)
     return 0;
 }
 
+tncuda_result emu_context_device(int32_t *out)
+{
+    tncuda_context c;
+    const tncuda_result result = emu_enter(EMU_context_device, &c);
+
+    if (!result)
+        *out = c->device;
+    return result;
+}
+
 tncuda_result emu_context_priorities(int32_t *least, int32_t *greatest)
 {
     tncuda_context c;
@@ -405,6 +425,20 @@ int32_t emu_memory_kind(tncuda_address at, size_t bytes)
     kind = !b ? 0 : bytes > b->bytes - (size_t)(data - b->data) ? -1 : b->device < 0 ? 2 : 1;
     (void)pthread_mutex_unlock(&emu.lock);
     return kind;
+}
+
+/* CU_POINTER_ATTRIBUTE_MEMORY_TYPE: 1 host, 2 device; INVALID_VALUE: memory that the driver does not know. */
+tncuda_result emu_pointer(void *out, int32_t attribute, tncuda_address data)
+{
+    tncuda_context c;
+    const tncuda_result result = emu_enter(EMU_pointer, &c);
+    const int32_t kind = emu_memory_kind(data, 1);
+    const uint32_t type = kind == 2 ? 1 : 2;
+
+    if (result || attribute != 2 || !kind)
+        return result ? result : TNCUDA_INVALID_VALUE;
+    memcpy(out, &type, sizeof type);
+    return 0;
 }
 
 static void block_add(void *data, size_t bytes, int32_t device, bool registered)

@@ -34,6 +34,7 @@
 enum {
 #define DRIVER(member, name, params) EMU_##member,
 #include "driver.list"
+#include "more.list"
 #undef DRIVER
     EMU_FUNCTIONS,
     EMU_KERNEL = EMU_FUNCTIONS, /* one is carried out */
@@ -43,6 +44,7 @@ enum {
 
 #define DRIVER(member, name, params) tncuda_result emu_##member params;
 #include "driver.list"
+#include "more.list"
 #undef DRIVER
 
 __attribute__((noreturn, format(printf, 1, 2))) void emu_defect(const char *format, ...);

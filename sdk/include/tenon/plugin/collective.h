@@ -2,10 +2,10 @@
  * A collective plugin: sums and broadcasts over the processes of a job, each of which is a rank. Draft: the
  * kind is in use, and its table may still change before ABI 1 is final.
  *
- * Order. All ranks start the same calls in the same order, with the same kind, type, root and counts. A call
- * ends on a rank when its result is there; calls end in any order. A rank that starts another call than the
- * others is a defect of the host: the call fails there or at its deadline, and no memory beside `out` is
- * written.
+ * Order. All ranks start the same calls in the same order, with the same kind, type, root, counts and name.
+ * A call ends on a rank when its result is there; calls end in any order. A rank that starts another call
+ * than the others is a defect of the host: the call fails there or at its deadline, and no memory beside
+ * `out` is written.
  *
  * Threads. All functions of one communicator, `open` and `close` too, are called by one thread, `wake` by any
  * one: libraries that serve a single thread need no more. Nothing blocks but `open`, `poll` and `close`, each
@@ -16,7 +16,8 @@
  * deadline. A communicator that has failed stays so; `start` then answers TN_E_PEER with the first text.
  *
  * Memory. `in` and `out` of a call are used until its end was handed out, and never after, also when it ends
- * with a failure: a library that cannot let go of memory works in its own.
+ * with a failure: a library that cannot let go of memory works in its own. Of a collective of a device they
+ * may be memory of such a device, which it finds out; the host has seen to it that nobody writes them then.
  */
 #ifndef TENON_PLUGIN_COLLECTIVE_H
 #define TENON_PLUGIN_COLLECTIVE_H
@@ -103,7 +104,8 @@ typedef struct tn_collective_ops {
      *
      * @return TN_E_ARG: rank is not below ranks, or they are not the launcher's · TN_E_TIMEOUT: ranks that
      *         did not come, by number where that is known · TN_E_STATE: a second one where there may be one ·
-     *         TN_E_UNSUPPORTED: the library here cannot · TN_E_PEER: a rank that left, or is of another job
+     *         TN_E_UNSUPPORTED: the library here cannot · TN_E_PEER: a rank that left, or is of another job ·
+     *         TN_E_DEVICE: this machine lacks the device or the library, and the text says so
      */
     tn_status (*open)(void *plugin, const tn_collective_config *config, tn_communicator **out, tn_err *err);
     void (*info)(tn_communicator *c, tn_collective_info *out);

@@ -1,0 +1,283 @@
+/*
+ * Plugin kv-nccl on the doubles of NCCL and of the driver: ranks as processes, sums with the bits of type
+ * `device`, and ranks that are late, dead, hang or come in another order, each of which is named.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cuda.h"
+#include "nccl_rank.h"
+#include "support/runs.h"
+
+#define RANKS 8
+
+typedef struct job {
+    pid_t pids[RANKS];
+    FILE *says[RANKS];
+    char text[RANKS][1024]; /* the last line of each */
+    int codes[RANKS];
+    uint32_t ranks;
+} job;
+
+static char self[4096];
+
+/* All of 127/8 is this host: each test program has an address of its own. */
+static void root_of(char *out, size_t size)
+{
+    static uint32_t count;
+    const uint32_t n = (uint32_t)getpid();
+
+    (void)snprintf(out, size, "127.%u.%u.%u:%u", 1 + n / 65536 % 250, n / 256 % 256, 1 + n % 250,
+                   20000 + count++ % 9000);
+}
+
+static void child(job *j, const char *script, const char *settings, const char *root, uint32_t rank,
+                  uint32_t ms)
+{
+    char line[8192];
+
+    (void)snprintf(line, sizeof line,
+                   "R=%u; export LD_LIBRARY_PATH=\"$TENON_TEST_DRIVER:$TENON_TEST_DRIVER/../nccl\" "
+                   "TNEMU_DEVICES=8 %s; exec '%s' "
+                   "rank %s %u %u %s %u 2>/dev/null",
+                   rank, settings, self, script, rank, j->ranks, root, ms);
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    (void)fflush(stdout);
+    j->pids[rank] = fork();
+    assert_true(j->pids[rank] >= 0);
+    if (!j->pids[rank]) {
+        (void)dup2(ends[1], 1);
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        (void)execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+        _exit(127);
+    }
+    (void)close(ends[1]);
+    j->says[rank] = fdopen(ends[0], "r");
+    assert_non_null(j->says[rank]);
+}
+
+/* `stopped` (or RANKS) is killed when all others have ended. */
+static void job_run(job *j, const char *script, const char *settings, uint32_t ranks, uint32_t ms,
+                    uint32_t stopped)
+{
+    char root[64];
+
+    memset(j, 0, sizeof *j);
+    j->ranks = ranks;
+    root_of(root, sizeof root);
+    for (uint32_t r = 0; r < ranks; r++)
+        child(j, script, settings, root, r, ms);
+    for (uint32_t n = 0; n < 2 * ranks; n++) {
+        const uint32_t r = n % ranks;
+        char line[1024];
+        int status;
+
+        if ((r == stopped) != (n >= ranks))
+            continue;
+        if (r == stopped)
+            (void)kill(j->pids[r], SIGKILL);
+        while (fgets(line, sizeof line, j->says[r]))
+            (void)snprintf(j->text[r], sizeof j->text[r], "%s", line);
+        (void)fclose(j->says[r]);
+        assert_int_equal(waitpid(j->pids[r], &status, 0), j->pids[r]);
+        j->codes[r] = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+}
+
+static void sums(void **state)
+{
+    static const uint32_t sizes[] = {2, 3, 8, 5, 4, 7, 6};
+    const uint64_t runs = test_runs(3);
+    job j;
+
+    (void)state;
+    for (uint64_t i = 0; i < runs; i++) {
+        char settings[120];
+
+        (void)snprintf(settings, sizeof settings, "TNEMU_SEED=%u TNNCCL_SEED=%u", (unsigned)i, (unsigned)i);
+        job_run(&j, "sums", settings, sizes[i % (sizeof sizes / sizeof *sizes)], 60000, RANKS);
+        for (uint32_t r = 0; r < j.ranks; r++)
+            if (strcmp(j.text[r], "ok\n") != 0 || j.codes[r])
+                fail_msg("rank %u of %u: %d, %s", r, j.ranks, j.codes[r], j.text[r]);
+    }
+}
+
+static void named(void **state)
+{
+    static const struct {
+        const char *script, *fault;
+        uint32_t ranks, ms, gone; /* gone: a rank that says nothing */
+        const char *says[2];      /* rank 0 does, or rank 1 where rank 0 is gone */
+    } rows[] = {
+        {"buckets", "late:1:3:50", 3, 60000, RANKS, {"ok", "ok"}},
+        {"buckets",
+         "late:1:3:60000",
+         3,
+         300,
+         RANKS,
+         {"all-reduce of bucket 3 (w3) did not end", "all ranks"}},
+        {"absent",
+         "",
+         4,
+         300,
+         RANKS,
+         {"bucket 3 (w3) did not end within 0.3 s", "rank 3 has not come to it"}},
+        {"swapped", "", 3, 60000, RANKS, {"call 3 of rank", "all-reduce of bucket 4 (w4)"}},
+        {"leaves", "", 3, 60000, RANKS, {"rank 2 has left before all-reduce of bucket 3 (w3)", "rank 2"}},
+        {"buckets", "die:2:3", 5, 60000, 2, {"rank 2 has died", "bucket 3 (w3)"}},
+        {"buckets", "die:0:3", 3, 60000, 0, {"rank 0 has died", "bucket 3 (w3)"}},
+        {"buckets", "stop:1:3", 3, 300, 1, {"bucket 3 (w3) did not end", "rank 1 is silent"}},
+        {"buckets", "stop:0:3", 2, 300, 0, {"bucket 3 (w3) did not end", "rank 0 is silent"}},
+        {"buckets",
+         "hang:1:3",
+         3,
+         300,
+         RANKS,
+         {"bucket 3 (w3) did not end", "rank 1 has come to it, but its NCCL"}},
+        {"buckets", "stuck:1:3", 3, 300, RANKS, {"bucket 3 (w3) did not end", "all ranks have begun it"}},
+        {"buckets",
+         "hang:1:3,abort:1",
+         3,
+         300,
+         RANKS,
+         {"bucket 3 (w3) did not end", "rank 1 has come to it"}},
+        {"buckets", "error:1:3", 3, 60000, RANKS, {"rank 1 has given up: NCCL fails", "bucket 3 (w3)"}},
+        {"opens", "init:1", 3, 300, RANKS, {"communicator", "within 0.3 s"}},
+    };
+    job j;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const uint32_t who = rows[i].gone == 0 ? 1 : 0;
+        char settings[120];
+
+        (void)snprintf(settings, sizeof settings, "TNEMU_SEED=%zu TNNCCL_SEED=%zu TNNCCL_FAULT=%s", i, i,
+                       rows[i].fault);
+        job_run(&j, rows[i].script, settings, rows[i].ranks, rows[i].ms, rows[i].gone);
+        for (int s = 0; s < 2; s++)
+            if (!strstr(j.text[who], rows[i].says[s]))
+                fail_msg("%s %s: rank %u says nothing of '%s': %s", rows[i].script, rows[i].fault, who,
+                         rows[i].says[s], j.text[who]);
+        for (uint32_t r = 0; r < j.ranks && strcmp(rows[i].says[0], "ok") != 0; r++)
+            if (r != rows[i].gone && !j.codes[r] && strcmp(rows[i].script, "leaves") != 0)
+                fail_msg("%s %s: rank %u ends well", rows[i].script, rows[i].fault, r);
+    }
+}
+
+/* Who does not come, and what does not fit together, before NCCL is asked. */
+static void meetings(void **state)
+{
+    job j;
+
+    (void)state;
+    job_run(&j, "opens", "TNEMU_DEVICES=1", 2, 60000, RANKS);
+    assert_non_null(strstr(j.text[0], "ranks 0 and 1 have one GPU"));
+    assert_non_null(strstr(j.text[1], "ranks 0 and 1 have one GPU"));
+    job_run(&j, "opens", "TNNCCL_VERSION=21705", 1, 60000, RANKS);
+    assert_non_null(strstr(j.text[0], "libnccl.so.2 is NCCL number 21705; install NCCL 2.18 or later"));
+    job_run(&j, "opens", "; test $R = 2 && exit 0", 3, 300, RANKS);
+    assert_non_null(strstr(j.text[0], "of 3 ranks these did not come within 0.3 s: 2"));
+    assert_non_null(strstr(j.text[1], "of 3 ranks these did not come within 0.3 s: 2"));
+    job_run(&j, "opens", "TEST_JOB=job$R", 2, 300, RANKS);
+    assert_non_null(strstr(j.text[1], "rank 0 here is of another job than \"job0\""));
+    job_run(&j, "opens", "; test $R = 0 && exit 0", 2, 300, RANKS);
+    assert_non_null(strstr(j.text[1], "rank 0 did not come within 0.3 s: nobody answers at 127."));
+}
+
+#define TRAIN                                                                                                \
+    "\"$T\" train zoo:mlp --data digits --epochs 1 --seed 3 --progress none --set "                          \
+    "run.deterministic=threads "
+#define JOB                                                                                                  \
+    "--set kvstore.type=nccl --set kvstore.workers=2 --set kvstore.scheduler=%s --set "                      \
+    "kvstore.scheduler_port=%s "
+
+/* Two processes with a GPU each have the bits of one process with both and of its store `device`. */
+static void trainings(void **state)
+{
+    char command[4096], root[64], *port, hashes[3][80];
+    const said *s;
+    const char *at;
+
+    (void)state;
+    root_of(root, sizeof root);
+    port = strchr(root, ':');
+    *port++ = '\0';
+    (void)snprintf(command, sizeof command,
+                   "D=$(mktemp -d); trap 'rm -r $D' EXIT; export "
+                   "LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$TENON_TEST_DRIVER/../nccl; " TRAIN
+                   "--out $D/one --set device.default=cuda:0,cuda:1 --set kvstore.type=device || exit 1; "
+                   "{ " TRAIN "--out $D/a --set device.default=cuda:0 --set kvstore.rank=0 " JOB
+                   "|| echo failed; } & " TRAIN
+                   "--out $D/b --set device.default=cuda:1 --set kvstore.rank=1 " JOB "|| exit 1; wait",
+                   root, port, root, port);
+    s = cuda_say("TNEMU_DELAY_US=0", command);
+    assert_int_equal(s->code, 0);
+    at = s->out;
+    for (int i = 0; i < 3; i++) {
+        if (!(at = strstr(at, "params_sha256 ")))
+            fail_msg("%d of 3 trainings end: %s", i, s->out);
+        (void)snprintf(hashes[i], sizeof hashes[i], "%.*s", (int)strcspn(at, "\n"), at);
+        at++;
+    }
+    assert_string_equal(hashes[0], hashes[1]);
+    assert_string_equal(hashes[0], hashes[2]);
+}
+
+/* What a user sees where something is not there. */
+static void absent(void **state)
+{
+    const said *s = cuda_say_without("", TRAIN "--set kvstore.type=nccl");
+
+    (void)state;
+    assert_int_equal(s->code, 3);
+    cuda_said(s, "there is no NVIDIA driver: libcuda.so.1 was not found; install");
+    cuda_said(cuda_say_without("", "\"$T\" doctor --set kvstore.type=nccl"),
+              "kvstore.type is nccl, but there is no NVIDIA driver");
+    assert_int_equal(cuda_say_without("", "\"$T\" plugins list")->code, 0);
+    s = cuda_say("", "d=$(mktemp -d); : >$d/libnccl.so.2; export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$d; " TRAIN
+                     "--set kvstore.type=nccl; c=$?; rm -r $d; exit $c");
+    assert_int_equal(s->code, 3);
+    cuda_said(s, "there is no NCCL: libnccl.so.2 cannot be opened; install NCCL 2.18 or later");
+}
+
+/* The conformance kit, its ranks as threads. */
+static void kit(void **state)
+{
+    const said *s =
+        cuda_say("TNEMU_DEVICES=3", "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$TENON_TEST_DRIVER/../nccl; "
+                                    "\"$T\" plugins check kv-nccl");
+
+    (void)state;
+    if (s->code)
+        fail_msg("the kit ends with %d\n%s", s->code, s->out);
+    cuda_said(s, ", 0 failed, 0 crashed, 3 skipped");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums),      cmocka_unit_test(named),  cmocka_unit_test(meetings),
+        cmocka_unit_test(trainings), cmocka_unit_test(absent), cmocka_unit_test(kit),
+    };
+
+    if (argc == 7 && !strcmp(argv[1], "rank"))
+        return nccl_rank_main(argv[2], (uint32_t)atoi(argv[3]), (uint32_t)atoi(argv[4]), argv[5],
+                              (uint32_t)atoi(argv[6]));
+    cuda_setup();
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        return 77;
+    return cmocka_run_group_tests_name("nccl", tests, NULL, NULL);
+}
