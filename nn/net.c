@@ -441,24 +441,12 @@ static tn_status ready(tn_app *app, tn_net *net, tn_array *const *in)
 
         if (tnn_shape_take(app, in[i], net->path, &shapes[i]))
             return app->status;
-        same = same && now->ndim == then->ndim && now->ndim > 0 &&
+        same = same && now->ndim == then->ndim && now->ndim > 0 && now->dtype == then->dtype &&
                !memcmp(now->dims + 1, then->dims + 1, (size_t)(now->ndim - 1) * sizeof *now->dims);
     }
     if (same)
         return TN_OK;
     return tnn_net_infer_all(net, shapes) ? app->status : tnn_net_fill(net);
-    const tnn_shape *last = &net->in[0];
-    tnn_shape now;
-    tn_status st;
-
-    if (tnn_shape_take(app, x, net->path, &now))
-        return app->status;
-    if (net->filled && now.ndim == last->ndim && now.ndim > 0 && now.dtype == last->dtype &&
-        !memcmp(now.dims + 1, last->dims + 1, (size_t)(now.ndim - 1) * sizeof *now.dims))
-        return TN_OK;
-    if ((st = tnn_net_infer_all(net, &now)))
-        return st;
-    return tnn_net_fill(net);
 }
 
 /* Whatever stands around a part that is run by itself is not in the nets above it. */
