@@ -15,8 +15,8 @@ bool cli_plugin_at(tn_app *app, size_t index, tn_plugin_info *out);
 /* The package it comes with, or the folder it lies in. */
 const char *cli_plugin_package(const tn_plugin_info *p, char *out, size_t bytes);
 json_t *cli_plugin_json(const tn_plugin_info *p);
-/* The kernels of all plugins loaded so far, plugin by plugin, ended by one without op; to be freed. NULL: the app
- * has failed. */
+/* The kernels of all plugins loaded so far, plugin by plugin, ended by one without op; to be freed. NULL: the
+ * app has failed. */
 tn_kernel_info *cli_kernels(tn_app *app);
 /* What a plugin's kernels do for an operator, by letter: F forward, B backward, D deterministic, S strided,
  * h float16; a point for what is not there. False: it has none for it. */

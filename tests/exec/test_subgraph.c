@@ -494,7 +494,7 @@ static void memory_fails(void **state)
     bool failed = true;
 
     assert_ok(tni_grad_attach(c, in[0], TN_MODE_WRITE, NULL));
-    for (uint64_t nth = 0; failed; nth += nth ? test_failure_step() : test_failure_first()) {
+    for (uint64_t nth = 0; failed; nth = test_failure_next(nth, 20)) {
         tni_cached_op *op = NULL;
         tn_status st;
 

@@ -34,16 +34,13 @@ uint64_t test_rotation(uint64_t parts)
     return text ? strtoull(text, NULL, 10) % parts : 0;
 }
 
-uint64_t test_failure_step(void)
+uint64_t test_failure_next(uint64_t nth, uint64_t each)
 {
 #ifdef __SANITIZE_THREAD__
-    return 51;
+    const uint64_t step = test_full() ? 1 : 51;
 #else
-    return test_short() ? 11 : 1;
+    const uint64_t step = test_short() && !test_full() ? 11 : 1; /* both odd: tests alternate by the number */
 #endif
-}
 
-uint64_t test_failure_first(void)
-{
-    return 1 + test_rotation(test_failure_step());
+    return nth + (nth < each ? 1 : nth == each ? 1 + test_rotation(step) : step);
 }

@@ -15,11 +15,9 @@ bool test_full(void);
 /* Which of `parts` parts a test looks at that leaves out the others: TENON_TEST_ROTATION, the number of
  * commits as the script of all tests says it, so that every part has its turn; 0 without it. */
 uint64_t test_rotation(uint64_t parts);
-/* Of allocations that fail one after the other, the distance between two that are tried: each in a build that
- * makes all runs, in the others each after as many commits. Whether all is given back, builds without the thread
- * sanitizer see. */
-uint64_t test_failure_step(void);
-/* The first of them, from 1: another one with each commit. */
-uint64_t test_failure_first(void);
+/* Of allocations that fail one after the other, the one behind `nth`: the first `each` all follow one
+ * another. Behind them a build that makes all runs tries each, the others one of 11, the thread sanitizer one
+ * of 51, others with each commit. */
+uint64_t test_failure_next(uint64_t nth, uint64_t each);
 
 #endif

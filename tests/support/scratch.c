@@ -150,9 +150,7 @@ static long long failing_run(uint64_t nth, tn_status (*body)(void *arg), void *a
 
 uint64_t scratch_each_allocation_fails(tn_status (*body)(void *arg), void *arg)
 {
-    const uint64_t step = test_failure_step(), first = test_failure_first();
-
-    for (uint64_t nth = 1; nth < FAILURES_MAX; nth += (nth < 30) ? 1 : nth == 30 ? first : step) {
+    for (uint64_t nth = 1; nth < FAILURES_MAX; nth = test_failure_next(nth, 30)) {
         tn_status st;
         long long left = failing_run(nth, body, arg, &st);
 
