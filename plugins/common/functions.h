@@ -1,13 +1,14 @@
 /*
  * Functions of expressions in the lists. The first ones are for f32, computed in double: plain arithmetic
  * only, so they vectorise, and give the same bits on every processor (libm picks its code by processor).
- * Relative error below 1e-11 before the rounding to f32, so results are correctly rounded but for about one
- * in a thousand, which is off by one unit. f64 uses the compiler's library.
+ * Relative error below 1e-11 (erfinv: 1e-10) before the rounding to f32, so results are correctly rounded but
+ * for about one in a thousand, which is off by one unit. f64 uses the compiler's library.
  */
 #ifndef TNB_FUNCTIONS_H
 #define TNB_FUNCTIONS_H
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "storage.h"
 
@@ -106,6 +107,32 @@ TNB_INLINE double tnb_softrelu(double x)
     double y = x < -20.0 ? t - 0.5 * t * t : tnb_log(1.0 + t);
 
     return x > 30.0 ? x : y;
+}
+
+/* With w = -ln(1 - x²), erfinv(x) / x is a polynomial of w below 5 and one of sqrt(w) above, fitted at
+ * Chebyshev's points; x was an f32, so w is at most 16. */
+TNB_INLINE double tnb_erfinv_f32(double x)
+{
+    const double a = x < 0.0 ? -x : x, w = -tnb_log((1.0 - a) * (1.0 + a));
+    const bool far = w > 5.0;
+    const double z = far ? (sqrt(w) - 3.1180339887498949) * 1.1338305413635983 : w * 0.4 - 1.0;
+    double p;
+
+    p = far ? 2.7609767745615000e-6 : -1.2073571561838581e-6;
+    p = p * z + (far ? -2.8172620668473476e-6 : 2.9320670351413624e-6);
+    p = p * z + (far ? -1.6913316911677204e-5 : 7.7715992099037692e-6);
+    p = p * z + (far ? 4.8774116186380494e-5 : -4.1402995293184120e-5);
+    p = p * z + (far ? -3.5803846936949781e-5 : 2.1082729648964955e-5);
+    p = p * z + (far ? -1.3623533300802530e-4 : 2.9213834088883962e-4);
+    p = p * z + (far ? 6.0073507120423785e-4 : -8.3435597280434452e-4);
+    p = p * z + (far ? -1.3724869590618844e-3 : -4.8787759658290716e-4);
+    p = p * z + (far ? 2.3495904217076141e-3 : 8.5254393321162834e-3);
+    p = p * z + (far ? -3.7102029444447408e-3 : -1.9573564070093447e-2);
+    p = p * z + (far ? 5.5693315155780857e-3 : -2.6108238320894463e-2);
+    p = p * z + (far ? 8.8515848682255949e-1 : 6.1660069197665524e-1);
+    p = p * z + (far ? 2.9513285783839303 : 1.5014093511388098);
+    p = a < 1.0 ? p : a == 1.0 ? INFINITY : NAN;
+    return p * x;
 }
 
 /* ---- functions that no C library has, in double ----------------------------------------------------- */

@@ -20,13 +20,15 @@ static tn_status weights_check(const tn_tensor *t, int64_t at, int64_t count, do
 
     *sum = 0;
     for (int64_t end = at + count, n; at < end; at += n) {
+        int64_t good = 0;
+
         n = tncpu_min(PART, end - at);
         tncpu_numbers(t, at, 1, n, part);
-        for (int64_t i = 0; i < n; i++) {
-            if (!(part[i] >= 0))
-                return tn_fail(err, TN_E_ARG, "a probability is below 0, or not a number");
-            *sum += part[i];
-        }
+        for (int64_t i = 0; i < n; i++)
+            good += part[i] >= 0;
+        if (good < n)
+            return tn_fail(err, TN_E_ARG, "a probability is below 0, or not a number");
+        *sum += tncpu_lanes_sum(part, NULL, n);
     }
     return isfinite(*sum) ? TN_OK : tn_fail(err, TN_E_ARG, "probabilities have no finite sum");
 }

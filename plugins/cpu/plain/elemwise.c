@@ -226,28 +226,79 @@ static tn_status where_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     return TN_OK;
 }
 
+/* Of `n` elements of the condition: not 0 where it is true; NaN is. */
+static void flags_read(const tn_tensor *condition, int64_t first, int64_t n, tncpu_tile *flags)
+{
+    const tncpu_convert *c = &tncpu_converts[condition->dtype];
+    const tncpu_cross truth = tncpu_truth[c->kind];
+    tncpu_tile wide;
+
+    c->load((const char *)condition->data + first * c->bytes, 1, truth ? &wide : flags, n);
+    if (truth)
+        truth(&wide, flags, n);
+}
+
+/* to[i] = flags[i] ? yes[i] : no[i] for elements of one size. */
+typedef void pick(void *to, const void *yes, const void *no, const int32_t *flags, int64_t n);
+
+#define DEFINE_PICK(U, bytes)                                                                               \
+    static void pick_##bytes(void *to, const void *yes, const void *no, const int32_t *flags, int64_t n)    \
+    {                                                                                                       \
+        const U *p = yes, *q = no;                                                                          \
+        U *y = to;                                                                                          \
+                                                                                                            \
+        TNCPU_IVDEP                                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                                   \
+            const U a = p[i], b = q[i];                                                                     \
+                                                                                                            \
+            y[i] = flags[i] ? a : b;                                                                        \
+        }                                                                                                   \
+    }
+
+DEFINE_PICK(uint8_t, 1)
+DEFINE_PICK(uint16_t, 2)
+DEFINE_PICK(uint32_t, 4)
+DEFINE_PICK(uint64_t, 8)
+
+static pick *const picks[] = {[1] = pick_1, [2] = pick_2, [4] = pick_4, [8] = pick_8};
+
+/* An element of the condition for each element. */
+static void where_elements(void *arg, int64_t begin, int64_t end)
+{
+    const where_call *call = arg;
+    const tn_tensor *y = call->x->out[0];
+    const int64_t bytes = (int64_t)tn_dtype_bytes(y->dtype);
+    tncpu_tile flags, zeros;
+
+    if (!call->from[0] || !call->from[1])
+        memset(&zeros, 0, sizeof zeros);
+    for (int64_t at = begin; at < end; at += TNCPU_TILE) {
+        const int64_t n = tncpu_min(end - at, TNCPU_TILE);
+        const void *from[2];
+
+        for (int side = 0; side < 2; side++)
+            from[side] = call->from[side] ? call->from[side] + at * bytes : (const char *)&zeros;
+        flags_read(call->x->in[0], at, n, &flags);
+        picks[bytes]((char *)y->data + at * bytes, from[1], from[0], flags.i32, n);
+    }
+}
+
 /* Copies runs that take the same side. */
-static void where_part(void *arg, int64_t begin, int64_t end)
+static void where_runs(void *arg, int64_t begin, int64_t end)
 {
     const where_call *call = arg;
     const where_plan *p = call->p;
-    const tncpu_convert *c = &tncpu_converts[call->x->in[0]->dtype];
     int64_t bytes = (int64_t)tn_dtype_bytes(call->x->out[0]->dtype);
-    const char *condition = call->x->in[0]->data;
     tncpu_tile flags;
-    const void *const loop_in[] = {&flags};
 
     for (int64_t at = begin; at < end;) {
         int64_t first = at / p->block, n = (end - 1) / p->block + 1 - first;
 
-        n = n < TNCPU_TILE ? n : TNCPU_TILE;
-        c->load(condition + first * c->bytes, 1, &flags, n);
-        tncpu_loops[TNCPU_NOT][c->kind](&flags, loop_in, n,
-                                        NULL); /* 1 where the condition is 0; NaN is true */
+        n = tncpu_min(n, TNCPU_TILE);
+        flags_read(call->x->in[0], first, n, &flags);
         for (int64_t i = 0; i < n && at < end; i++) {
-            bool zero = c->kind_bytes == 4 ? flags.i32[i] != 0 : flags.i64[i] != 0;
-            int64_t stop = (first + i + 1) * p->block < end ? (first + i + 1) * p->block : end;
-            const char *from = call->from[zero ? 0 : 1];
+            int64_t stop = tncpu_min((first + i + 1) * p->block, end);
+            const char *from = call->from[flags.i32[i] != 0];
             char *to = (char *)call->x->out[0]->data + at * bytes;
 
             if (from)
@@ -264,7 +315,7 @@ static tn_status where_call_run(const tn_plan *plan, const tn_exec *x, const cha
     where_call call = {plan->state, x, {no, yes}};
 
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(plan, x, call.p->count, TNCPU_TILE, where_part, &call);
+        tncpu_for(plan, x, call.p->count, TNCPU_TILE, call.p->block == 1 ? where_elements : where_runs, &call);
     return TN_OK;
 }
 

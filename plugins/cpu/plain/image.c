@@ -171,6 +171,15 @@ static void colours_part(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* No change of colours. The output may be the input. */
+static void image_copy(const tn_exec *x)
+{
+    const tn_tensor *y = x->out[0];
+
+    if (y->data != x->in[0]->data)
+        memcpy(y->data, x->in[0]->data, (size_t)tn_tensor_count(y) * tn_dtype_bytes(y->dtype));
+}
+
 /* The mean of all pixels' grey. */
 static double grey_mean(const tn_tensor *t)
 {
@@ -191,6 +200,10 @@ static void colours_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *
 {
     colour_call call = {from, x->out[0], c};
 
+    if (c.kind == TNB_LIGHTING && c.add[0] == 0 && c.add[1] == 0 && c.add[2] == 0) {
+        image_copy(x);
+        return;
+    }
     if (c.kind == TNB_CONTRAST)
         call.c.add[0] = (from->dtype == TN_F64 ? mean_part_f64 : mean_part_f32)(c.alpha, grey_mean(from));
     tncpu_for(plan, x, from->shape[0] * from->shape[1], PIXELS, colours_part, &call);
@@ -256,7 +269,7 @@ static tn_status jitter_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         from = x->out[0];
     }
     if (from == x->in[0])
-        colours_run(plan, x, from, (tnb_change){.kind = TNB_BRIGHTNESS, .alpha = 1});
+        image_copy(x);
     return TN_OK;
 }
 

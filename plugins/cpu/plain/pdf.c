@@ -95,6 +95,13 @@ static tnb_pdf group_of(const pdf_call *c, int64_t group)
     return k;
 }
 
+static double density_of(const pdf_call *c, const tnb_pdf *k, double x)
+{
+    const double log = c->p->of->log(k, x);
+
+    return c->p->log ? log : exp(log);
+}
+
 static void group_body(const void *call, int64_t group, double *room)
 {
     const pdf_call *c = call;
@@ -103,17 +110,14 @@ static void group_body(const void *call, int64_t group, double *room)
     double x[PART];
 
     (void)room;
+    for (int64_t i = 0; same && i < tncpu_min(PART, c->p->each); i++)
+        x[i] = i ? x[0] : density_of(c, &k, 0);
     for (int64_t at = group * c->p->each, end = at + c->p->each, n; at < end; at += n) {
         n = tncpu_min(PART, end - at);
-        tncpu_numbers(c->x->in[0], at, 1, n, x);
-        for (int64_t i = 0; i < n; i++) {
-            if (same && i > 0) {
-                x[i] = x[0];
-                continue;
-            }
-            x[i] = c->p->of->log(&k, x[i]);
-            x[i] = c->p->log ? x[i] : exp(x[i]);
-        }
+        if (!same)
+            tncpu_numbers(c->x->in[0], at, 1, n, x);
+        for (int64_t i = 0; !same && i < n; i++)
+            x[i] = density_of(c, &k, x[i]);
         tncpu_numbers_store(c->x->out[0], at, 1, n, x);
     }
 }

@@ -248,11 +248,35 @@ static int64_t run_of(const point_plan *p, const walk *w, int64_t n)
     return left < n ? left : n;
 }
 
+#define SHORT_ROW 16 /* elements: for fewer, a call costs more than they do */
+
+/* Of short rows, elements of four bytes that are compute elements. */
+static void gather_words(const point_plan *p, const int64_t *strides, const uint32_t *base, int64_t begin,
+                         int64_t n, uint32_t *to)
+{
+    const int64_t stride = strides[p->ndim - 1];
+    walk w = walk_begin(p, strides, begin);
+
+    for (int64_t run; n > 0; n -= run) {
+        const uint32_t *from = base + w.offset + w.at * stride;
+
+        run = run_of(p, &w, n);
+        for (int64_t i = 0; i < run; i++)
+            *to++ = from[i * stride];
+        walk_on(p, strides, run, &w);
+    }
+}
+
 static void gather(const point_plan *p, const point_arg *a, const char *base, int64_t begin, int64_t n,
                    char *to)
 {
     const int64_t stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 0;
     walk w = walk_begin(p, a->stride, begin);
+
+    if (p->ndim > 0 && p->shape[p->ndim - 1] < SHORT_ROW && a->convert->native && a->convert->bytes == 4) {
+        gather_words(p, a->stride, (const void *)base, begin, n, (void *)to);
+        return;
+    }
 
     for (int64_t run; n > 0; n -= run) {
         const char *from = base + (w.offset + w.at * stride) * a->convert->bytes;
