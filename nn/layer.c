@@ -177,7 +177,7 @@ static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec
         p->net = layer->net;
         p->role = spec->params[i].role;
         p->aux = p->role == TNN_MEAN || p->role == TNN_VAR;
-        p->fixed = spec->params[i].fixed;
+        p->fixed = p->never = spec->params[i].fixed;
         p->rows = spec->params[i].rows;
         p->lr_factor = p->wd_factor = 1;
         p->mode = TN_MODE_WRITE;

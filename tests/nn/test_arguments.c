@@ -355,10 +355,10 @@ static void data(void **state)
     WRONG(tn_data_about_save(o.data, NULL));
     assert_false(tn_data_sha256(NULL, hex));
     assert_false(tn_data_sha256(NULL, NULL));
-    assert_null(tn_data_arrays_(NULL, NULL));
+    assert_null(tn_data_from_arrays_(NULL, NULL));
     assert_null(tn_data_field(NULL, "data"));
     WRONG(tn_data_open_(o.app, NULL, NULL));
-    WRONG(tn_data_arrays_(o.app, NULL));
+    WRONG(tn_data_from_arrays_(o.app, NULL));
     QUIET(tn_data_field(o.data, NULL));
     QUIET(tn_data_field(o.data, "data")); /* no batch is there */
     QUIET(tn_data_next(o.data, NULL));

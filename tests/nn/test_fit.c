@@ -47,11 +47,11 @@ static tn_data *data_of(tn_app *app, int32_t shuffle)
     }
     for (int i = 0; i < 240; i++)
         x[i] *= 2;
-    return tn_data_arrays(app, .batch = 16, .shuffle = shuffle, .seed = 3,
-                          .fields = {{"row", tn_app_array(app, 2, rows, x)},
-                                     {"kind", tn_app_array(app, 1, forty, kind)},
-                                     {"again", tn_app_array(app, 2, rows, x)},
-                                     {"size", tn_app_array(app, 1, forty, size)}});
+    return tn_data_from_arrays(app, .batch = 16, .shuffle = shuffle, .seed = 3,
+                               .fields = {{"row", tn_app_array(app, 2, rows, x)},
+                                          {"kind", tn_app_array(app, 1, forty, kind)},
+                                          {"again", tn_app_array(app, 2, rows, x)},
+                                          {"size", tn_app_array(app, 1, forty, size)}});
 }
 
 static tn_net *two_net(tn_app *app)
@@ -117,25 +117,26 @@ static void test_arrays_refused(void **state)
     tn_array *x = nn_array(app, 2, rows, 1);
 
     (void)state;
-    bad_data("no field is given", 2, app, tn_data_arrays(app));
+    bad_data("no field is given", 2, app, tn_data_from_arrays(app));
     app = nn_open(NULL);
     x = nn_array(app, 2, rows, 1);
-    bad_data(".batch is out of range", 2, app, tn_data_arrays(app, .fields = {{"x", x}}, .batch = -1));
+    bad_data(".batch is out of range", 2, app, tn_data_from_arrays(app, .fields = {{"x", x}}, .batch = -1));
     app = nn_open(NULL);
-    bad_data("the array is NULL", 2, app, tn_data_arrays(app, .fields = {{"x", NULL}}));
-    app = nn_open(NULL);
-    x = nn_array(app, 2, rows, 1);
-    bad_data("letters, digits", 2, app, tn_data_arrays(app, .fields = {{"a b", x}}));
+    bad_data("the array is NULL", 2, app, tn_data_from_arrays(app, .fields = {{"x", NULL}}));
     app = nn_open(NULL);
     x = nn_array(app, 2, rows, 1);
-    bad_data("two fields \"x\"", 2, app, tn_data_arrays(app, .fields = {{"x", x}, {"x", x}}));
+    bad_data("letters, digits", 2, app, tn_data_from_arrays(app, .fields = {{"a b", x}}));
     app = nn_open(NULL);
     x = nn_array(app, 2, rows, 1);
-    bad_data("another number than x", 1, app,
-             tn_data_arrays(app, .fields = {{"x", x}, {"y", nn_array(app, 1, (const int64_t[]){39}, 1)}}));
+    bad_data("two fields \"x\"", 2, app, tn_data_from_arrays(app, .fields = {{"x", x}, {"x", x}}));
+    app = nn_open(NULL);
+    x = nn_array(app, 2, rows, 1);
+    bad_data(
+        "another number than x", 1, app,
+        tn_data_from_arrays(app, .fields = {{"x", x}, {"y", nn_array(app, 1, (const int64_t[]){39}, 1)}}));
     app = nn_open(NULL);
     bad_data("at least 1 is needed", 1, app,
-             tn_data_arrays(app, .fields = {{"x", nn_array(app, 2, (const int64_t[]){0, 6}, 1)}}));
+             tn_data_from_arrays(app, .fields = {{"x", nn_array(app, 2, (const int64_t[]){0, 6}, 1)}}));
     app = nn_open(NULL);
     other = nn_open(NULL);
     (void)tn_fit(two_net(app), data_of(other, 0), OPTIONS);

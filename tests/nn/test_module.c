@@ -614,7 +614,7 @@ static void odd_name(tn_app *app, tn_module *m)
 
 static void no_labels(tn_app *app, tn_module *m)
 {
-    tn_data *d = tn_data_arrays(app, .fields = {{"data", nn_array(app, 2, (int64_t[]){4, 5}, 1)}});
+    tn_data *d = tn_data_from_arrays(app, .fields = {{"data", nn_array(app, 2, (int64_t[]){4, 5}, 1)}});
 
     assert_true(isnan(tn_module_score(m, d, NULL)));
 }

@@ -729,8 +729,9 @@ typedef struct tn_arrays_options {
  * @since 0.1
  */
 TN_API tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *options);
-/** Arrays as samples: tn_data_arrays(app, .fields = {{"data", x}, {"odd", y}}, .batch = 64). @since 0.1 */
-TN_API tn_data *tn_data_arrays_(tn_app *app, const tn_arrays_options *options);
+/** Arrays as samples: tn_data_from_arrays(app, .fields = {{"data", x}, {"odd", y}}, .batch = 64).
+ * @since 0.1 */
+TN_API tn_data *tn_data_from_arrays_(tn_app *app, const tn_arrays_options *options);
 /** A field of the batch that tn_data_next() gave last, borrowed; IDX files have "data" and "label". NULL:
  * there is no batch; a name that the data does not have is an error. @since 0.1 */
 TN_API tn_array *tn_data_field(tn_data *data, const char *name);
@@ -1056,7 +1057,7 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_hybridize(...) TN_NN_CALL_(tn_net_hybridize_, tn_hybridize_options, __VA_ARGS__)
 #define tn_trainer_new(...) TN_NN_CALL_(tn_trainer_new_, tn_trainer_options, __VA_ARGS__)
 #define tn_train_open(...) TN_NN_CALL_(tn_train_open_, tn_train_options, __VA_ARGS__)
-#define tn_data_arrays(...) TN_NN_CALL_(tn_data_arrays_, tn_arrays_options, __VA_ARGS__)
+#define tn_data_from_arrays(...) TN_NN_CALL_(tn_data_from_arrays_, tn_arrays_options, __VA_ARGS__)
 /* tn_fit(net, data, .epochs = 5) */
 #define tn_fit(...) TN_NN_FIT_(__VA_ARGS__, )
 #define TN_NN_FIT_(net, data, ...)                                                                           \
@@ -1075,6 +1076,7 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 }
 #endif
 
+#include "nn_params.h"
 #include "nn_values.h"
 
 #endif
