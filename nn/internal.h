@@ -191,6 +191,7 @@ typedef struct tnn_spec {
     bool share, random;
     bool joined; /* parameters are called NAME_suffix rather than NAME.suffix */
     bool marked; /* a call of several values, announced by tn_arguments_ */
+    bool alone;  /* what it computes is of one device */
     bool plain;  /* a bare operator: its node is called plus0, that of a layer pool0_fwd */
     const char *attrs[TNN_ATTRS];
     size_t attr_count, text_used;

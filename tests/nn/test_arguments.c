@@ -135,6 +135,7 @@ static void nets(void **state)
     tn_net_globalavgpool2d_(NULL, NULL);
     tn_net_batchnorm_(NULL, NULL);
     tn_net_batchnormrelu_(NULL, NULL);
+    tn_net_syncbatchnorm_(NULL, NULL);
     tn_net_add(NULL, o.net);
     tn_net_layernorm_(NULL, NULL);
     tn_net_embedding_(NULL, NULL);
@@ -394,6 +395,9 @@ static void trainings(void **state)
     assert_false(tn_fit_(NULL, NULL, NULL));
     WRONG(tn_fit_(o.net, NULL, NULL));
     tn_train_stop(NULL);
+    assert_int_equal(tn_train_speed(NULL, TN_TRAIN_STEP, o.train), 0);
+    assert_int_equal(tn_train_speed(&(tn_speed){.out = stderr}, TN_TRAIN_STEP, NULL), 0);
+    assert_int_equal(tn_train_speed(&(tn_speed){.out = NULL}, TN_TRAIN_STEP, o.train), 0);
     tn_train_info_get(NULL, 1, &info);
     tn_train_info_get(NULL, 1, NULL);
     tn_train_save(NULL);

@@ -319,6 +319,34 @@ static void test_inputs_refused(void **state)
     nn_close_failed(app, "has no field \"row\"", 2);
 }
 
+/* A line each two steps: 3 batches an epoch, of 2 epochs. */
+static void test_speed(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    char text[1024] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    tn_speed speed = {.out = out, .every = 2};
+    static const char *const lines[] = {
+        "epoch 1, batch 2 of 3: ", "epoch 2, batch 1 of 3: ", "epoch 2, batch 3 of 3: "};
+    char *at = text;
+
+    (void)state;
+    assert_non_null(out);
+    assert_true(
+        tn_fit(two_net(app), data_of(app, 0), OPTIONS, .epochs = 2, .event = tn_train_speed, .arg = &speed));
+    (void)fclose(out);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        assert_memory_equal(at, lines[i], strlen(lines[i]));
+        at = strchr(at, '\n');
+        assert_non_null(at);
+        assert_memory_equal(at - 10, " samples/s", 10);
+        at++;
+    }
+    assert_string_equal(at, "");
+    assert_int_equal(speed.samples, 80);
+    nn_close(app);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_inputs_refused),
+        cmocka_unit_test(test_speed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
