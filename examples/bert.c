@@ -101,9 +101,9 @@ static tn_data *data_of(tn_app *app, const windows *w, int32_t shuffle, uint64_t
 {
     const int64_t shape[2] = {w->count, STEPS};
 
-    return tn_data_arrays(app, .batch = 16, .shuffle = shuffle, .seed = seed,
-                          .fields = {{"data", tn_app_array(app, 2, shape, w->codes)},
-                                     {"label", tn_app_array(app, 2, shape, w->labels)}});
+    return tn_data_from_arrays(app, .batch = 16, .shuffle = shuffle, .seed = seed,
+                               .fields = {{"data", tn_app_array(app, 2, shape, w->codes)},
+                                          {"label", tn_app_array(app, 2, shape, w->labels)}});
 }
 
 /* How often a masked character is foreseen, and how often it is the one that most of them are. */

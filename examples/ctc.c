@@ -60,9 +60,9 @@ static tn_data *strips_data(tn_app *app, const strips *s, int32_t shuffle, uint6
 {
     const int64_t shape[4] = {s->count, 1, HEIGHT, WIDTH}, label[2] = {s->count, LENGTH};
 
-    return tn_data_arrays(app, .batch = 32, .shuffle = shuffle, .seed = seed,
-                          .fields = {{"data", tn_app_array(app, 4, shape, s->pixels)},
-                                     {"label", tn_app_array(app, 2, label, s->labels)}});
+    return tn_data_from_arrays(app, .batch = 32, .shuffle = shuffle, .seed = seed,
+                               .fields = {{"data", tn_app_array(app, 4, shape, s->pixels)},
+                                          {"label", tn_app_array(app, 2, label, s->labels)}});
 }
 
 static tn_x conv(tn_x x, int64_t channels)

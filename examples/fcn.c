@@ -52,9 +52,9 @@ static tn_data *data_of(tn_app *app, const pictures *p, int32_t shuffle, uint64_
 {
     const int64_t shape[4] = {p->count, 1, SIDE, SIDE}, mask[3] = {p->count, SIDE, SIDE};
 
-    return tn_data_arrays(app, .batch = 32, .shuffle = shuffle, .seed = seed,
-                          .fields = {{"data", tn_app_array(app, 4, shape, p->pixels)},
-                                     {"label", tn_app_array(app, 3, mask, p->masks)}});
+    return tn_data_from_arrays(app, .batch = 32, .shuffle = shuffle, .seed = seed,
+                               .fields = {{"data", tn_app_array(app, 4, shape, p->pixels)},
+                                          {"label", tn_app_array(app, 3, mask, p->masks)}});
 }
 
 int main(int argc, char **argv)

@@ -92,9 +92,9 @@ tn_data *digits_varied(tn_app *app, int64_t copies, uint64_t seed)
         labels[i] = d.labels[i / copies];
     }
     if (pixels && labels)
-        data = tn_data_arrays(app, .batch = 64, .shuffle = 1, .seed = seed,
-                              .fields = {{"data", tn_app_array(app, 4, shape, pixels)},
-                                         {"label", tn_app_array(app, 1, shape, labels)}});
+        data = tn_data_from_arrays(app, .batch = 64, .shuffle = 1, .seed = seed,
+                                   .fields = {{"data", tn_app_array(app, 4, shape, pixels)},
+                                              {"label", tn_app_array(app, 1, shape, labels)}});
     else
         tn_app_fail(app, TN_E_NOMEM, "no memory for the digits");
     free(pixels);

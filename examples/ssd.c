@@ -68,9 +68,9 @@ static tn_data *data_of(tn_app *app, const pictures *p, int32_t shuffle, uint64_
 {
     const int64_t shape[4] = {p->count, 1, SIDE, SIDE}, boxes[3] = {p->count, BOXES, 5};
 
-    return tn_data_arrays(app, .batch = 32, .shuffle = shuffle, .seed = seed,
-                          .fields = {{"data", tn_app_array(app, 4, shape, p->pixels)},
-                                     {"label", tn_app_array(app, 3, boxes, &p->boxes->kind)}});
+    return tn_data_from_arrays(app, .batch = 32, .shuffle = shuffle, .seed = seed,
+                               .fields = {{"data", tn_app_array(app, 4, shape, p->pixels)},
+                                          {"label", tn_app_array(app, 3, boxes, &p->boxes->kind)}});
 }
 
 int main(int argc, char **argv)

@@ -89,7 +89,7 @@ static tn_data *windows(tn_app *app, uint64_t seed)
             x[n] = t.code[t.text[i].bytes[k]];
             y[n] = t.code[t.text[i].bytes[k + 1]];
         }
-    data = tn_data_arrays(
+    data = tn_data_from_arrays(
         app, .batch = 16, .shuffle = 1, .seed = seed,
         .fields = {{"data", tn_app_array(app, 2, shape, x)}, {"label", tn_app_array(app, 2, shape, y)}});
     free(x);

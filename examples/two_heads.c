@@ -41,9 +41,9 @@ static tn_data *with_odd(tn_app *app, const char *part, int32_t shuffle)
     if (tn_data_next(digits, &b) && tn_app_read(app, b.y, (size_t)n, y)) {
         for (int64_t i = 0; i < n; i++)
             y[i] = fmodf(y[i], 2);
-        data =
-            tn_data_arrays(app, .batch = 64, .shuffle = shuffle, .seed = 1,
-                           .fields = {{"data", b.x}, {"digit", b.y}, {"odd", tn_app_array(app, 1, &n, y)}});
+        data = tn_data_from_arrays(
+            app, .batch = 64, .shuffle = shuffle, .seed = 1,
+            .fields = {{"data", b.x}, {"digit", b.y}, {"odd", tn_app_array(app, 1, &n, y)}});
     }
     free(y);
     return data;

@@ -41,10 +41,10 @@ static tn_data *halves(tn_app *app, const char *part, int32_t shuffle)
             memcpy(cut + (i % 2 * n + i / 2) * half, x + i * half, (size_t)half * sizeof *x);
         shape[0] = n;
         shape[2] /= 2;
-        data = tn_data_arrays(app, .batch = 64, .shuffle = shuffle, .seed = 1,
-                              .fields = {{"upper", tn_app_array(app, 4, shape, cut)},
-                                         {"lower", tn_app_array(app, 4, shape, cut + n * half)},
-                                         {"digit", b.y}});
+        data = tn_data_from_arrays(app, .batch = 64, .shuffle = shuffle, .seed = 1,
+                                   .fields = {{"upper", tn_app_array(app, 4, shape, cut)},
+                                              {"lower", tn_app_array(app, 4, shape, cut + n * half)},
+                                              {"digit", b.y}});
     }
     free(x);
     return data;

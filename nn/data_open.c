@@ -456,14 +456,14 @@ tn_status tnn_field_array(tn_app *app, tn_data *d, const char *name, tn_array *g
     return tnn_field_numbers(app, f, d->count, given, name);
 }
 
-tn_data *tn_data_arrays_(tn_app *app, const tn_arrays_options *options)
+tn_data *tn_data_from_arrays_(tn_app *app, const tn_arrays_options *options)
 {
     tn_arrays_options o = {0};
     char what[96];
     tn_data *d;
 
     tnn_options_copy(&o, sizeof o, options);
-    (void)snprintf(what, sizeof what, "tn_data_arrays at %.60s:%d", o.file ? o.file : "?", o.line);
+    (void)snprintf(what, sizeof what, "tn_data_from_arrays at %.60s:%d", o.file ? o.file : "?", o.line);
     if (!tnn_ok(app))
         return NULL;
     if (!o.fields[0].name) {

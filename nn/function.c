@@ -212,7 +212,7 @@ void tn_scope_begin_(tn_x x, const char *file, int32_t line, const char *format,
     uint32_t scope;
     va_list args;
 
-    if (!app)
+    if (!app || tnn_hooks_run(x->run, "tn_scope_begin", file, line))
         return;
     va_start(args, format);
     if (format)
@@ -240,7 +240,7 @@ void tn_scope_end_(tn_x x, const char *file, int32_t line)
     tn_app *app = x || r ? (x ? tnn_value_app(x, "tn_scope_end", file, line) : r->app) : NULL;
     const tnn_frame *f;
 
-    if (!tnn_ok(app) || !r)
+    if (!tnn_ok(app) || !r || tnn_hooks_run(r, "tn_scope_end", file, line))
         return;
     f = &r->frames[r->depth - 1];
     if (!*f->net->scopes[f->scope].path)
@@ -275,7 +275,7 @@ void tn_net_call_all_(tn_net *net, const tn_x *in, tn_x *out, const char *file, 
 
     for (size_t i = 0; net && out && i < net->output_count; i++)
         out[i] = NULL;
-    if (!app)
+    if (!app || tnn_hooks_run(r, "tn_net_call", file, line))
         return;
     if (!net || !in || !out || net->object.app != app || net->model || net->graph || net->running) {
         (void)tnn_fail(app, TN_E_ARG, "tn_net_call, called at %s:%d: %s", file ? file : "?", line,

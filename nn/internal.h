@@ -58,6 +58,7 @@ struct tn_app {
     tnn_scope scopes[64];
     size_t scope_count;
     struct tnn_sites *sites; /* of losses and meters, loss.c */
+    uint32_t hook_count;     /* of all nets */
     int64_t outputs; /* that the data asks of a net of the zoo, where model.classes does not; 0: none */
 };
 
@@ -86,6 +87,8 @@ void tnn_object_drop(tnn_object *object); /* destroys it before its app closes *
 void tnn_options_copy(void *dst, size_t dst_bytes, const void *src);
 void tnn_scope_begin(tn_app *app, const void *owner); /* ends the owner's earlier one */
 void tnn_scope_end(tn_app *app, const void *owner);
+
+tn_status tnn_norm(tn_app *app, tn_array *array, double *value); /* in float32 at least; waits */
 
 /* ---- text.c ---- */
 
@@ -136,6 +139,7 @@ typedef struct tnn_param {
     char *full;  /* of its variable: "lenet_conv0_weight" */
     tnn_role role;
     bool aux, fixed; /* fixed: no gradient */
+    bool never;      /* the layer has none for it */
     bool rows;       /* its gradient is row_sparse */
     bool given;      /* the program said its shape */
     int32_t dtype;   /* of its values */
@@ -187,6 +191,7 @@ typedef struct tnn_spec {
     bool share, random;
     bool joined; /* parameters are called NAME_suffix rather than NAME.suffix */
     bool marked; /* a call of several values, announced by tn_arguments_ */
+    bool alone;  /* what it computes is of one device */
     bool plain;  /* a bare operator: its node is called plus0, that of a layer pool0_fwd */
     const char *attrs[TNN_ATTRS];
     size_t attr_count, text_used;
@@ -300,6 +305,7 @@ struct tn_net {
     tn_net **uses; /* nets that the function calls */
     size_t use_count;
     struct tnn_names *names; /* of the classes; NULL: none */
+    struct tnn_hooks *hooks; /* hooks.c; NULL: none */
     bool regression;         /* tn_net_about() said so, with the units of its labels */
     double unit_mean, unit_deviation;
     struct tnn_model *model; /* a loaded one, load.c; it has no layers */

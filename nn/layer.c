@@ -55,6 +55,8 @@ void tnn_spec_number(tnn_spec *spec, const char *name, int digits, double x)
     tnn_spec_attr(spec, name, "%s", text);
 }
 
+/* Of a list of devices each runs its part of a batch to the end of the backward pass before the next begins,
+ * so that the statistics of later parts are not known in time. */
 tn_status tnn_spec_check(tn_app *app, const tnn_spec *spec, const char *path)
 {
     const char *file = spec->file ? spec->file : "?";
@@ -63,6 +65,12 @@ tn_status tnn_spec_check(tn_app *app, const tnn_spec *spec, const char *path)
     if (*spec->wrong)
         return tnn_fail(app, TN_E_ARG, "%s in %s (%s), called at %s:%d", spec->wrong, path, spec->op, file,
                         spec->line);
+    if (spec->alone && app->device_count > 1)
+        return tnn_fail(
+            app, TN_E_UNSUPPORTED,
+            "%s (%s), called at %s:%d: its statistics are those of one device, and there are %zu: "
+            "their parts of a batch run one after the other",
+            path, spec->op, file, spec->line, app->device_count);
     if (!spec->activation || tnn_one_of(spec->activation, activations))
         return app->status;
     (void)snprintf(what, sizeof what, "activation of %s, called at %s:%d:", path, file, spec->line);
@@ -177,7 +185,7 @@ static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec
         p->net = layer->net;
         p->role = spec->params[i].role;
         p->aux = p->role == TNN_MEAN || p->role == TNN_VAR;
-        p->fixed = spec->params[i].fixed;
+        p->fixed = p->never = spec->params[i].fixed;
         p->rows = spec->params[i].rows;
         p->lr_factor = p->wd_factor = 1;
         p->mode = TN_MODE_WRITE;

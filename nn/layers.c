@@ -255,7 +255,14 @@ static void batchnorm_set(tnn_spec *s, const char *stem, const char *op, const t
     tnn_spec_number(s, "momentum", 9, o->momentum > 0 ? o->momentum : 0.9);
     tnn_spec_attr(s, "fix_gamma", o->no_scale ? "True" : "False");
     tnn_spec_attr(s, "use_global_stats", o->use_global ? "True" : "False");
-    tnn_spec_attr(s, "axis", "%d", o->axis ? o->axis : 1);
+    if (s->alone) { /* SyncBatchNorm, which has no axis */
+        if (o->axis != 0 && o->axis != 1)
+            tnn_spec_wrong(s, ".axis is %d, 1 is allowed", o->axis);
+        tnn_spec_attr(s, "ndev", "1");
+        tnn_spec_attr(s, "key", "%s", stem);
+    } else {
+        tnn_spec_attr(s, "axis", "%d", o->axis ? o->axis : 1);
+    }
     (void)param_add(s, TNN_GAMMA, "gamma", o->no_scale != 0, 0);
     (void)param_add(s, TNN_BETA, "beta", o->no_center != 0, 0);
     (void)param_add(s, TNN_MEAN, "running_mean", true, 0);
@@ -265,6 +272,12 @@ static void batchnorm_set(tnn_spec *s, const char *stem, const char *op, const t
 SPEC_OF(batchnorm, tn_batchnorm_options, batchnorm_set(s, "batchnorm", "BatchNorm", o))
 SPEC_OF(batchnormrelu, tn_batchnorm_options,
         batchnorm_set(s, "batchnormrelu", "_contrib_BatchNormWithReLU", o))
+
+static void spec_syncbatchnorm(tnn_spec *s, const tn_batchnorm_options *o)
+{
+    s->alone = true;
+    batchnorm_set(s, "syncbatchnorm", "_contrib_SyncBatchNorm", o);
+}
 
 /* `kept`: gamma, beta stay as they are. */
 static void norm_set(tnn_spec *s, const char *stem, const char *op, double epsilon, int32_t share,

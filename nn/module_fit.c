@@ -169,7 +169,7 @@ static void epoch_run(tn_app *app, tn_module *m, course *c, int64_t epoch)
         return;
     if (c->o.valid)
         valid = score_over(app, m, c->o.valid, c->valid_fields, c->valid_meter);
-    if (c->o.prefix)
+    if (c->o.prefix && (epoch + 1) % (c->o.every ? c->o.every : 1) == 0)
         tn_module_save(m, c->o.prefix, epoch + 1, 1);
     if (!app->status)
         event_tell(m, c, epoch, -1, valid);
@@ -183,9 +183,10 @@ void tn_module_fit_(tn_module *m, tn_data *data, const tn_module_fit_options *op
     if (!app)
         return;
     tnn_options_copy(&c.o, sizeof c.o, options);
-    if (!data || c.o.epochs < 0 || c.o.epochs > EPOCH_MAX || c.o.first < 0 || c.o.first > EPOCH_MAX) {
+    if (!data || c.o.epochs < 0 || c.o.epochs > EPOCH_MAX || c.o.first < 0 || c.o.first > EPOCH_MAX ||
+        c.o.every < 0) {
         (void)tnn_fail(app, TN_E_ARG, "tn_module_fit at %s:%d: %s", c.o.file ? c.o.file : "?", c.o.line,
-                       data ? ".epochs or .first is out of range" : "the data is NULL");
+                       data ? ".epochs, .first or .every is out of range" : "the data is NULL");
         return;
     }
     if (tnn_module_fields(app, m, data, c.fields) ||

@@ -34,6 +34,7 @@ static void net_destroy(tnn_object *object)
         free(net->output_names[i]);
     }
     free(net->keys);
+    free(net->hooks);
     free(net->scopes);
     free(net->uses);
     tnn_model_destroy(net->model);

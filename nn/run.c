@@ -337,6 +337,8 @@ static tnn_layer *layer_of(tnn_run *r, const tnn_spec *s)
     uint32_t number = 0;
     tnn_layer *l;
 
+    if (tnn_hooks_run(r, s->stem, s->file, s->line))
+        return NULL;
     if (name && !tnn_name_ok(name)) {
         (void)tnn_fail(r->app, TN_E_ARG,
                        "a layer is called \"%.130s\" at %s:%d: 1 to 128 letters, digits, _ and - are allowed",
@@ -532,8 +534,16 @@ static tn_x eager(tnn_run *r, tnn_layer *l, uint32_t count, const tn_x *in, tn_x
 
 static tn_x layer_run(tnn_run *r, tnn_layer *l, uint32_t count, const tn_x *in, tn_x *out, uint32_t out_count)
 {
-    tn_x v = r->traced ? traced(r, l, count, in, out, out_count) : eager(r, l, count, in, out, out_count);
+    const bool hooked = r->app->hook_count && !r->traced;
+    tn_x v;
 
+    if (hooked)
+        tnn_hooks_layer(r, l, count, in, NULL);
+    if (r->app->status)
+        return NULL;
+    v = r->traced ? traced(r, l, count, in, out, out_count) : eager(r, l, count, in, out, out_count);
+    if (v && hooked)
+        tnn_hooks_layer(r, l, count, in, v);
     if (v && tnn_numbered(l) && numbered_add(r, v->order))
         return NULL;
     return v;
@@ -595,6 +605,17 @@ bool tnn_value_params(const tnn_spec *spec, tn_x x, tn_x *out)
     return true;
 }
 
+/* A chain within a chain. */
+static tn_x chain_run(tn_net *net, tn_x x)
+{
+    tn_x y;
+
+    tnn_hooks_net(running, net, &x, NULL);
+    if ((y = tnn_chain_run(net, x)))
+        tnn_hooks_net(running, net, &x, &y);
+    return running->app->status ? NULL : y;
+}
+
 /* The array of a value that only the chain has goes at once. */
 tn_x tnn_chain_run(tn_net *net, tn_x x)
 {
@@ -605,7 +626,7 @@ tn_x tnn_chain_run(tn_net *net, tn_x x)
         const tn_x before = x;
 
         x = !l->child                                     ? layer_run(running, l, 1, &before, NULL, 0)
-            : !l->child->function                         ? tnn_chain_run(l->child, x)
+            : !l->child->function                         ? chain_run(l->child, x)
             : tnn_run_net(running, l->child, &before, &x) ? NULL
                                                           : x;
         if (x && before != given && before != x) {
@@ -663,6 +684,9 @@ tn_status tnn_run_net(tnn_run *r, tn_net *net, const tn_x *in, tn_x *out)
         return r->app->status;
     if (tnn_frame_push(r, net, scope, "?", 0))
         return r->app->status;
+    tnn_hooks_net(r, net, in, NULL);
+    if (r->app->status)
+        return r->app->status;
     net->running = true;
     net->call++;
     net->call_at = 0;
@@ -691,7 +715,8 @@ tn_status tnn_run_net(tnn_run *r, tn_net *net, const tn_x *in, tn_x *out)
         net->in[i] = in[i]->shape;
     for (size_t i = 0; i < net->output_count; i++)
         net->out[i] = out[i]->shape;
-    return tnn_frame_pop(r);
+    tnn_hooks_net(r, net, in, out);
+    return r->app->status ? r->app->status : tnn_frame_pop(r);
 }
 
 static tn_x input_value(tnn_run *r, size_t index, const tnn_shape *shape, tn_array *array)

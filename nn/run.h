@@ -67,19 +67,24 @@ struct tnn_run {
     size_t numbered_count, numbered_capacity;
     tnn_mark marks[TNN_MARKS_MAX];
     size_t mark_count;
+    bool watched; /* a hook runs */
 };
 
 tnn_run *tnn_running(void); /* of this thread; NULL */
 tn_status tnn_frame_push(tnn_run *r, tn_net *net, uint32_t scope, const char *file, int32_t line);
 tn_status tnn_frame_pop(tnn_run *r);
 tn_status tnn_scope_find(tn_app *app, tn_net *net, const char *path, uint32_t *index); /* makes it */
-tn_x tnn_value_make(tnn_run *r);           /* empty; NULL: failed */
+tn_x tnn_value_make(tnn_run *r);                   /* empty; NULL: failed */
 tn_x tnn_value_of_param(tnn_run *r, tnn_param *p); /* NULL: failed */
-bool tnn_numbered(const tnn_layer *layer); /* found by its number, and keeps something */
+bool tnn_numbered(const tnn_layer *layer);         /* found by its number, and keeps something */
 tn_x tnn_value_few(tnn_run *r, const tnn_layer *l, uint32_t have, uint32_t wanted);
 /* Both are usable, and arguments of the call did not both call layers without names. NULL: failed. */
 tn_app *tnn_value_pair(tn_x a, tn_x b, const char *what, const char *file, int32_t line);
 tn_status tnn_run_net(tnn_run *r, tn_net *net, const tn_x *in, tn_x *out);
+/* hooks.c: around a call of a net (out NULL: before it), and of a layer. */
+void tnn_hooks_net(tnn_run *r, const tn_net *net, const tn_x *in, const tn_x *out);
+bool tnn_hooks_run(tnn_run *r, const char *what, const char *file, int32_t line); /* and fails then */
+void tnn_hooks_layer(tnn_run *r, const tnn_layer *l, uint32_t count, const tn_x *in, tn_x out);
 tn_x tnn_chain_run(tn_net *net, tn_x x);
 
 #endif

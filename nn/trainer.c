@@ -321,6 +321,23 @@ static tn_status slots_fill(tn_app *app, tn_trainer *t)
     return t->on_store ? TN_OK : updates_make(app, t);
 }
 
+/* Which parameters are trained, as at the first step. */
+static tn_status same_trained(tn_app *app, const tn_trainer *t)
+{
+    const tn_net *net = t->net;
+    size_t trained = 0;
+
+    for (size_t i = 0; i < net->param_count; i++)
+        if (!net->params[i]->fixed &&
+            (trained == t->slot_count || t->slots[trained++].param != net->params[i]))
+            return tnn_fail(app, TN_E_STATE, "parameter %s was not trained at its trainer's first step",
+                            net->params[i]->full);
+    return trained == t->slot_count
+               ? TN_OK
+               : tnn_fail(app, TN_E_STATE, "parameter %s was trained at its trainer's first step",
+                          t->slots[trained].param->full);
+}
+
 tn_status tnn_trainer_ready(tn_trainer *t)
 {
     tn_app *app = t->object.app;
@@ -332,7 +349,7 @@ tn_status tnn_trainer_ready(tn_trainer *t)
         return tnn_fail(app, TN_E_STATE, "net %s has got parameters since its trainer made the first step",
                         net->path);
     if (t->made)
-        return TN_OK;
+        return same_trained(app, t);
     if (tnn_net_valued(net))
         return app->status;
     if (!(t->slots = tnn_alloc(app, net->param_count, sizeof *t->slots)))
@@ -374,23 +391,6 @@ int64_t tnn_trainer_state_elements(tn_trainer *t)
 
 /* ---- a step ---- */
 
-/* In float32 at least: half precision would overflow. */
-static tn_status norm_one(tn_app *app, tn_array *array, double *value)
-{
-    const int32_t dtype = tn_array_dtype(array);
-    tn_array *wide = NULL, *in = array, *out = NULL;
-    tn_op_call call = {.struct_size = TN_SIZE(tn_op_call), .in_count = 1, .op = "norm", .in = &in};
-    tn_status st = TN_OK;
-
-    if ((dtype == TN_F16 || dtype == TN_BF16) && !(st = tn_array_cast(app->ctx, array, TN_F32, &wide)))
-        in = wide;
-    if (!st && !(st = tn_invoke_text(app->ctx, &call, 1, &out, NULL)))
-        st = tn_array_scalar(out, value);
-    tn_array_release(out);
-    tn_array_release(wide);
-    return st;
-}
-
 /* Norm of all gradients together, each times `rescale`. Waits for them. */
 static tn_status norm_of(tn_app *app, tn_trainer *t, double rescale, double *norm)
 {
@@ -400,7 +400,7 @@ static tn_status norm_of(tn_app *app, tn_trainer *t, double rescale, double *nor
         tn_array *grad = tn_array_grad(t->slots[i].param->array);
         double value = 0;
 
-        if (tnn_check(app, norm_one(app, grad, &value), "norm of the gradient of %s",
+        if (tnn_check(app, tnn_norm(app, grad, &value), "norm of the gradient of %s",
                       t->slots[i].param->full))
             return app->status;
         sum += value * rescale * value * rescale;

@@ -4,6 +4,7 @@
  */
 #include "nn/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,13 +226,42 @@ static void test_dropout_axes(void **state)
     nn_close(app);
 }
 
+/* On one device it is BatchNorm; of several nothing is computed. */
+static void test_syncbatchnorm(void **state)
+{
+    enum { NORM_ROOM = 1024 };
+    static float have[2][NORM_ROOM];
+    size_t count = 0;
+
+    (void)state;
+    for (int sync = 0; sync < 2; sync++) {
+        tn_app *app = nn_open(NULL);
+        tn_net *net = tn_net_new(app);
+
+        if (sync)
+            tn_net_syncbatchnorm(net, .momentum = 0.8, .epsilon = 0.01);
+        else
+            tn_net_batchnorm(net, .momentum = 0.8, .epsilon = 0.01);
+        tn_net_init(net, .seed = 1, .shape = {3, 4, 6, 6});
+        count = trained(app, net, have[sync], NORM_ROOM);
+        nn_close(app);
+    }
+    for (size_t i = 0; i < count; i++) /* by another kernel */
+        assert_true(fabsf(have[0][i] - have[1][i]) < 1e-4f);
+    {
+        tn_app *app = nn_open("device.default=cpu:0,cpu:1", NULL);
+
+        tn_net_syncbatchnorm(tn_net_new(app));
+        nn_close_failed(app, "its statistics are those of one device, and there are 2", 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_dropout_axes),
+        cmocka_unit_test(test_same),          cmocka_unit_test(test_files),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_dropout_axes),
+        cmocka_unit_test(test_syncbatchnorm),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

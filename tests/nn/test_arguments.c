@@ -135,6 +135,7 @@ static void nets(void **state)
     tn_net_globalavgpool2d_(NULL, NULL);
     tn_net_batchnorm_(NULL, NULL);
     tn_net_batchnormrelu_(NULL, NULL);
+    tn_net_syncbatchnorm_(NULL, NULL);
     tn_net_add(NULL, o.net);
     tn_net_layernorm_(NULL, NULL);
     tn_net_embedding_(NULL, NULL);
@@ -355,10 +356,10 @@ static void data(void **state)
     WRONG(tn_data_about_save(o.data, NULL));
     assert_false(tn_data_sha256(NULL, hex));
     assert_false(tn_data_sha256(NULL, NULL));
-    assert_null(tn_data_arrays_(NULL, NULL));
+    assert_null(tn_data_from_arrays_(NULL, NULL));
     assert_null(tn_data_field(NULL, "data"));
     WRONG(tn_data_open_(o.app, NULL, NULL));
-    WRONG(tn_data_arrays_(o.app, NULL));
+    WRONG(tn_data_from_arrays_(o.app, NULL));
     QUIET(tn_data_field(o.data, NULL));
     QUIET(tn_data_field(o.data, "data")); /* no batch is there */
     QUIET(tn_data_next(o.data, NULL));
@@ -394,6 +395,9 @@ static void trainings(void **state)
     assert_false(tn_fit_(NULL, NULL, NULL));
     WRONG(tn_fit_(o.net, NULL, NULL));
     tn_train_stop(NULL);
+    assert_int_equal(tn_train_speed(NULL, TN_TRAIN_STEP, o.train), 0);
+    assert_int_equal(tn_train_speed(&(tn_speed){.out = stderr}, TN_TRAIN_STEP, NULL), 0);
+    assert_int_equal(tn_train_speed(&(tn_speed){.out = NULL}, TN_TRAIN_STEP, o.train), 0);
     tn_train_info_get(NULL, 1, &info);
     tn_train_info_get(NULL, 1, NULL);
     tn_train_save(NULL);

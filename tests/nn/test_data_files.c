@@ -36,8 +36,8 @@ static void test_shuffled(void **state)
     (void)state;
     for (size_t l = 0; l < 5; l++) {
         tn_app *app = nn_open(NULL);
-        tn_data *d = tn_data_arrays(app, .fields = {{"x", numbers(app, N, 1)}}, .batch = 4, .shuffle = 1,
-                                    .seed = 3, .last = lasts[l]);
+        tn_data *d = tn_data_from_arrays(app, .fields = {{"x", numbers(app, N, 1)}}, .batch = 4, .shuffle = 1,
+                                         .seed = 3, .last = lasts[l]);
         float seen[64], x[4];
         size_t count = 0;
         int64_t epoch = 0;
@@ -78,8 +78,8 @@ static void test_seek(void **state)
     (void)state;
     for (size_t l = 0; l < 5; l++) {
         tn_app *app = nn_open(NULL);
-        tn_data *d = tn_data_arrays(app, .fields = {{"x", numbers(app, N, 1)}}, .batch = 4, .shuffle = 1,
-                                    .seed = 9, .last = lasts[l]);
+        tn_data *d = tn_data_from_arrays(app, .fields = {{"x", numbers(app, N, 1)}}, .batch = 4, .shuffle = 1,
+                                         .seed = 9, .last = lasts[l]);
         float kept[4][4][4] = {{{0}}}, x[4];
         int64_t batches[4];
         tn_batch b;
@@ -120,7 +120,7 @@ static void test_no_classes(void **state)
         tn_app *app = nn_open(NULL);
         tn_net *net = tn_net_new(app);
         const bool has = i < sizeof labels / sizeof *labels;
-        tn_data *d = tn_data_arrays(
+        tn_data *d = tn_data_from_arrays(
             app, .fields = {{"data", nn_array(app, 2, pairs, 1)},
                             {has ? "label" : NULL, tn_app_array(app, 1, pairs, labels[has ? i : 0])}});
         tn_evaluation e = {.struct_size = sizeof e};
@@ -141,7 +141,8 @@ static void test_last_epoch(void **state)
     (void)state;
     for (int l = 0; l < 2; l++) {
         tn_app *app = nn_open(NULL);
-        tn_data *d = tn_data_arrays(app, .fields = {{"x", numbers(app, 4, 1)}}, .batch = 2, .last = lasts[l]);
+        tn_data *d =
+            tn_data_from_arrays(app, .fields = {{"x", numbers(app, 4, 1)}}, .batch = 2, .last = lasts[l]);
         int64_t epoch = 0;
         tn_batch b;
 
@@ -157,8 +158,9 @@ static void test_last_epoch(void **state)
 static void test_few(void **state)
 {
     tn_app *app = nn_open(NULL);
-    tn_data *d = tn_data_arrays(app, .fields = {{"x", numbers(app, 3, 1)}}, .batch = 8, .last = "roll_over");
-    tn_data *pad = tn_data_arrays(app, .fields = {{"x", numbers(app, 3, 1)}}, .batch = 8, .last = "pad");
+    tn_data *d =
+        tn_data_from_arrays(app, .fields = {{"x", numbers(app, 3, 1)}}, .batch = 8, .last = "roll_over");
+    tn_data *pad = tn_data_from_arrays(app, .fields = {{"x", numbers(app, 3, 1)}}, .batch = 8, .last = "pad");
     float x[8];
     int given = 0;
     tn_batch b;
@@ -188,8 +190,8 @@ static void test_shares(void **state)
             int64_t next = 0;
 
             for (int64_t part = 0; part < parts; part++) {
-                tn_data *d = tn_data_arrays(app, .fields = {{"x", numbers(app, count, 1)}}, .batch = 64,
-                                            .parts = parts, .part = part);
+                tn_data *d = tn_data_from_arrays(app, .fields = {{"x", numbers(app, count, 1)}}, .batch = 64,
+                                                 .parts = parts, .part = part);
                 float x[64];
                 tn_batch b;
 
@@ -218,8 +220,8 @@ static void test_figures(void **state)
     tn_net_dense(net, .units = 10);
     tn_net_init(net, .seed = 2);
     y = tn_app_array(app, 1, (int64_t[]){N}, (float[N]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
-    plain = tn_data_arrays(app, .fields = {{"x", x}, {"y", y}}, .batch = 4);
-    pad = tn_data_arrays(app, .fields = {{"x", x}, {"y", y}}, .batch = 4, .last = "pad");
+    plain = tn_data_from_arrays(app, .fields = {{"x", x}, {"y", y}}, .batch = 4);
+    pad = tn_data_from_arrays(app, .fields = {{"x", x}, {"y", y}}, .batch = 4, .last = "pad");
     assert_true(tn_net_eval(net, plain, "accuracy") == tn_net_eval(net, pad, "accuracy"));
     assert_true(tn_net_eval(net, plain, "loss") == tn_net_eval(net, pad, "loss"));
     nn_close(app);

@@ -122,8 +122,8 @@ static void test_arrays(void **state)
         const int64_t count = i == 3 ? 8 : 10;
         tn_array *a = counted(app, 2, (int64_t[]){count, 2}, 0), *y = counted(app, 1, &count, 0);
         tn_array *b = counted(app, 3, (int64_t[]){count, 3, 1}, 100);
-        tn_data *d = tn_data_arrays(app, .fields = {{"a", a}, {"b", b}, {"y", y}}, .batch = 4,
-                                    .last = i == 3 ? "roll_over" : lasts[i]);
+        tn_data *d = tn_data_from_arrays(app, .fields = {{"a", a}, {"b", b}, {"y", y}}, .batch = 4,
+                                         .last = i == 3 ? "roll_over" : lasts[i]);
         char set[32];
 
         (void)snprintf(set, sizeof set, "arrays_%s", lasts[i]);

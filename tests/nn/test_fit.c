@@ -47,11 +47,11 @@ static tn_data *data_of(tn_app *app, int32_t shuffle)
     }
     for (int i = 0; i < 240; i++)
         x[i] *= 2;
-    return tn_data_arrays(app, .batch = 16, .shuffle = shuffle, .seed = 3,
-                          .fields = {{"row", tn_app_array(app, 2, rows, x)},
-                                     {"kind", tn_app_array(app, 1, forty, kind)},
-                                     {"again", tn_app_array(app, 2, rows, x)},
-                                     {"size", tn_app_array(app, 1, forty, size)}});
+    return tn_data_from_arrays(app, .batch = 16, .shuffle = shuffle, .seed = 3,
+                               .fields = {{"row", tn_app_array(app, 2, rows, x)},
+                                          {"kind", tn_app_array(app, 1, forty, kind)},
+                                          {"again", tn_app_array(app, 2, rows, x)},
+                                          {"size", tn_app_array(app, 1, forty, size)}});
 }
 
 static tn_net *two_net(tn_app *app)
@@ -117,25 +117,26 @@ static void test_arrays_refused(void **state)
     tn_array *x = nn_array(app, 2, rows, 1);
 
     (void)state;
-    bad_data("no field is given", 2, app, tn_data_arrays(app));
+    bad_data("no field is given", 2, app, tn_data_from_arrays(app));
     app = nn_open(NULL);
     x = nn_array(app, 2, rows, 1);
-    bad_data(".batch is out of range", 2, app, tn_data_arrays(app, .fields = {{"x", x}}, .batch = -1));
+    bad_data(".batch is out of range", 2, app, tn_data_from_arrays(app, .fields = {{"x", x}}, .batch = -1));
     app = nn_open(NULL);
-    bad_data("the array is NULL", 2, app, tn_data_arrays(app, .fields = {{"x", NULL}}));
-    app = nn_open(NULL);
-    x = nn_array(app, 2, rows, 1);
-    bad_data("letters, digits", 2, app, tn_data_arrays(app, .fields = {{"a b", x}}));
+    bad_data("the array is NULL", 2, app, tn_data_from_arrays(app, .fields = {{"x", NULL}}));
     app = nn_open(NULL);
     x = nn_array(app, 2, rows, 1);
-    bad_data("two fields \"x\"", 2, app, tn_data_arrays(app, .fields = {{"x", x}, {"x", x}}));
+    bad_data("letters, digits", 2, app, tn_data_from_arrays(app, .fields = {{"a b", x}}));
     app = nn_open(NULL);
     x = nn_array(app, 2, rows, 1);
-    bad_data("another number than x", 1, app,
-             tn_data_arrays(app, .fields = {{"x", x}, {"y", nn_array(app, 1, (const int64_t[]){39}, 1)}}));
+    bad_data("two fields \"x\"", 2, app, tn_data_from_arrays(app, .fields = {{"x", x}, {"x", x}}));
+    app = nn_open(NULL);
+    x = nn_array(app, 2, rows, 1);
+    bad_data(
+        "another number than x", 1, app,
+        tn_data_from_arrays(app, .fields = {{"x", x}, {"y", nn_array(app, 1, (const int64_t[]){39}, 1)}}));
     app = nn_open(NULL);
     bad_data("at least 1 is needed", 1, app,
-             tn_data_arrays(app, .fields = {{"x", nn_array(app, 2, (const int64_t[]){0, 6}, 1)}}));
+             tn_data_from_arrays(app, .fields = {{"x", nn_array(app, 2, (const int64_t[]){0, 6}, 1)}}));
     app = nn_open(NULL);
     other = nn_open(NULL);
     (void)tn_fit(two_net(app), data_of(other, 0), OPTIONS);
@@ -318,6 +319,34 @@ static void test_inputs_refused(void **state)
     nn_close_failed(app, "has no field \"row\"", 2);
 }
 
+/* A line each two steps: 3 batches an epoch, of 2 epochs. */
+static void test_speed(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    char text[1024] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    tn_speed speed = {.out = out, .every = 2};
+    static const char *const lines[] = {
+        "epoch 1, batch 2 of 3: ", "epoch 2, batch 1 of 3: ", "epoch 2, batch 3 of 3: "};
+    char *at = text;
+
+    (void)state;
+    assert_non_null(out);
+    assert_true(
+        tn_fit(two_net(app), data_of(app, 0), OPTIONS, .epochs = 2, .event = tn_train_speed, .arg = &speed));
+    (void)fclose(out);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        assert_memory_equal(at, lines[i], strlen(lines[i]));
+        at = strchr(at, '\n');
+        assert_non_null(at);
+        assert_memory_equal(at - 10, " samples/s", 10);
+        at++;
+    }
+    assert_string_equal(at, "");
+    assert_int_equal(speed.samples, 80);
+    nn_close(app);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_inputs_refused),
+        cmocka_unit_test(test_speed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/nulls.h"
 #include "tenon/nn_module.h"
@@ -198,6 +199,23 @@ static void goes_on(void **state)
     assert_int_equal(nn_read_module(app, m, parts, ROOM), count);
     assert_memory_equal(whole, parts, count * sizeof *whole);
     assert_int_equal(tn_trainer_steps(tn_module_trainer(m)), 2 * tn_data_batches(train));
+    nn_close(app);
+}
+
+/* Of .every epochs one leaves files: epochs 2 and 4 of 5. */
+static void files_now_and_then(void **state)
+{
+    tn_app *app = nn_open(NULL);
+
+    (void)state;
+    tn_module_fit(module_of(app, mlp(app, "10")), digits(app, "digits:test", 0), .epochs = 5, .every = 2,
+                  .prefix = path_of("seldom"));
+    for (int epoch = 1; epoch <= 5; epoch++) {
+        char name[512];
+
+        (void)snprintf(name, sizeof name, "%s-%04d.params", path_of("seldom"), epoch);
+        assert_int_equal(access(name, F_OK) == 0, epoch % 2 == 0);
+    }
     nn_close(app);
 }
 
@@ -614,7 +632,7 @@ static void odd_name(tn_app *app, tn_module *m)
 
 static void no_labels(tn_app *app, tn_module *m)
 {
-    tn_data *d = tn_data_arrays(app, .fields = {{"data", nn_array(app, 2, (int64_t[]){4, 5}, 1)}});
+    tn_data *d = tn_data_from_arrays(app, .fields = {{"data", nn_array(app, 2, (int64_t[]){4, 5}, 1)}});
 
     assert_true(isnan(tn_module_score(m, d, NULL)));
 }
@@ -628,6 +646,11 @@ static void no_data(tn_app *app, tn_module *m)
 static void epochs_below_none(tn_app *app, tn_module *m)
 {
     tn_module_fit(m, digits(app, "digits:test", 0), .epochs = -1);
+}
+
+static void every_below_none(tn_app *app, tn_module *m)
+{
+    tn_module_fit(m, digits(app, "digits:test", 0), .every = -1);
 }
 
 static void fit_in_prediction(tn_app *app, tn_module *m)
@@ -673,7 +696,8 @@ static void wrong_calls(void **state)
         {odd_name, "parameter strange: its name does not say", 1},
         {no_labels, "the metric compares with labels, and there are none", 2},
         {no_data, "the data is NULL", 2},
-        {epochs_below_none, ".epochs or .first is out of range", 2},
+        {epochs_below_none, ".epochs, .first or .every is out of range", 2},
+        {every_below_none, ".epochs, .first or .every is out of range", 2},
         {fit_in_prediction, "bound for prediction", 1},
         {no_such_output, "has no output 1", 2},
     };
@@ -742,13 +766,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 
-        cmocka_unit_test(trained),          cmocka_unit_test(by_defaults),
-        cmocka_unit_test(goes_on),          cmocka_unit_test(loaded_as_a_net),
-        cmocka_unit_test(predicted),        cmocka_unit_test(factors),
-        cmocka_unit_test(gradients_add_up), cmocka_unit_test(buckets),
-        cmocka_unit_test(bad_buckets),      cmocka_unit_test(values_by_name),
-        cmocka_unit_test(watched),          cmocka_unit_test(wrong_calls),
-        cmocka_unit_test(nothing_there),    cmocka_unit_test(every_function_is_here),
+        cmocka_unit_test(trained),
+        cmocka_unit_test(by_defaults),
+        cmocka_unit_test(goes_on),
+        cmocka_unit_test(files_now_and_then),
+        cmocka_unit_test(loaded_as_a_net),
+        cmocka_unit_test(predicted),
+        cmocka_unit_test(factors),
+        cmocka_unit_test(gradients_add_up),
+        cmocka_unit_test(buckets),
+        cmocka_unit_test(bad_buckets),
+        cmocka_unit_test(values_by_name),
+        cmocka_unit_test(watched),
+        cmocka_unit_test(wrong_calls),
+        cmocka_unit_test(nothing_there),
+        cmocka_unit_test(every_function_is_here),
     };
 
     return cmocka_run_group_tests(tests, folder_open, folder_close);

@@ -602,6 +602,8 @@ static void nulls_of_layers(tn_app *app, tn_x x)
     NOTHING(tn_conv3dtranspose_(x, NULL));
     NOTHING(tn_batchnorm_(NULL, NULL));
     NOTHING(tn_batchnormrelu_(NULL, NULL));
+    NOTHING(tn_syncbatchnorm_(NULL, NULL));
+    NOTHING(tn_syncbatchnorm(x, .axis = 2));
     NOTHING(tn_deformableconv2d_(NULL, NULL));
     NOTHING(tn_deformableconv2d_(x, NULL));
     NOTHING(tn_modulateddeformableconv2d_(NULL, NULL));

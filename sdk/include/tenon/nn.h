@@ -371,6 +371,11 @@ TN_API void tn_net_globalavgpool2d_(tn_net *net, const tn_net_options *options);
 TN_API void tn_net_batchnorm_(tn_net *net, const tn_batchnorm_options *options);
 /** The same, with a ReLU behind it, as one operator. @since 0.1 */
 TN_API void tn_net_batchnormrelu_(tn_net *net, const tn_batchnorm_options *options);
+/**
+ * The same over all parts of a batch: Gluon's SyncBatchNorm. Of one device that is tn_net_batchnorm(); of
+ * several (device.default) it is an error, since their parts run one after the other. @since 0.1
+ */
+TN_API void tn_net_syncbatchnorm_(tn_net *net, const tn_batchnorm_options *options);
 /** Each sample normalised over an axis. @since 0.1 */
 TN_API void tn_net_layernorm_(tn_net *net, const tn_layernorm_options *options);
 /** A row of a table for each number: (N, …) to (N, …, units). @since 0.1 */
@@ -729,8 +734,9 @@ typedef struct tn_arrays_options {
  * @since 0.1
  */
 TN_API tn_data *tn_data_open_(tn_app *app, const char *name, const tn_data_options *options);
-/** Arrays as samples: tn_data_arrays(app, .fields = {{"data", x}, {"odd", y}}, .batch = 64). @since 0.1 */
-TN_API tn_data *tn_data_arrays_(tn_app *app, const tn_arrays_options *options);
+/** Arrays as samples: tn_data_from_arrays(app, .fields = {{"data", x}, {"odd", y}}, .batch = 64).
+ * @since 0.1 */
+TN_API tn_data *tn_data_from_arrays_(tn_app *app, const tn_arrays_options *options);
 /** A field of the batch that tn_data_next() gave last, borrowed; IDX files have "data" and "label". NULL:
  * there is no batch; a name that the data does not have is an error. @since 0.1 */
 TN_API tn_array *tn_data_field(tn_data *data, const char *name);
@@ -960,6 +966,21 @@ typedef struct tn_train_info {
     int64_t rank, workers;               /* of this process in its job; 0 of 1: alone */
 } tn_train_info;
 
+/** Where tn_train_speed() writes. */
+typedef struct tn_speed {
+    FILE *out;
+    int64_t every; /* steps from one line to the next; 0: 50 */
+    double seconds;
+    int64_t samples; /* both as of the last line: 0 at first */
+} tn_speed;
+
+/**
+ * An .event of tn_train_options, whose .arg is a tn_speed: a line with samples per second each so many steps,
+ * as MXNet's Speedometer writes them. "epoch 1, batch 50 of 230: 1234.5 samples/s". Does not wait for the
+ * device. @return 0
+ * @since 0.1
+ */
+TN_API int32_t tn_train_speed(void *speed, int32_t kind, tn_train *train);
 /** Builds or takes the net, opens the data, makes the trainer, reads the checkpoint if asked. Owned by the
  * app. @since 0.1 */
 TN_API tn_train *tn_train_open_(tn_app *app, const tn_train_options *options);
@@ -1041,6 +1062,7 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
     TN_NN_CALL_(tn_net_conv3dtranspose_, tn_convtranspose_options, __VA_ARGS__)
 #define tn_net_batchnorm(...) TN_NN_CALL_(tn_net_batchnorm_, tn_batchnorm_options, __VA_ARGS__)
 #define tn_net_batchnormrelu(...) TN_NN_CALL_(tn_net_batchnormrelu_, tn_batchnorm_options, __VA_ARGS__)
+#define tn_net_syncbatchnorm(...) TN_NN_CALL_(tn_net_syncbatchnorm_, tn_batchnorm_options, __VA_ARGS__)
 #define tn_net_layernorm(...) TN_NN_CALL_(tn_net_layernorm_, tn_layernorm_options, __VA_ARGS__)
 #define tn_net_embedding(...) TN_NN_CALL_(tn_net_embedding_, tn_embedding_options, __VA_ARGS__)
 #define tn_net_dropout(...) TN_NN_CALL_(tn_net_dropout_, tn_dropout_options, __VA_ARGS__)
@@ -1056,7 +1078,7 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_net_hybridize(...) TN_NN_CALL_(tn_net_hybridize_, tn_hybridize_options, __VA_ARGS__)
 #define tn_trainer_new(...) TN_NN_CALL_(tn_trainer_new_, tn_trainer_options, __VA_ARGS__)
 #define tn_train_open(...) TN_NN_CALL_(tn_train_open_, tn_train_options, __VA_ARGS__)
-#define tn_data_arrays(...) TN_NN_CALL_(tn_data_arrays_, tn_arrays_options, __VA_ARGS__)
+#define tn_data_from_arrays(...) TN_NN_CALL_(tn_data_from_arrays_, tn_arrays_options, __VA_ARGS__)
 /* tn_fit(net, data, .epochs = 5) */
 #define tn_fit(...) TN_NN_FIT_(__VA_ARGS__, )
 #define TN_NN_FIT_(net, data, ...)                                                                           \
@@ -1075,6 +1097,7 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 }
 #endif
 
+#include "nn_params.h"
 #include "nn_values.h"
 
 #endif

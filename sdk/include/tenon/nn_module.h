@@ -122,6 +122,7 @@ typedef struct tn_module_fit_options {
     /* After each batch (`valid` NaN), and after each epoch (batch -1). Not 0: stop. */
     int32_t (*event)(void *arg, tn_module *m, int64_t epoch, int64_t batch, double train, double valid);
     void *arg;
+    int64_t every; /* epochs from one file of `prefix` to the next, as do_checkpoint's period; 0: 1 */
 } tn_module_fit_options;
 
 /**

@@ -124,6 +124,11 @@ TN_API tn_x tn_globalavgpool2d_(tn_x x, const tn_net_options *options);
 TN_API tn_x tn_batchnorm_(tn_x x, const tn_batchnorm_options *options);
 /** The same, with a ReLU behind it, as one operator. @since 0.1 */
 TN_API tn_x tn_batchnormrelu_(tn_x x, const tn_batchnorm_options *options);
+/**
+ * The same over all parts of a batch: Gluon's SyncBatchNorm. Of one device that is tn_batchnorm(); of several
+ * (device.default) it is an error, since their parts run one after the other. @since 0.1
+ */
+TN_API tn_x tn_syncbatchnorm_(tn_x x, const tn_batchnorm_options *options);
 /** Each sample normalised over an axis. @since 0.1 */
 TN_API tn_x tn_layernorm_(tn_x x, const tn_layernorm_options *options);
 /** A row of a table for each number: (N, …) to (N, …, units). @since 0.1 */
@@ -438,6 +443,7 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_deformableconv2d(...) TN_NN_CALL_(tn_deformableconv2d_, tn_deformable_options, __VA_ARGS__)
 #define tn_modulateddeformableconv2d(...)                                                                    \
     TN_NN_CALL_(tn_modulateddeformableconv2d_, tn_deformable_options, __VA_ARGS__)
+#define tn_syncbatchnorm(...) TN_NN_CALL_(tn_syncbatchnorm_, tn_batchnorm_options, __VA_ARGS__)
 #define tn_layernorm(...) TN_NN_CALL_(tn_layernorm_, tn_layernorm_options, __VA_ARGS__)
 #define tn_embedding(...) TN_NN_CALL_(tn_embedding_, tn_embedding_options, __VA_ARGS__)
 #define tn_dropout(...) TN_NN_CALL_(tn_dropout_, tn_dropout_options, __VA_ARGS__)
