@@ -340,7 +340,7 @@ static sample third(member *m, uint32_t number)
     return of;
 }
 
-/* A life that ends: its last third has no more than its second; a server's thread that writes comes and goes. */
+/* A life that ends: its last third has no more than its second, but for a server's thread that writes. */
 static void life_check(uint32_t which)
 {
     member *m = &members[which];
