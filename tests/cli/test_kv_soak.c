@@ -1,8 +1,8 @@
 /*
  * A job of real processes over kv-zmq that trains on while a seeded driver kills, stops and starts again all
  * of its members: every value is that of an undisturbed job, and no process gains memory, descriptors or
- * threads. TENON_RUNS faults of TENON_SEED. TENON_FULL=1 paces them, and looks at the memory of processes
- * that live long: scripts/campaign --only kv-soak.
+ * threads. TENON_RUNS faults of TENON_SEED, or TENON_SECONDS of them. TENON_FULL=1 paces them, and looks at
+ * the memory of processes that live long: scripts/campaign --only kv-soak.
  */
 #include "tool.h"
 
@@ -449,7 +449,7 @@ static bool spared(uint32_t which, uint64_t done, uint64_t all)
     static const uint8_t of[3] = {1u << SCHEDULER | 1u << WORKER(0), 1u << SERVER(0) | 1u << WORKER(1),
                                   1u << SERVER(1) | 1u << WORKER(0)};
 
-    return of[3 * done / (all + 1)] >> which & 1u;
+    return of[done < all ? 3 * done / all : 2] >> which & 1u;
 }
 
 static void fault(uint64_t done, uint64_t all)
@@ -520,8 +520,9 @@ static void job_end(void)
 
 static void soak(void **unused)
 {
-    const char *text = getenv("TENON_SEED");
-    const uint64_t runs = test_runs(5);
+    const char *text = getenv("TENON_SEED"), *time = getenv("TENON_SECONDS");
+    const uint64_t most_ms = time ? 1000 * strtoull(time, NULL, 10) : 0, runs = test_runs(5);
+    uint64_t count = 0;
     uint32_t files = 0;
 
     (void)unused;
@@ -529,9 +530,12 @@ static void soak(void **unused)
     begun_ms = now_ms();
     job_start();
     rounds_await(3);
-    for (uint64_t i = 0; i < runs; i++) {
+    for (; most_ms ? now_ms() - begun_ms < most_ms : count < runs; count++) {
         pause_ms(9000, 30);
-        fault(i, runs);
+        if (most_ms)
+            fault(now_ms() - begun_ms, most_ms);
+        else
+            fault(count, runs);
         rounds_await(3);
         for (uint32_t k = 0; k < MEMBERS; k++)
             sample_take(&members[k]);
@@ -547,7 +551,7 @@ static void soak(void **unused)
     for (uint32_t i = 0; i < MEMBERS; i++)
         if (test_full() && members[i].early_kib[1] > members[i].early_kib[0] + 8192)
             fail_msg("%s: later processes are larger", names[i]);
-    print_message("count %llu\n", (unsigned long long)runs);
+    print_message("count %llu\n", (unsigned long long)count);
 }
 
 int main(int argc, char **argv)
