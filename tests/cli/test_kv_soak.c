@@ -1,8 +1,8 @@
 /*
  * A job of real processes over kv-zmq that trains on while a seeded driver kills, stops and starts again all
  * of its members: every value is that of an undisturbed job, and no process gains memory, descriptors or
- * threads. TENON_RUNS faults of TENON_SEED. TENON_FULL=1 paces them, and looks at the memory of processes
- * that live long: scripts/campaign --only kv-soak.
+ * threads. TENON_RUNS faults of TENON_SEED, or TENON_SECONDS of them. TENON_FULL=1 paces them, and looks at
+ * the memory of processes that live long: scripts/campaign --only kv-soak.
  */
 #include "tool.h"
 
@@ -50,7 +50,7 @@ static board *board_map(bool create)
 /* ---- a worker ------------------------------------------------------------------------------------------ */
 
 #define KEYS 2u
-#define COUNT 40000u
+#define COUNT 8000u
 #define SAVE_EVERY 10u
 
 static const uint32_t counts[KEYS] = {100, COUNT};
@@ -235,7 +235,6 @@ typedef struct member {
     uint32_t lives, count; /* count: of samples of this life */
     sample samples[SAMPLES_MAX];
     uint32_t early_kib[2]; /* the fewest and most that a life had at its third sample */
-    uint32_t longest;      /* samples of the longest life that was looked at */
 } member;
 
 static member members[MEMBERS];
@@ -275,8 +274,8 @@ static void text_show(uint32_t which)
 
     (void)snprintf(name, sizeof name, "%u.err", which);
     text = tool_file(name);
-    print_message("%s, process %u: %s\n", names[which], members[which].lives,
-                  strlen(text) > 2000 ? text + strlen(text) - 2000 : text);
+    printf("%s, process %u: %s\n", names[which], members[which].lives,
+           strlen(text) > 4000 ? text + strlen(text) - 4000 : text);
     free(text);
 }
 
@@ -319,40 +318,51 @@ static void sample_take(member *m)
         m->early_kib[1] = m->samples[2].kib;
 }
 
-/* The most of a third of a life. */
-static sample most(const member *m, uint32_t third)
+static int by_kib(const void *a, const void *b)
 {
-    sample most = {0, 0, 0};
-
-    for (uint32_t i = third * m->count / 3; i < (third + 1) * m->count / 3; i++) {
-        const sample *s = &m->samples[i];
-
-        most.kib = s->kib > most.kib ? s->kib : most.kib;
-        most.files = s->files > most.files ? s->files : most.files;
-        most.threads = s->threads > most.threads ? s->threads : most.threads;
-    }
-    return most;
+    return (((const sample *)a)->kib > ((const sample *)b)->kib) -
+           (((const sample *)a)->kib < ((const sample *)b)->kib);
 }
 
-/* A life that ends: its last third has no more than its second. */
+/* Of a third of a life: the median of the memory, of which a worker keeps a few rounds more or fewer to send
+ * again; the most of all else. Puts the third in order. */
+static sample third(member *m, uint32_t number)
+{
+    const uint32_t from = number * m->count / 3, to = (number + 1) * m->count / 3;
+    sample of = {0, 0, 0};
+
+    qsort(&m->samples[from], to - from, sizeof *m->samples, by_kib);
+    of.kib = m->samples[(from + to) / 2].kib;
+    for (uint32_t i = from; i < to; i++) {
+        of.files = m->samples[i].files > of.files ? m->samples[i].files : of.files;
+        of.threads = m->samples[i].threads > of.threads ? m->samples[i].threads : of.threads;
+    }
+    return of;
+}
+
+/* A life that ends: its last third has no more than its second, but for a server's thread that writes. */
 static void life_check(uint32_t which)
 {
     member *m = &members[which];
-    const sample middle = most(m, 1), end = most(m, 2);
+    sample middle, end;
 
     if (m->count < 30 || !test_full())
         return;
-    m->longest = m->count > m->longest ? m->count : m->longest;
+    middle = third(m, 1);
+    end = third(m, 2);
     print_message("%s, process %u, %u samples: %u, then %u KiB, %u, %u descriptors, %u, %u threads\n",
                   names[which], m->lives, m->count, middle.kib, end.kib, middle.files, end.files,
                   middle.threads, end.threads);
-    if (end.kib > middle.kib + 1024 || end.files > middle.files + LINK_FILES || end.threads > middle.threads)
+    if (end.kib > middle.kib + 1024 || end.files > middle.files + LINK_FILES ||
+        end.threads > middle.threads + 1)
         fail_msg("%s grows", names[which]);
 }
 
 /* ---- faults -------------------------------------------------------------------------------------------- */
 
-static uint64_t state; /* of random numbers */
+#define HANG_MS 300000u
+
+static uint64_t begun_ms, state; /* state: of random numbers */
 static uint32_t kills[MEMBERS], stops[MEMBERS], pairs;
 
 static uint32_t below(uint32_t n)
@@ -376,14 +386,26 @@ static void pause_ms(uint32_t most_ms, uint32_t short_ms)
     (void)usleep(1000 * (1 + below(test_full() ? most_ms : short_ms)));
 }
 
+/* What each thread does, if a debugger is there to say it. */
+static void threads_show(uint32_t which)
+{
+    char line[128];
+
+    (void)snprintf(line, sizeof line, "gdb -p %d -batch -ex 'thread apply all bt 12' 2>&1",
+                   (int)members[which].pid);
+    printf("%s\n%s\n", names[which], tool(line)->out);
+}
+
 static void hang_show(const char *what)
 {
     const tool_said *t = tool("timeout -k 1 20 \"$T\" kv doctor --set kvstore.transport=zmq "
                               "--set plugins.path=\"$TENON_TEST_PLUGINS\"");
 
-    print_message("%s\n%s%s\n", what, t->out, t->err);
-    for (uint32_t i = 0; i < MEMBERS; i++)
+    printf("%s\n%s%s\n", what, t->out, t->err);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        threads_show(i);
         text_show(i);
+    }
     fail_msg("seed %s: %s; rounds %u, %u", getenv("TENON_SEED") ? getenv("TENON_SEED") : "1", what,
              atomic_load(&shared->round[0]), atomic_load(&shared->round[1]));
 }
@@ -407,7 +429,7 @@ static void rounds_await(uint32_t count)
         for (uint32_t i = 0; i < MEMBERS && !all; i++)
             if (members[i].pid && waitpid(members[i].pid, NULL, WNOHANG) != 0)
                 hang_show(names[i]);
-        if (!all && now_ms() - begun > 300000)
+        if (!all && now_ms() - begun > HANG_MS)
             hang_show("nothing moves");
     }
 }
@@ -427,7 +449,7 @@ static bool spared(uint32_t which, uint64_t done, uint64_t all)
     static const uint8_t of[3] = {1u << SCHEDULER | 1u << WORKER(0), 1u << SERVER(0) | 1u << WORKER(1),
                                   1u << SERVER(1) | 1u << WORKER(0)};
 
-    return of[3 * done / (all + 1)] >> which & 1u;
+    return of[done < all ? 3 * done / all : 2] >> which & 1u;
 }
 
 static void fault(uint64_t done, uint64_t all)
@@ -446,14 +468,20 @@ static void fault(uint64_t done, uint64_t all)
         pause_ms(6000, 200);
         assert_int_equal(kill(members[which].pid, SIGCONT), 0);
         stops[which]++;
+        print_message("%.1f s, round %u: %s was stopped\n", (double)(now_ms() - begun_ms) / 1000,
+                      atomic_load(&shared->round[0]), names[which]);
         return;
     }
     for (uint32_t i = 0; i < count; i++)
         life_end(dead[i]);
     pairs += count == 2;
     pause_ms(4000, 20);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         member_start(dead[i], "");
+        print_message("%.1f s, round %u: %s was killed, its process %u is %d\n",
+                      (double)(now_ms() - begun_ms) / 1000, atomic_load(&shared->round[0]), names[dead[i]],
+                      members[dead[i]].lives, (int)members[dead[i]].pid);
+    }
 }
 
 /* ---- the job ------------------------------------------------------------------------------------------- */
@@ -492,17 +520,22 @@ static void job_end(void)
 
 static void soak(void **unused)
 {
-    const char *text = getenv("TENON_SEED");
-    const uint64_t runs = test_runs(5), begun = now_ms();
+    const char *text = getenv("TENON_SEED"), *time = getenv("TENON_SECONDS");
+    const uint64_t most_ms = time ? 1000 * strtoull(time, NULL, 10) : 0, runs = test_runs(5);
+    uint64_t count = 0;
     uint32_t files = 0;
 
     (void)unused;
     state = 0x9e3779b97f4a7c15u * (1 + (text ? strtoull(text, NULL, 10) : 1));
+    begun_ms = now_ms();
     job_start();
     rounds_await(3);
-    for (uint64_t i = 0; i < runs; i++) {
+    for (; most_ms ? now_ms() - begun_ms < most_ms : count < runs; count++) {
         pause_ms(9000, 30);
-        fault(i, runs);
+        if (most_ms)
+            fault(now_ms() - begun_ms, most_ms);
+        else
+            fault(count, runs);
         rounds_await(3);
         for (uint32_t k = 0; k < MEMBERS; k++)
             sample_take(&members[k]);
@@ -514,11 +547,11 @@ static void soak(void **unused)
                       kills[i], stops[i], members[i].early_kib[0], members[i].early_kib[1]);
     print_message("rounds %u, %u at once, workers went back %u and %u times, %u files at most, %.1f min\n",
                   atomic_load(&shared->last), pairs, atomic_load(&shared->again[0]),
-                  atomic_load(&shared->again[1]), files, (double)(now_ms() - begun) / 60000);
+                  atomic_load(&shared->again[1]), files, (double)(now_ms() - begun_ms) / 60000);
     for (uint32_t i = 0; i < MEMBERS; i++)
         if (test_full() && members[i].early_kib[1] > members[i].early_kib[0] + 8192)
             fail_msg("%s: later processes are larger", names[i]);
-    print_message("count %llu\n", (unsigned long long)runs);
+    print_message("count %llu\n", (unsigned long long)count);
 }
 
 int main(int argc, char **argv)
@@ -531,7 +564,7 @@ int main(int argc, char **argv)
         {"TENON_KVSTORE__ON_SERVER_LOSS", "wait:600"},
         {"TENON_KVSTORE__ON_WORKER_LOSS", "wait:600"},
         {"TENON_KVSTORE__CONTROL_TIMEOUT", "600s"},
-        {"TENON_KVSTORE__PART_BYTES", "65536"},
+        {"TENON_KVSTORE__PART_BYTES", "8192"},
         {"TENON_KVSTORE__DURABILITY", "snapshot:10"},
         {"TENON_KVSTORE__STATE_FOLDER", "state"},
     };
