@@ -79,10 +79,18 @@ static const template_kind kinds[] = {
       {"acme_transport", UNDERSCORES},
       {"acme_tcp", UNDERSCORES},
       {"ACME_TRANSPORT", CAPITALS}}},
+    {"collective",
+     "a collective",
+     "collective",
+     {{"acme-collective", AS_GIVEN},
+      {"acme-plugin", AS_GIVEN},
+      {"acme_collective", UNDERSCORES},
+      {"acme_star", UNDERSCORES},
+      {"ACME_COLLECTIVE", CAPITALS}}},
 };
 
 #define KINDS (sizeof kinds / sizeof *kinds)
-#define KIND_WORDS "operator, kernel, device, device-async, pool, transport"
+#define KIND_WORDS "operator, kernel, device, device-async, pool, transport, collective"
 
 typedef struct making {
     const template_kind *kind;

@@ -1,7 +1,7 @@
 /*
- * On the host, for transports whose messages go through rings of memory (kv-shm, kv-rdma): messages that wait to
- * be sent, events for the host, memory of payloads, links and the loop. The plugin has the rings, the handshake,
- * and the table `ring_ops`. Its file ring.c includes ring.inc, where the functions are, behind its own header.
+ * On the host, for transports whose messages go through rings of memory (kv-shm, kv-rdma): messages that
+ * wait to be sent, events for the host, memory of payloads, links and the loop. The plugin has the rings, the
+ * handshake, and the table `ring_ops`. Its file ring.c includes ring.inc, where the functions are.
  *
  * A link has two classes of messages, each with a ring of its own in both directions: urgent ones wait
  * behind no others. In a tn_link, `out` and `in` are the plugin's ends of them; ring.inc uses of an `out` the
@@ -159,12 +159,12 @@ int32_t ring_descriptor(tn_transport *t);
 
 /* ---- messages that are sent --------------------------------------------------------------------------- */
 
-/* Checks a message of at most `payload_max` bytes and fills in `out`, but for `bytes`. TN_PENDING: there is no
- * room · TN_E_ARG · TN_E_PEER the link is closed */
+/* Checks a message of at most `payload_max` bytes and fills in `out`, but for `bytes`. TN_PENDING: there is
+ * no room · TN_E_ARG · TN_E_PEER the link is closed */
 tn_status ring_message(tn_link *l, const tn_send *m, uint32_t class, uint64_t payload_max, ring_outgoing *out,
                        tn_err *err);
-/* A message on the heap, with its list of pieces, or a copy of their bytes; `from` is the begin of a struct of
- * `size` bytes. NULL: out of memory */
+/* A message on the heap, with its list of pieces, or a copy of their bytes; `from` is the begin of a struct
+ * of `size` bytes. NULL: out of memory */
 void *ring_outgoing_keep(const ring_outgoing *from, size_t size);
 void ring_outgoing_end(tn_link *l, ring_outgoing *o, tn_status status); /* it has gone, or will not */
 void ring_queue_add(ring_queue *q, ring_outgoing *o);

@@ -52,7 +52,7 @@ umask 022
 
 # ---- each kind, each compiler, both ways
 for cc in $compilers; do
-    for kind in operator kernel device device-async pool transport; do
+    for kind in operator kernel device device-async pool transport collective; do
         new "my-$kind" $kind
         run "$kind, make, $cc" make -C "$work/my-$kind" CC="$cc" CFLAGS=-Werror
         [ "$(nm -D --defined-only "$work/my-$kind/my-$kind.so" | awk '{print $3}')" = tn_plugin_v1 ] ||
@@ -70,6 +70,7 @@ by_cmake our-kernel kernel gcc values
 by_cmake our-pool pool gcc values
 by_cmake our-device device gcc values
 by_cmake our-transport transport gcc values
+by_cmake our-collective collective gcc values
 run "cmake --install" cmake --install "$work/our-pool/build"
 find "$prefix" -name our-pool.so | grep -q plugins-1 || fail "cmake --install put the plugin elsewhere"
 

@@ -28,6 +28,8 @@ static void kinds(void **state)
         {"device-async", "npu10", "npu10/npu10.c", "\"device:npu10\""},
         {"transport", "my-wire", "my-wire/my_wire_link.c", "my_wire.h"},
         {"transport", "wire", "wire/wire.c", "\"transport:wire options:wire\""},
+        {"collective", "my-ring", "my-ring/my_ring_open.c", "my_ring.h"},
+        {"collective", "ring", "ring/ring.c", "\"collective:ring\""},
     };
 
     (void)state;
@@ -80,8 +82,8 @@ static void refusals(void **state)
         {"\"$T\" plugins new one", "--kind", 2},
         {"\"$T\" plugins new one --kind ''", "--kind", 2},
         {"\"$T\" plugins new one --kind opertor", "did you mean \"operator\"", 2},
-        {"\"$T\" plugins new one --kind collective",
-         "kinds are operator, kernel, device, device-async, pool, transport", 2},
+        {"\"$T\" plugins new one --kind courier",
+         "kinds are operator, kernel, device, device-async, pool, transport, collective", 2},
         {"\"$T\" plugins new one two --kind pool", "one too many", 2},
         {"\"$T\" plugins new One --kind pool", "begins with a letter", 2},
         {"\"$T\" plugins new 1one --kind pool", "begins with a letter", 2},

@@ -18,7 +18,7 @@ README_LINES, DECISION_LINES = 60, 40
 DECISION_PARTS = ("Question", "Choice", "Cost", "What would change it")
 FOLDERS = ("bench cli core core/api core/autograd core/base core/compile core/context core/device core/engine core/exec core/graph core/io "
            "core/op core/plugin core/tensor docs examples nn plugins plugins/common plugins/cpu plugins/image plugins/kv-rdma plugins/kv-shm plugins/kv-zmq plugins/mempool plugins/npz scripts sdk "
-           "sdk/template/device sdk/template/device-async sdk/template/device-small sdk/template/kernel "
+           "sdk/template/collective sdk/template/device sdk/template/device-async sdk/template/device-small sdk/template/kernel "
            "sdk/template/operator sdk/template/pool sdk/template/transport tests").split()
 
 

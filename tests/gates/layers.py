@@ -4,7 +4,7 @@
 sdk/check: the public headers, its own folder, and of the core what LAYERS names for it.
 core: a room includes its own headers and those of the rooms LAYERS lists for it; from another room only what that
 room's interface, core/<room>/<room>.h, is or includes (and .list tables). nn, cli, examples: tenon/*.h and their own.
-Plugins and templates: tenon/plugin/*.h and their own folder, plugins also plugins/common; test programs of templates: tenon/*.h (that of the transport also its plugin header). Public headers: public headers.
+Plugins and templates: tenon/plugin/*.h and their own folder, plugins also plugins/common; test programs of templates: tenon/*.h (those of transport and collective also their plugin header). Public headers: public headers.
 """
 import os
 import posixpath
@@ -90,8 +90,9 @@ def check(root, name, quote, target, layers, doors):
     if parts[0] == "plugins":
         return check_outside(name, quote, target, root, "/".join(parts[:2]), r"tenon/plugin/", "plugins/common")
     if parts[:2] == ["sdk", "template"]:
-        test = parts[-1].startswith("test_") # a program; that of the transport is a host, as programs reach none
-        allowed = (r"tenon/(plugin/transport|[^/]+)\.h$" if parts[2] == "transport" else r"tenon/[^/]+\.h$") if test else r"tenon/plugin/"
+        test = parts[-1].startswith("test_") # a program; some are hosts, of what programs do not reach
+        host = parts[2] if parts[2] in ("transport", "collective") else None
+        allowed = (r"tenon/(plugin/%s|[^/]+)\.h$" % host if host else r"tenon/[^/]+\.h$") if test else r"tenon/plugin/"
         return check_outside(name, quote, target, root, "/".join(parts[:3]), allowed)
     if parts[:2] == ["sdk", "check"]:
         if target in layers["sdk/check"]:
