@@ -1,6 +1,7 @@
 /*
- * Calls. An ordered sum has two halves: each rank gets its share of the elements from all (MPI_Ialltoallv),
- * adds them in the order of ranks, and gives the sums to all (MPI_Iallgatherv). Any other call has one half.
+ * Calls. An ordered sum, or a long one, has two halves: each rank gets its share of the elements from all
+ * (MPI_Ialltoallv), adds them in the order of ranks, and gives the sums to all (MPI_Iallgatherv). Any other
+ * call has one half.
  * All ranks begin the halves of one communicator of MPI in the order of the calls.
  */
 #include "kv_mpi.h"
@@ -8,6 +9,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of a rank. Open MPI's MPI_Iallreduce between two moves whole arrays: two halves move half of that. */
+#define SHARE_BYTES 65536u
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
 
@@ -94,10 +98,11 @@ static MPI_Datatype added_type(int32_t dtype)
     }
 }
 
-static bool is_ordered(const tnmpi_call *call)
+static bool has_halves(const tn_communicator *c, const tnmpi_call *call)
 {
     return call->kind == TN_COLLECTIVE_SUM &&
-           (call->flags & TN_COLLECTIVE_ORDERED || added_type(call->dtype) == MPI_DATATYPE_NULL);
+           (call->flags & TN_COLLECTIVE_ORDERED || added_type(call->dtype) == MPI_DATATYPE_NULL ||
+            (c->ranks > 1 && call->count / c->ranks * tn_dtype_bytes(call->dtype) >= SHARE_BYTES));
 }
 
 /* The elements of rank r are those from places[r] on; `mine` of them are this one's, and come from each. */
@@ -211,7 +216,7 @@ static tnmpi_call *call_make(tn_communicator *c, const tn_collective_call *from,
         memcpy(call->parts, from->parts, from->part_count * sizeof call->parts[0]);
     (void)snprintf(call->name, sizeof call->name, "%s", from->name ? from->name : "");
     if (!buffer_take(c, count * (count ? tn_dtype_bytes(call->dtype) : 1), &call->data) ||
-        (is_ordered(call) && !shares_make(c, call))) {
+        (has_halves(c, call) && !shares_make(c, call))) {
         tnmpi_call_free(c, call);
         return NULL;
     }

@@ -33,8 +33,8 @@ typedef struct tnmpi_call {
     int32_t dtype;
     bool second, ended, lost; /* second: the first half is over; lost: no end comes from MPI */
     MPI_Request request;
-    tnmpi_buffer data, shares; /* shares: of ORDERED, this rank's share from each */
-    int *counts;               /* of ORDERED: counts and places of both halves, 4 lists of `ranks` */
+    tnmpi_buffer data, shares; /* shares: of halves, this rank's share from each */
+    int *counts;               /* of halves: counts and places of both halves, 4 lists of `ranks` */
     char name[TNMPI_NAME_BYTES];
     tn_collective_part parts[];
 } tnmpi_call;
