@@ -214,8 +214,8 @@ bool tnnccl_on_device(const tn_communicator *c, const void *data)
 static bool state_is(tn_communicator *c, uint64_t end_ns, ncclResult_t *state)
 {
     *state = ncclInProgress;
-    while (!c->failed && c->lib->nccl.state(c->comm, state) == ncclSuccess && *state == ncclInProgress &&
-           tnnccl_now() < end_ns) {
+    while (!c->failed && !c->dead && c->lib->nccl.state(c->comm, state) == ncclSuccess &&
+           *state == ncclInProgress && tnnccl_now() < end_ns) {
         tnnccl_wait(c, NAP_NS);
         tnnccl_listen_all(c);
     }
@@ -241,12 +241,15 @@ tn_status tnnccl_comm_open(tn_communicator *c, const char *id, uint64_t end_ns, 
         return TN_OK;
     if (c->failed)
         return tn_fail(err, c->failed, c->why);
-    return state == ncclInProgress ? tn_failf(err, TN_E_TIMEOUT,
-                                              "NCCL links no communicator of %u ranks within %.3g s; "
-                                              "NCCL_DEBUG=INFO of all ranks says more",
-                                              c->ranks, (double)c->config.timeout_ns / 1e9)
-                                   : tn_failf(err, TN_E_DEVICE, "NCCL makes no communicator: %s: %.200s",
-                                              c->lib->nccl.text(state), c->lib->nccl.last_text(c->comm));
+    if (c->dead)
+        return tn_failf(err, TN_E_PEER, "rank %u has died before all had come", c->dead_rank);
+    if (state != ncclInProgress)
+        return tn_failf(err, TN_E_DEVICE, "NCCL makes no communicator: %s: %.200s", c->lib->nccl.text(state),
+                        c->lib->nccl.last_text(c->comm));
+    return tn_failf(err, TN_E_TIMEOUT,
+                    "NCCL links no communicator of %u ranks within %.3g s; NCCL_DEBUG=INFO of all ranks says "
+                    "more",
+                    c->ranks, (double)c->config.timeout_ns / 1e9);
 }
 
 bool tnnccl_comm_close(tn_communicator *c, uint64_t end_ns)

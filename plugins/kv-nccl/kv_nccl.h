@@ -140,6 +140,9 @@ struct tn_communicator {
     tnnccl_doubt doubt;
     uint64_t agreed;
     bool root_left, all_left; /* of other ranks than 0 */
+    bool dead;                /* a link has ended that should not */
+    uint32_t dead_rank;
+    uint64_t dead_ns;
 
     tnnccl_call *calls, **last; /* under way, and ended ones that were not handed out, in order */
     uint64_t started;

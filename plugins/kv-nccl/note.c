@@ -235,8 +235,6 @@ static void member_heard(tn_communicator *c, uint32_t rank, const tnnccl_note *n
 static void root_heard(tn_communicator *c, const tnnccl_note *n)
 {
     const tn_status st = n->status && n->status < 16 ? (tn_status)n->status : TN_E_PEER;
-
-    c->peers[0].issued = n->issued;
     if (n->kind == TNNCCL_AGREED)
         c->agreed = n->number;
     else if (n->kind == TNNCCL_PING)
@@ -251,14 +249,14 @@ static void root_heard(tn_communicator *c, const tnnccl_note *n)
         tnnccl_break(c, TN_E_PEER, false, "rank 0 has given up: %s", n->text);
 }
 
-/* The first call that the rank at link `i` has not given to NCCL. */
-static const char *first_name(const tn_communicator *c, uint32_t i)
+/* The first call under way; NULL: none. */
+static const char *first_name(const tn_communicator *c)
 {
     const tnnccl_call *call = c->calls;
 
-    while (call && call->number <= c->peers[i].issued)
+    while (call && tnnccl_may_end(c, call))
         call = call->next;
-    return call ? call->name : c->arrivals ? c->arrivals->text : "the next call";
+    return call ? call->name : c->arrivals ? c->arrivals->text : NULL;
 }
 
 static void link_ended(tn_communicator *c, uint32_t i)
@@ -266,19 +264,30 @@ static void link_ended(tn_communicator *c, uint32_t i)
     const bool left = c->rank ? c->root_left || c->all_left : c->peers[i].left;
 
     tnnccl_link_close(&c->peers[i].link);
-    if (left)
+    if (left || c->dead)
         return;
-    if (c->rank)
-        tnnccl_break(c, TN_E_PEER, false, "rank 0 has died: its link ended before %.119s", first_name(c, i));
-    else
-        fact(c, TN_E_PEER, "rank %u has died: its link ended before %.119s", i, first_name(c, i));
+    c->dead = true;
+    c->dead_rank = i;
+    c->dead_ns = tnnccl_now();
+}
+
+/* Calls that the dead rank has made end; the first that does not is named. */
+static void dead_check(tn_communicator *c)
+{
+    const char *name = c->dead && tnnccl_now() - c->dead_ns >= ANSWER_NS ? first_name(c) : NULL;
+
+    if (name && c->rank)
+        tnnccl_break(c, TN_E_PEER, false, "rank 0 has died: its link ended, and %.119s does not end", name);
+    else if (name)
+        fact(c, TN_E_PEER, "rank %u has died: its link ended, and %.180s does not end", c->dead_rank, name);
 }
 
 /* A rank that has left comes to nothing more. */
 static void left_check(tn_communicator *c)
 {
     if (c->rank && c->root_left && c->started > c->agreed && !c->failed)
-        tnnccl_break(c, TN_E_PEER, true, "rank 0 has left before %.119s", first_name(c, 0));
+        tnnccl_break(c, TN_E_PEER, true, "rank 0 has left before %.119s",
+                     first_name(c) ? first_name(c) : "all had come");
     for (uint32_t i = 1; c->rank == 0 && i < c->ranks && c->arrivals; i++)
         if (c->peers[i].left && c->peers[i].started < c->arrivals->number)
             fact(c, TN_E_PEER, "rank %u has left before %.180s", i, c->arrivals->text);
@@ -302,6 +311,7 @@ void tnnccl_listen_all(tn_communicator *c)
             link_ended(c, i);
     }
     left_check(c);
+    dead_check(c);
 }
 
 /* ---- leaving ------------------------------------------------------------------------------------------- */

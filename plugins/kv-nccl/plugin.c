@@ -87,10 +87,13 @@ static tn_status begin(tn_communicator *c, uint64_t end_ns, tn_err *err)
 {
     c->started = 1;
     tnnccl_started(c, 0, "the beginning");
-    for (tnnccl_listen_all(c); !c->agreed && !c->failed && tnnccl_now() < end_ns; tnnccl_listen_all(c))
+    for (tnnccl_listen_all(c); !c->agreed && !c->failed && !c->dead && tnnccl_now() < end_ns;
+         tnnccl_listen_all(c))
         tnnccl_wait(c, IDLE_NS);
     if (c->failed && !c->agreed)
         return tn_fail(err, c->failed, c->why);
+    if (c->dead && !c->agreed)
+        return tn_failf(err, TN_E_PEER, "rank %u has died before all had come", c->dead_rank);
     return c->agreed
                ? TN_OK /* what has failed since comes out at the first call */
                : tn_failf(err, TN_E_TIMEOUT, "not all of %u ranks have NCCL's communicator within %.3g s",
@@ -158,7 +161,8 @@ static bool leave(tn_communicator *c, uint64_t end_ns)
     tnnccl_note all = {.magic = TNNCCL_MAGIC, .kind = TNNCCL_ALL_LEFT};
 
     tnnccl_bye(c);
-    for (tnnccl_listen_all(c); !c->failed && !tnnccl_left(c) && tnnccl_now() < end_ns; tnnccl_listen_all(c))
+    for (tnnccl_listen_all(c); !c->failed && !c->dead && !tnnccl_left(c) && tnnccl_now() < end_ns;
+         tnnccl_listen_all(c))
         tnnccl_wait(c, IDLE_NS);
     for (uint32_t i = 1; c->rank == 0 && i < c->ranks && tnnccl_left(c) && !c->failed; i++) {
         (void)tnnccl_link_send(&c->peers[i].link, &all);

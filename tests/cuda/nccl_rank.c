@@ -300,7 +300,7 @@ int nccl_rank_main(const char *script, uint32_t number, uint32_t ranks, const ch
                                          .root = root,
                                          .timeout_ns = strcmp(script, "opens") ? LONG_NS : r.timeout_ns,
                                          .add = plus};
-    const tn_plugin *descriptor;
+    const tn_plugin *descriptor = NULL;
     char path[4096];
     tn_err err = {0};
     void *file, *plugin = NULL;

@@ -2,14 +2,19 @@
  * Plugin kv-nccl on the doubles of NCCL and of the driver: ranks as processes, sums with the bits of type
  * `device`, and ranks that are late, dead, hang or come in another order, each of which is named.
  */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,20 +34,19 @@ typedef struct job {
     uint32_t ranks;
 } job;
 
-static char self[4096];
+static char self[4096], root[64]; /* root: where rank 0 of the last job is */
 
 /* All of 127/8 is this host: each test program has an address of its own. */
-static void root_of(char *out, size_t size)
+static void root_choose(void)
 {
     static uint32_t count;
     const uint32_t n = (uint32_t)getpid();
 
-    (void)snprintf(out, size, "127.%u.%u.%u:%u", 1 + n / 65536 % 250, n / 256 % 256, 1 + n % 250,
+    (void)snprintf(root, sizeof root, "127.%u.%u.%u:%u", 1 + n / 65536 % 250, n / 256 % 256, 1 + n % 250,
                    20000 + count++ % 9000);
 }
 
-static void child(job *j, const char *script, const char *settings, const char *root, uint32_t rank,
-                  uint32_t ms)
+static void child(job *j, const char *script, const char *settings, uint32_t rank, uint32_t ms)
 {
     char line[8192];
 
@@ -70,16 +74,10 @@ static void child(job *j, const char *script, const char *settings, const char *
 }
 
 /* `stopped` (or RANKS) is killed when all others have ended. */
-static void job_run(job *j, const char *script, const char *settings, uint32_t ranks, uint32_t ms,
-                    uint32_t stopped)
+static void job_end(job *j, uint32_t stopped)
 {
-    char root[64];
+    const uint32_t ranks = j->ranks;
 
-    memset(j, 0, sizeof *j);
-    j->ranks = ranks;
-    root_of(root, sizeof root);
-    for (uint32_t r = 0; r < ranks; r++)
-        child(j, script, settings, root, r, ms);
     for (uint32_t n = 0; n < 2 * ranks; n++) {
         const uint32_t r = n % ranks;
         char line[1024];
@@ -95,6 +93,17 @@ static void job_run(job *j, const char *script, const char *settings, uint32_t r
         assert_int_equal(waitpid(j->pids[r], &status, 0), j->pids[r]);
         j->codes[r] = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
+}
+
+static void job_run(job *j, const char *script, const char *settings, uint32_t ranks, uint32_t ms,
+                    uint32_t stopped)
+{
+    memset(j, 0, sizeof *j);
+    j->ranks = ranks;
+    root_choose();
+    for (uint32_t r = 0; r < ranks; r++)
+        child(j, script, settings, r, ms);
+    job_end(j, stopped);
 }
 
 static void sums(void **state)
@@ -137,8 +146,8 @@ static void named(void **state)
          {"bucket 3 (w3) did not end within 0.3 s", "rank 3 has not come to it"}},
         {"swapped", "", 3, 60000, RANKS, {"call 3 of rank", "all-reduce of bucket 4 (w4)"}},
         {"leaves", "", 3, 60000, RANKS, {"rank 2 has left before all-reduce of bucket 3 (w3)", "rank 2"}},
-        {"buckets", "die:2:3", 5, 60000, 2, {"rank 2 has died", "bucket 3 (w3)"}},
-        {"buckets", "die:0:3", 3, 60000, 0, {"rank 0 has died", "bucket 3 (w3)"}},
+        {"buckets", "die:2:3", 5, 60000, 2, {"rank 2 has died", "bucket "}},
+        {"buckets", "die:0:3", 3, 60000, 0, {"rank 0 has died", "bucket "}},
         {"buckets", "stop:1:3", 3, 300, 1, {"bucket 3 (w3) did not end", "rank 1 is silent"}},
         {"buckets", "stop:0:3", 2, 300, 0, {"bucket 3 (w3) did not end", "rank 0 is silent"}},
         {"buckets",
@@ -197,6 +206,141 @@ static void meetings(void **state)
     assert_non_null(strstr(j.text[1], "rank 0 did not come within 0.3 s: nobody answers at 127."));
 }
 
+/* ---- what others send ---------------------------------------------------------------------------------- */
+
+typedef struct note { /* as plugins/kv-nccl/kv_nccl.h has it */
+    uint32_t magic, kind, rank, status;
+    uint64_t number, hash, issued;
+    char text[472];
+} note;
+#define MAGIC 0x4c434e54u
+#define NO_JOB 0xcbf29ce484222325u /* the hash of "" */
+enum { HELLO = 1, PLACE, DEVICE, GO, CALL };
+
+static int connected(void)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    char host[64];
+    const char *port = strchr(root, ':');
+    int fd = -1;
+
+    (void)snprintf(host, sizeof host, "%.*s", (int)(port - root), root);
+    to.sin_port = htons((uint16_t)atoi(port + 1));
+    assert_int_equal(inet_pton(AF_INET, host, &to.sin_addr), 1);
+    for (;;) { /* rank 0 listens soon */
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_true(fd >= 0);
+        if (!connect(fd, (const struct sockaddr *)(const void *)&to, sizeof to))
+            return fd;
+        (void)close(fd);
+        (void)sched_yield();
+    }
+}
+
+static void note_send(int fd, const note *n, size_t bytes)
+{
+    assert_int_equal(send(fd, n, bytes, MSG_NOSIGNAL), (ssize_t)bytes);
+}
+
+/* False: the link has ended. */
+static bool note_get(int fd, note *out)
+{
+    return recv(fd, out, sizeof *out, MSG_WAITALL) == (ssize_t)sizeof *out;
+}
+
+static note hello(uint32_t rank, uint64_t job_hash, uint32_t ranks)
+{
+    return (note){.magic = MAGIC,
+                  .kind = HELLO,
+                  .rank = rank,
+                  .number = job_hash,
+                  .issued = (uint64_t)22809 << 32 | ranks};
+}
+
+/* Those who do not belong to the job are told so, or left; the job meets all the same. */
+static void strangers(void **state)
+{
+    const struct {
+        note n;
+        size_t bytes;
+        const char *says; /* NULL: the link ends */
+    } rows[] = {
+        {hello(1, NO_JOB, 2), 100, ""}, /* no more comes of it */
+        {{.magic = 7, .kind = HELLO}, sizeof(note), NULL},
+        {{.magic = MAGIC, .kind = 99}, sizeof(note), NULL},
+        {{.magic = MAGIC, .kind = CALL}, sizeof(note), "another job"},
+        {hello(1, 5, 2), sizeof(note), "another job"},
+        {hello(1, NO_JOB, 3), sizeof(note), "rank 0 is of 2 ranks"},
+        {hello(2, NO_JOB, 2), sizeof(note), "rank 2 of 2"},
+        {hello(0, NO_JOB, 2), sizeof(note), "rank 0 of 2"},
+    };
+    job j = {.ranks = 2};
+    int half = -1;
+
+    (void)state;
+    root_choose();
+    child(&j, "opens", "TNNCCL_VERSION=22809", 0, 60000);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int fd = connected();
+        note answer = {0};
+
+        note_send(fd, &rows[i].n, rows[i].bytes);
+        if (!i)
+            half = fd;
+        else if (note_get(fd, &answer) != (rows[i].says != NULL))
+            fail_msg("row %zu is %s", i, rows[i].says ? "not answered" : "answered");
+        else if (rows[i].says && !strstr(answer.text, rows[i].says))
+            fail_msg("row %zu: %s", i, answer.text);
+        if (i)
+            (void)close(fd);
+    }
+    child(&j, "opens", "TNNCCL_VERSION=22809", 1, 60000);
+    job_end(&j, RANKS);
+    (void)close(half);
+    assert_string_equal(j.text[0], "ok\n");
+    assert_string_equal(j.text[1], "ok\n");
+}
+
+/* A rank that has met the others, and goes wrong then. */
+static void liars(void **state)
+{
+    static const struct {
+        note n;
+        const char *says;
+    } rows[] = {
+        {{.magic = MAGIC, .kind = PLACE}, "rank 1 says what it may not"},
+        {{.magic = MAGIC, .kind = CALL, .number = 7}, "rank 1 counts its calls wrongly"},
+        {{.magic = 7, .kind = CALL, .number = 1}, "rank 1 has died before all had come"},
+        {{.magic = MAGIC, .kind = 10, .text = "enough"}, "rank 1 has given up: enough"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const note first = hello(1, NO_JOB, 2),
+                   device = {.magic = MAGIC, .kind = DEVICE, .rank = 1, .text = "mine"};
+        job j = {.ranks = 1};
+        note n;
+        int fd;
+
+        root_choose();
+        j.ranks = 2;
+        child(&j, "opens", "TNNCCL_VERSION=22809", 0, 60000);
+        j.ranks = 1;
+        fd = connected();
+        note_send(fd, &first, sizeof first);
+        assert_true(note_get(fd, &n) && n.kind == PLACE);
+        note_send(fd, &device, sizeof device);
+        assert_true(note_get(fd, &n) && n.kind == GO);
+        note_send(fd, &rows[i].n, sizeof rows[i].n);
+        job_end(&j, RANKS);
+        (void)close(fd);
+        if (!strstr(j.text[0], rows[i].says))
+            fail_msg("row %zu: %s", i, j.text[0]);
+    }
+}
+
+/* ---- as a user sees it --------------------------------------------------------------------------------- */
+
 #define TRAIN                                                                                                \
     "\"$T\" train zoo:mlp --data digits --epochs 1 --seed 3 --progress none --set "                          \
     "run.deterministic=threads "
@@ -207,12 +351,12 @@ static void meetings(void **state)
 /* Two processes with a GPU each have the bits of one process with both and of its store `device`. */
 static void trainings(void **state)
 {
-    char command[4096], root[64], *port, hashes[3][80];
+    char command[4096], *port, hashes[3][80];
     const said *s;
     const char *at;
 
     (void)state;
-    root_of(root, sizeof root);
+    root_choose();
     port = strchr(root, ':');
     *port++ = '\0';
     (void)snprintf(command, sizeof command,
@@ -247,7 +391,7 @@ static void absent(void **state)
     cuda_said(cuda_say_without("", "\"$T\" doctor --set kvstore.type=nccl"),
               "kvstore.type is nccl, but there is no NVIDIA driver");
     assert_int_equal(cuda_say_without("", "\"$T\" plugins list")->code, 0);
-    s = cuda_say("", "d=$(mktemp -d); : >$d/libnccl.so.2; export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$d; " TRAIN
+    s = cuda_say("", "d=$(mktemp -d); : >$d/libnccl.so.2; LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH:$d\"; " TRAIN
                      "--set kvstore.type=nccl; c=$?; rm -r $d; exit $c");
     assert_int_equal(s->code, 3);
     cuda_said(s, "there is no NCCL: libnccl.so.2 cannot be opened; install NCCL 2.18 or later");
@@ -257,7 +401,7 @@ static void absent(void **state)
 static void kit(void **state)
 {
     const said *s =
-        cuda_say("TNEMU_DEVICES=3", "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$TENON_TEST_DRIVER/../nccl; "
+        cuda_say("TNEMU_DEVICES=3", "LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH:$TENON_TEST_DRIVER/../nccl\"; "
                                     "\"$T\" plugins check kv-nccl");
 
     (void)state;
@@ -269,14 +413,21 @@ static void kit(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums),      cmocka_unit_test(named),  cmocka_unit_test(meetings),
-        cmocka_unit_test(trainings), cmocka_unit_test(absent), cmocka_unit_test(kit),
+        cmocka_unit_test(sums),      cmocka_unit_test(named), cmocka_unit_test(meetings),
+        cmocka_unit_test(strangers), cmocka_unit_test(liars), cmocka_unit_test(trainings),
+        cmocka_unit_test(absent),    cmocka_unit_test(kit),
     };
 
     if (argc == 7 && !strcmp(argv[1], "rank"))
         return nccl_rank_main(argv[2], (uint32_t)atoi(argv[3]), (uint32_t)atoi(argv[4]), argv[5],
                               (uint32_t)atoi(argv[6]));
     cuda_setup();
+    (void)snprintf(self, sizeof self, "%s/kv-nccl.so", getenv("TENON_TEST_PLUGINS"));
+    if (access(self, R_OK)) {
+        printf("skipped: the plugin kv-nccl is not built\n");
+        return 77;
+    }
+    memset(self, 0, sizeof self);
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
         return 77;
     return cmocka_run_group_tests_name("nccl", tests, NULL, NULL);
