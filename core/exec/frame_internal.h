@@ -22,6 +22,7 @@ typedef struct frame_segment {
     int64_t (*dims)[2 * TN_NDIM_MAX]; /* per output: shape and strides of a size that the run told, of what
                                          nobody reads; NULL: none yet */
     const tn_stream *stream;          /* that the steps know */
+    bool captured;                    /* its kernels are recorded: nothing is given free before the launch */
     uint32_t first_var;               /* its variables: in frame->vars, reads before writes */
     size_t room_at, room_bytes;       /* of frame->room: the engine's list of them */
 } frame_segment;

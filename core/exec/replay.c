@@ -259,7 +259,8 @@ static tn_status replay_slowly(const frame_segment *s, uint32_t *at, tn_err *err
     const tni_program *p = f->program;
     const tni_segment *segment = &p->segments[s->index];
     const bool traced = atomic_load_explicit(&tni_trace_on, memory_order_relaxed);
-    const bool early = !phase_of(s)->standins && !(s->run.stream && s->run.device->kernels_plugin);
+    const bool early =
+        !phase_of(s)->standins && !s->captured && !(s->run.stream && s->run.device->kernels_plugin);
     uint32_t next = segment->first_release, end = next + segment->release_count + segment->spent_count;
     tn_status st = TN_OK;
 
@@ -310,11 +311,7 @@ static tn_status kernels_replay(void *arg, tn_err *err)
 
 static tn_status kernels_run(frame_segment *s, tn_err *err)
 {
-    const tni_run *run = &s->run;
-
-    if (run->stream && run->device->kernels_plugin)
-        return tni_capture_run(s, kernels_replay, err);
-    return kernels_replay(s, err);
+    return s->run.stream ? tni_capture_run(s, kernels_replay, err) : kernels_replay(s, err);
 }
 
 tn_status tni_segment_kernels(frame_segment *s, uint32_t phase, tn_err *err)

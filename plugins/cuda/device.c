@@ -345,7 +345,7 @@ static const char *cuda_statistics(tn_device_handle *device)
 }
 
 const tn_device_ops tncuda_device_ops = {
-    .head = TN_CAPABILITY(tn_device_ops, graph_free, TN_KIND_DEVICE, "cuda"),
+    .head = TN_CAPABILITY(tn_device_ops, graph_run, TN_KIND_DEVICE, "cuda"),
     .count = cuda_count,
     .open = cuda_open,
     .close = cuda_close,
@@ -372,4 +372,5 @@ const tn_device_ops tncuda_device_ops = {
     .graph_update = tncuda_graph_update,
     .graph_launch = tncuda_graph_launch,
     .graph_free = tncuda_graph_free,
+    .graph_run = tncuda_graph_run,
 };

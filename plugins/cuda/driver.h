@@ -72,6 +72,19 @@ typedef struct tncuda_copy_node { /* CUDA_MEMCPY3D_v2 */
     size_t bytes, height, depth;
 } tncuda_copy_node;
 
+typedef struct tncuda_kernel_node { /* CUDA_KERNEL_NODE_PARAMS_v2 */
+    tncuda_function function;
+    uint32_t grid[3], block[3], shared_bytes;
+    void **params, **extra;
+    void *kernel;           /* NULL: the function says what */
+    tncuda_context context; /* not looked at then */
+} tncuda_kernel_node;
+
+typedef struct tncuda_graph_difference { /* CUgraphExecUpdateResultInfo */
+    int32_t what;                        /* CU_GRAPH_EXEC_UPDATE_… */
+    tncuda_graph_node node, from;
+} tncuda_graph_difference;
+
 typedef struct tncuda_driver {
     void *library;
     int32_t version;

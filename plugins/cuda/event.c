@@ -41,6 +41,8 @@ static tn_status record_locked(tn_event *e, tn_stream *s, tn_err *err)
     tn_device_handle *d = s->device;
     tn_status st;
 
+    if (tncuda_graph_compared(s, NULL, 0, NULL, 0))
+        return TN_OK;
     pthread_mutex_lock(&e->lock);
     st = tncuda_check(d,
                       d->driver->event_record(e->handle, s->handle, s->recording ? TNCUDA_EVENT_EXTERNAL : 0),
@@ -83,6 +85,8 @@ static tn_status wait_locked(tn_stream *s, tn_event *e, tn_err *err)
     tncuda_point at;
     tn_status st;
 
+    if (tncuda_graph_compared(s, NULL, 0, NULL, 0))
+        return TN_OK;
     pthread_mutex_lock(&e->lock);
     at = (tncuda_point){.fate = tncuda_fate_retain(e->fate), .number = e->number};
     st = tncuda_check(d,

@@ -30,27 +30,6 @@ typedef struct graph_launch {
     tncuda_point waits[]; /* graph->waits of them */
 } graph_launch;
 
-struct tn_device_graph {
-    tn_device_handle *device;
-    atomic_uint refs; /* the user's, and one for each launch with functions */
-    tncuda_graph graph;
-    tncuda_graph_exec exec;
-    tncuda_event done; /* behind the last launch */
-    tncuda_call *calls, **calls_end, *replaced;
-    event_mark *marks, **marks_end;
-    copy_node *copies;
-    uint64_t call_count;
-    uint32_t waits;
-    bool fixed;  /* it has kernels */
-    bool broken; /* an update went wrong half way */
-    uint32_t slot_count;
-    char **was, **now, **from; /* where each slot lay when it was recorded, lies, lay before; one block */
-    uint64_t launches;         /* with functions: asked for */
-    atomic_ullong launches_done;
-    graph_launch *current; /* the driver's threads alone use it, one after the other */
-    tn_device_graph *next; /* of the device's dead */
-};
-
 tncuda_point tncuda_graph_at(const tncuda_call *call)
 {
     const graph_launch *l = call->graph->current;
@@ -92,6 +71,7 @@ static void graph_release(tn_device_graph *g)
         next = c->next;
         tncuda_delete(p, c);
     }
+    tncuda_graph_forget(g);
     tncuda_delete(p, g->was);
     tncuda_delete(p, g);
 }
@@ -312,6 +292,7 @@ static tn_status nodes_look(tn_device_graph *g, uint32_t count, void *const *bas
     tn_status st =
         tncuda_check(d, d->driver->graph_nodes(g->graph, NULL, &node_count), "cuGraphGetNodes", err);
 
+    g->node_count = node_count;
     if (st || !node_count)
         return st;
     if (!(nodes = tncuda_new(d->plugin, node_count * sizeof(*nodes))))

@@ -3,7 +3,7 @@
  *
  * driver.c: the driver's table · plugin.c: options, memory · device.c: the table of the device, memory ·
  * stream.c: streams, calls, copies, and how a stream fails · event.c: points and notifications ·
- * graph.c: recorded work.
+ * graph.c: recorded work · replay.c: the device's own kernels as recorded work.
  *
  * Locks, in this order: plugin -> event -> stream -> fate, device. The driver may be called under all but the
  * last two; no function of the host is called under any.
@@ -21,6 +21,7 @@
 
 #define TNCUDA_DEVICES_MAX 64
 #define TNCUDA_ALIGN 256u
+#define TNCUDA_THREADS 256 /* of a block: TNCUDA_BLOCK_THREADS of the kernels */
 
 /* ---- plugin.c ---------------------------------------------------------------------------------------- */
 
@@ -29,6 +30,7 @@ typedef struct tncuda_plugin {
     const tn_memory_service *memory; /* NULL: libc */
     const tn_log_service *log;       /* NULL: none */
     bool managed;                    /* device memory that moves on demand */
+    bool graphs;                     /* kernels of nets are recorded */
     atomic_uint forked;              /* 1 in a child after fork(): the driver is of no use there */
     pthread_mutex_t lock;            /* of what follows */
     bool opened;
@@ -79,7 +81,7 @@ struct tn_device_handle {
     uint8_t peers[TNCUDA_DEVICES_MAX]; /* 1: access was asked for */
     char text[1024];
     tncuda_counters count;
-    atomic_uint streams; /* made so far */
+    atomic_uint streams;            /* made so far */
     struct tncuda_kernels *kernels; /* launch.c; NULL: none was launched so far */
 };
 
@@ -191,6 +193,48 @@ tncuda_point tncuda_event_point(tn_event *event); /* its fate is retained, or NU
 
 /* ---- graph.c ----------------------------------------------------------------------------------------- */
 
+/* A kernel or a copy in a graph, as the driver was given it. */
+typedef struct tncuda_entry {
+    tncuda_graph_node node;
+    tncuda_function function; /* NULL: a copy, whose arguments are a tncuda_copied */
+    uint32_t blocks, bytes;   /* of the grid; of the arguments */
+    uint64_t at;              /* where they lie in graph->args */
+    bool moved;               /* they are others than those that the driver has */
+} tncuda_entry;
+
+typedef struct tncuda_copied {
+    tncuda_address dst, src;
+    uint64_t bytes;
+} tncuda_copied;
+
+struct tn_device_graph {
+    tn_device_handle *device;
+    atomic_uint refs; /* the user's, and one for each launch with functions */
+    tncuda_graph graph;
+    tncuda_graph_exec exec;
+    tncuda_event done; /* behind the last launch */
+    tncuda_call *calls, **calls_end, *replaced;
+    struct event_mark *marks, **marks_end;
+    struct copy_node *copies;
+    uint64_t call_count, node_count;
+    uint32_t waits;
+    bool fixed;  /* it has kernels */
+    bool broken; /* an update went wrong half way */
+    uint32_t slot_count;
+    char **was, **now, **from; /* where each slot lay when it was recorded, lies, lay before; one block */
+    uint64_t launches;         /* with functions: asked for */
+    atomic_ullong launches_done;
+    struct graph_launch *current; /* the driver's threads alone use it, one after the other */
+    tn_device_graph *next;        /* of the device's dead */
+    tncuda_entry *entries;        /* replay.c from here: kernels and copies in order */
+    char *args;                   /* their arguments */
+    uint64_t entry_count, entry_room, args_bytes, args_room;
+    uint64_t next_entry; /* while it is compared: the one that comes next */
+    bool compares;       /* what the stream is given is compared with the entries, not done */
+    bool differs;        /* it was something else */
+    bool whole;          /* its nodes are its entries: nothing came past this plugin */
+};
+
 tn_status tncuda_graph_begin(tn_stream *stream, tn_err *err);
 tn_status tncuda_graph_end(tn_stream *stream, uint32_t count, void *const *base, const uint64_t *bytes,
                            tn_device_graph **out, tn_err *err);
@@ -206,5 +250,18 @@ tn_status tncuda_graph_event(tn_device_graph *graph, tn_stream *stream, tn_event
 tncuda_point tncuda_graph_at(const tncuda_call *call);
 tncuda_point tncuda_graph_look(const tncuda_call *call);
 void tncuda_graphs_sweep(tn_device_handle *device, bool all); /* frees the dead that are done */
+
+/* ---- replay.c ---------------------------------------------------------------------------------------- */
+
+tn_status tncuda_graph_run(tn_device_graph **graph, tn_stream *stream,
+                           tn_status (*fn)(void *arg, tn_err *err), void *arg, uint32_t *moved, tn_err *err);
+/* Under the stream's lock, before the driver is given something, a kernel or copy, or (bytes 0) anything else.
+ * True: it was compared with what the graph has, and the driver gets nothing. */
+bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
+                           uint32_t bytes);
+/* The same behind it, of kernels and copies: the graph, if the stream records one, keeps them. */
+tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
+                            uint32_t bytes, tn_err *err);
+void tncuda_graph_forget(tn_device_graph *graph); /* frees the entries */
 
 #endif

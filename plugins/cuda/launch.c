@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define THREADS 256    /* of a block: TNCUDA_BLOCK_THREADS */
+#define THREADS TNCUDA_THREADS
 #define BLOCKS_EACH 32 /* blocks of a grid for each unit: the rest is strided over */
 #define FILE_BYTES_MAX (64 << 20)
 #define BUCKETS 256u
@@ -249,7 +249,7 @@ void tncuda_modules_drop(tn_device_handle *device)
 /* ---- launches ------------------------------------------------------------------------------------------ */
 
 static tn_status launch_locked(tn_stream *s, tncuda_function f, int64_t blocks, const char *name,
-                               const void *args, tn_err *err)
+                               const void *args, uint32_t bytes, tn_err *err)
 {
     tn_device_handle *d = s->device;
     void *params[] = {(void *)(uintptr_t)args};
@@ -257,18 +257,18 @@ static tn_status launch_locked(tn_stream *s, tncuda_function f, int64_t blocks, 
     tn_status st = tncuda_stream_failed(s, err);
     tncuda_result result;
 
-    if (st)
+    if (st || tncuda_graph_compared(s, f, (uint32_t)blocks, args, bytes))
         return st;
     if ((result = d->driver->launch(f, (uint32_t)blocks, 1, 1, THREADS, 1, 1, 0, s->handle, params, NULL))) {
         (void)snprintf(what, sizeof what, "kernel %s, stream %u: cuLaunchKernel", name, (unsigned)s->number);
         return tncuda_check(d, result, what, err);
     }
     tncuda_count(&d->count.launches);
-    return TN_OK;
+    return tncuda_graph_note(s, f, (uint32_t)blocks, args, bytes, err);
 }
 
 static tn_status launch(const tn_exec *x, const char *family, const char *name, int64_t blocks, bool strided,
-                        const void *args, tn_err *err)
+                        const void *args, uint32_t bytes, tn_err *err)
 {
     tn_stream *s = (tn_stream *)(uintptr_t)x->stream;
     tncuda_function f = NULL;
@@ -282,34 +282,34 @@ static tn_status launch(const tn_exec *x, const char *family, const char *name, 
         const int64_t most = strided ? (int64_t)s->device->kernels->units * BLOCKS_EACH : INT32_MAX;
 
         pthread_mutex_lock(&s->lock);
-        st = launch_locked(s, f, blocks < most ? blocks : most, name, args, err);
+        st = launch_locked(s, f, blocks < most ? blocks : most, name, args, bytes, err);
         pthread_mutex_unlock(&s->lock);
     }
     tncuda_leave(s->device);
     return st;
 }
 
-tn_status tncuda_launch(const tn_exec *x, const char *family, const char *name, int64_t count,
-                        const void *args, tn_err *err)
+tn_status tncuda_launch_(const tn_exec *x, const char *family, const char *name, int64_t count,
+                         const void *args, uint32_t bytes, tn_err *err)
 {
-    return count > 0 ? launch(x, family, name, (count - 1) / THREADS + 1, true, args, err) : TN_OK;
+    return count > 0 ? launch(x, family, name, (count - 1) / THREADS + 1, true, args, bytes, err) : TN_OK;
 }
 
-tn_status tncuda_launch_blocks(const tn_exec *x, const char *family, const char *name, int64_t blocks,
-                               const void *args, tn_err *err)
+tn_status tncuda_launch_blocks_(const tn_exec *x, const char *family, const char *name, int64_t blocks,
+                                const void *args, uint32_t bytes, tn_err *err)
 {
-    return blocks > 0 ? launch(x, family, name, blocks, false, args, err) : TN_OK;
+    return blocks > 0 ? launch(x, family, name, blocks, false, args, bytes, err) : TN_OK;
 }
 
-tn_status tncuda_launch_sums(const tn_exec *x, const char *family, const char *name, int64_t count,
-                             int64_t each, const void *args, tn_err *err)
+tn_status tncuda_launch_sums_(const tn_exec *x, const char *family, const char *name, int64_t count,
+                              int64_t each, const void *args, uint32_t bytes, tn_err *err)
 {
     char few[TNCUDA_NAME_BYTES];
 
     if (each >= THREADS)
-        return tncuda_launch_blocks(x, family, name, tnb_least(count, 65535), args, err);
+        return tncuda_launch_blocks_(x, family, name, tnb_least(count, 65535), args, bytes, err);
     (void)snprintf(few, sizeof few, "%s_short", name);
-    return tncuda_launch(x, family, few, count, args, err);
+    return tncuda_launch_(x, family, few, count, args, bytes, err);
 }
 
 /* ---- arguments ----------------------------------------------------------------------------------------- */

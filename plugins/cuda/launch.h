@@ -30,14 +30,20 @@ tn_status tncuda_plain_prepare(void *plugin, const tn_node *node, tn_plan *plan,
 void tncuda_release(tn_plan *plan);
 
 /* A kernel of a family's file over `count` elements, or `blocks` blocks, in the stream of the run. `args`:
- * its struct, copied by the driver. Nothing is launched for 0 of them. */
-tn_status tncuda_launch(const tn_exec *x, const char *family, const char *name, int64_t count,
-                        const void *args, tn_err *err);
-tn_status tncuda_launch_blocks(const tn_exec *x, const char *family, const char *name, int64_t blocks,
-                               const void *args, tn_err *err);
+ * its struct, of `bytes`, copied by the driver. Nothing is launched for 0 of them. */
+tn_status tncuda_launch_(const tn_exec *x, const char *family, const char *name, int64_t count,
+                         const void *args, uint32_t bytes, tn_err *err);
+tn_status tncuda_launch_blocks_(const tn_exec *x, const char *family, const char *name, int64_t blocks,
+                                const void *args, uint32_t bytes, tn_err *err);
 /* `count` sums of `each` elements (kernels/sums.h): a block makes one, or a thread where they are few. */
-tn_status tncuda_launch_sums(const tn_exec *x, const char *family, const char *name, int64_t count,
-                             int64_t each, const void *args, tn_err *err);
+tn_status tncuda_launch_sums_(const tn_exec *x, const char *family, const char *name, int64_t count,
+                              int64_t each, const void *args, uint32_t bytes, tn_err *err);
+#define tncuda_launch(x, family, name, count, args, err)                                                     \
+    tncuda_launch_(x, family, name, count, args, (uint32_t)sizeof *(args), err)
+#define tncuda_launch_blocks(x, family, name, blocks, args, err)                                             \
+    tncuda_launch_blocks_(x, family, name, blocks, args, (uint32_t)sizeof *(args), err)
+#define tncuda_launch_sums(x, family, name, count, each, args, err)                                          \
+    tncuda_launch_sums_(x, family, name, count, each, args, (uint32_t)sizeof *(args), err)
 
 /* launch.c: the functions of a device's kernels, freed with the device. */
 void tncuda_modules_drop(tn_device_handle *device);

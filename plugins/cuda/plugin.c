@@ -106,21 +106,43 @@ static const tn_option_row option_memory = {
     .max = 0,
 };
 
-static const tn_option_row *const option_rows[] = {&option_memory, NULL};
+static const tn_option_row option_graphs = {
+    .struct_size = (uint32_t)TN_END(tn_option_row, max),
+    .key = "graphs",
+    .type = "bool",
+    .default_text = "true",
+    .help = "kernels of compiled nets are recorded at their third run and launched as one piece",
+    .since = "0.1",
+    .min = 1,
+    .max = 0,
+};
+
+static const tn_option_row *const option_rows[] = {&option_memory, &option_graphs, NULL};
 
 static const tn_option_table options = {
     .head = TN_CAPABILITY(tn_option_table, rows, TN_KIND_OPTIONS, "cuda"),
     .rows = option_rows,
 };
 
-static tn_status options_read(tncuda_plugin *plugin, tn_err *err)
+/* NULL: nobody said. */
+static const char *option_text(const tncuda_plugin *plugin, const char *key)
 {
     const tn_options_service *s = tn_host_service(plugin->host, TN_SERVICE_OPTIONS);
-    const char *text = s && TN_OFFERS(s, tn_options_service, text) ? s->text(plugin->host, "memory") : NULL;
 
-    if (text && strcmp(text, "device") != 0 && strcmp(text, "managed") != 0)
-        return tn_failf(err, TN_E_ARG, "memory is '%.40s', but must be device or managed", text);
-    plugin->managed = text && strcmp(text, "managed") == 0;
+    return s && TN_OFFERS(s, tn_options_service, text) ? s->text(plugin->host, key) : NULL;
+}
+
+static tn_status options_read(tncuda_plugin *plugin, tn_err *err)
+{
+    static const char *const no[] = {"false", "False", "no", "off", "0"}; /* as the host has checked them */
+    const char *memory = option_text(plugin, "memory"), *graphs = option_text(plugin, "graphs");
+
+    if (memory && strcmp(memory, "device") != 0 && strcmp(memory, "managed") != 0)
+        return tn_failf(err, TN_E_ARG, "memory is '%.40s', but must be device or managed", memory);
+    plugin->managed = memory && strcmp(memory, "managed") == 0;
+    plugin->graphs = true;
+    for (size_t i = 0; graphs && i < sizeof no / sizeof *no; i++)
+        plugin->graphs = plugin->graphs && strcmp(graphs, no[i]) != 0;
     return TN_OK;
 }
 

@@ -35,6 +35,7 @@ typedef struct world {
     void *device, *pinned, *peer;
     tn_device_handle *other;
     unsigned char plain[BYTES];
+    size_t at; /* of a copy within the device's memory */
     atomic_int called, moved, notified, asked;
     uint32_t failures;
 } world;
@@ -92,6 +93,29 @@ static void graph_use(world *w)
     (void)TRY(w, o->graph_launch(w->graph, w->streams[0], &err));
 }
 
+static tn_status copy_within(void *arg, tn_err *err)
+{
+    const world *w = arg;
+    const tn_place to = {(char *)w->device + w->at, 0, TN_MEMORY_DEVICE, "cuda"},
+                   from = {w->device, 0, TN_MEMORY_DEVICE, "cuda"};
+
+    return w->t.ops->copy(w->streams[0], &to, &from, BYTES / 4, err);
+}
+
+/* Recorded, the same, with another address, and something else: TN_E_UNSUPPORTED has the caller do it plainly.
+ */
+static void runs_use(world *w)
+{
+    tn_device_graph *graph = NULL;
+    uint32_t moved;
+    tn_err err = {0};
+
+    for (w->at = BYTES / 2; w->device && w->at < BYTES; w->at += BYTES / 4)
+        for (int i = 0; i < 2; i++)
+            (void)TRY(w, w->t.ops->graph_run(&graph, w->streams[0], copy_within, w, &moved, &err));
+    w->t.ops->graph_free(graph);
+}
+
 static void copies(world *w)
 {
     const tn_device_ops *o = w->t.ops;
@@ -125,6 +149,7 @@ static void streams_use(world *w)
     asked += !TRY(w, o->event_notify(w->event, noted, w, &err));
     (void)TRY(w, o->event_query(w->event, &err));
     graph_use(w);
+    runs_use(w);
     (void)TRY(w, o->event_record(w->event, w->streams[1], &err));
     asked += !TRY(w, o->event_notify(w->event, noted, w, &err));
     (void)TRY(w, o->stream_wait(w->streams[0], &err));

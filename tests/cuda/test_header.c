@@ -58,6 +58,19 @@ MEMBER(dst.device, dstDevice);
 MEMBER(bytes, WidthInBytes);
 MEMBER(height, Height);
 MEMBER(depth, Depth);
+#undef MEMBER
+#define MEMBER(ours, theirs)                                                                                 \
+    _Static_assert(offsetof(tncuda_kernel_node, ours) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, theirs), #theirs)
+SAME(sizeof(tncuda_kernel_node), sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
+MEMBER(function, func);
+MEMBER(grid, gridDimX);
+MEMBER(block, blockDimX);
+MEMBER(shared_bytes, sharedMemBytes);
+MEMBER(params, kernelParams);
+MEMBER(extra, extra);
+MEMBER(kernel, kern);
+MEMBER(context, ctx);
+SAME(sizeof(tncuda_graph_difference), sizeof(CUgraphExecUpdateResultInfo));
 
 int main(void)
 {

@@ -117,6 +117,10 @@ static const kind kinds[] = {
     {"cuEventRecordWithFlags", "", 1, 0, 0, {70, 3}},
     {"cuStreamWaitEvent", "", 1, 0, 0, {70, 3}},
     {"cuMemcpyAsync", "", 719, 0, 1, {70, 3}},
+    {"cuStreamEndCapture", "", 901, 0, 0, {70, 3}},
+    {"cuGraphInstantiateWithFlags", "", 2, 0, 0, {5, 5}},
+    {"cuGraphLaunch", "", 1, 0, 0, {70, 3}},
+    {"cuGraphLaunch", "", 719, 0, 1, {70, 3}},
 };
 
 static const said *with(const char *settings, char *counts, size_t bytes)

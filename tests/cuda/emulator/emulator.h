@@ -121,7 +121,7 @@ struct CUstream_st {
     uint32_t held_us;               /* the next one is late by this */
     bool closing;
     struct CUgraph_st *capture; /* NULL: none */
-    bool capture_broken;
+    bool capture_broken;        /* by a call that no capture bears: it is there until the capture is ended */
     pthread_t thread;
 };
 
@@ -137,16 +137,19 @@ void emu_point_release(emu_point *point);
 
 struct CUgraphNode_st {
     struct CUgraphNode_st *next;
+    struct CUgraph_st *graph;
     uint32_t index;
     emu_item item;
 };
 
 struct CUgraph_st {
-    struct CUgraphNode_st *first, **last;
+    struct CUgraphNode_st *first, **last, *newest;
     uint32_t count;
 };
 
 void emu_capture(struct CUgraph_st *graph, const emu_item *item);
+/* A call that would wait for a stream that is captured: 900, and the capture is of no more use. 0: it is not. */
+tncuda_result emu_capture_breaks(tncuda_stream stream);
 
 /* ---- launch.c ---------------------------------------------------------------------------------------- */
 
@@ -157,6 +160,8 @@ typedef struct emu_kernel {
     uint32_t sync; /* 1: threads of a block meet at barriers and share memory */
 } emu_kernel;
 
+/* The limits of a launch: "CUDA Programming Guide", "Compute Capabilities". */
+bool emu_grid_fits(const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes);
 #define EMU_EXPORT __attribute__((visibility("default"))) /* for tests that run kernels without a driver */
 EMU_EXPORT const emu_kernel *emu_kernel_find(const char *name);
 /* All of a launch, on this thread. `seed` decides the order of blocks and threads. */

@@ -1,10 +1,27 @@
-/* Capture of a stream, and graphs: lists of items that a launch queues in one piece. */
+/*
+ * Capture of a stream, and graphs: lists of items that a launch queues in one piece. What is refused is what the
+ * driver says that it refuses:
+ *
+ * - waiting for a stream that is captured, or for its context, and asking either; callbacks: "CUDA Programming
+ *   Guide", "Prohibited and Unhandled Operations" of stream capture. The capture is invalidated, and all that
+ *   comes to the stream until its end is (CUDA_ERROR_STREAM_CAPTURE_INVALIDATED).
+ * - cuStreamBeginCapture: a stream that is captured already.
+ * - cuGraphExec…NodeSetParams: a node of another graph than the executable one was made of, or of another type;
+ *   copies with other memory types.
+ * - cuGraphExecUpdate: other nodes or edges, other types of nodes, copies with other memory types: 910, with
+ *   CU_GRAPH_EXEC_UPDATE_ERROR_… ("CUDA Driver API", Graph Management).
+ */
 #include "emulator.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#define CHANGED_TOPOLOGY 2 /* CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED */
+#define CHANGED_TYPE 3     /* … NODE_TYPE_CHANGED */
+#define CHANGED_PARAMS 5   /* … PARAMETERS_CHANGED */
+
 struct CUgraphExec_st {
+    const struct CUgraph_st *graph; /* that it was made of; may be gone */
     uint32_t count;
     emu_item items[];
 };
@@ -13,10 +30,42 @@ void emu_capture(struct CUgraph_st *graph, const emu_item *item)
 {
     struct CUgraphNode_st *n = emu_new(sizeof *n);
 
+    n->graph = graph;
     n->index = graph->count++;
     n->item = *item;
+    graph->newest = n;
     *graph->last = n;
     graph->last = &n->next;
+}
+
+tncuda_result emu_capture_breaks(tncuda_stream stream)
+{
+    if (!stream->capture)
+        return 0;
+    stream->capture_broken = true;
+    return 900; /* STREAM_CAPTURE_UNSUPPORTED */
+}
+
+/* One stream is captured, in a row: the node that a further one would depend on is the newest. */
+tncuda_result emu_capture_info(tncuda_stream stream, int32_t *status, unsigned long long *id,
+                               tncuda_graph *graph, const tncuda_graph_node **last, size_t *last_count)
+{
+    tncuda_context c;
+    const tncuda_result result = emu_enter(EMU_capture_info, &c);
+    struct CUgraph_st *g = stream->capture;
+
+    if (result)
+        return result;
+    *status = !g ? 0 : stream->capture_broken ? 2 : 1; /* CU_STREAM_CAPTURE_STATUS_… */
+    if (*status != 1)
+        return 0;
+    if (id)
+        *id = stream->number + 1;
+    if (graph)
+        *graph = g;
+    *last = &g->newest;
+    *last_count = g->newest ? 1 : 0;
+    return 0;
 }
 
 tncuda_result emu_capture_begin(tncuda_stream stream, int32_t mode)
@@ -137,6 +186,7 @@ tncuda_result emu_graph_make(tncuda_graph_exec *out, tncuda_graph graph, unsigne
     if (result || flags)
         return result ? result : TNCUDA_INVALID_VALUE;
     made = emu_new(sizeof *made + graph->count * sizeof(emu_item));
+    made->graph = graph;
     made->count = graph->count;
     for (struct CUgraphNode_st *n = graph->first; n; n = n->next) {
         made->items[n->index] = n->item;
@@ -163,7 +213,7 @@ tncuda_result emu_graph_set_host(tncuda_graph_exec exec, tncuda_graph_node node,
     tncuda_context c;
     const tncuda_result result = emu_enter(EMU_graph_set_host, &c);
 
-    if (result || node->item.kind != ITEM_FUNCTION)
+    if (result || node->graph != exec->graph || node->item.kind != ITEM_FUNCTION)
         return result ? result : TNCUDA_INVALID_VALUE;
     exec->items[node->index].fn = params->fn;
     exec->items[node->index].arg = params->arg;
@@ -177,10 +227,63 @@ tncuda_result emu_graph_set_copy(tncuda_graph_exec exec, tncuda_graph_node node,
     const tncuda_result result = emu_enter(EMU_graph_set_copy, &c);
     const tncuda_copy_node *was = &node->item.copy;
 
-    if (result || node->item.kind != ITEM_COPY || context != c || params->bytes != was->bytes ||
-        params->dst.type != was->dst.type || params->src.type != was->src.type)
+    if (result || node->graph != exec->graph || node->item.kind != ITEM_COPY || context != c ||
+        params->bytes != was->bytes || params->dst.type != was->dst.type || params->src.type != was->src.type)
         return result ? result : TNCUDA_INVALID_VALUE;
     exec->items[node->index].copy = *params;
+    return 0;
+}
+
+tncuda_result emu_graph_set_kernel(tncuda_graph_exec exec, tncuda_graph_node node,
+                                   const tncuda_kernel_node *params)
+{
+    tncuda_context c;
+    const tncuda_result result = emu_enter(EMU_graph_set_kernel, &c);
+    const emu_kernel *k = (const emu_kernel *)(const void *)params->function;
+    emu_item *i;
+
+    if (result || node->graph != exec->graph || node->item.kind != ITEM_KERNEL || !k || params->extra ||
+        !emu_grid_fits(params->grid, params->block, params->shared_bytes))
+        return result ? result : TNCUDA_INVALID_VALUE;
+    i = &exec->items[node->index];
+    free(i->args);
+    i->kernel = k;
+    memcpy(i->grid, params->grid, sizeof i->grid);
+    memcpy(i->block, params->block, sizeof i->block);
+    i->args = emu_new(k->args_bytes);
+    memcpy(i->args, params->params[0], k->args_bytes);
+    return 0;
+}
+
+static int32_t difference(const emu_item *a, const emu_item *b)
+{
+    if (a->kind != b->kind)
+        return CHANGED_TYPE;
+    return a->kind == ITEM_COPY &&
+                   (a->copy.dst.type != b->copy.dst.type || a->copy.src.type != b->copy.src.type)
+               ? CHANGED_PARAMS
+               : 0;
+}
+
+/* All or nothing. */
+tncuda_result emu_graph_exec_update(tncuda_graph_exec exec, tncuda_graph graph, tncuda_graph_difference *out)
+{
+    tncuda_context c;
+    const tncuda_result result = emu_enter(EMU_graph_exec_update, &c);
+    struct CUgraphNode_st *n = graph->first;
+
+    if (result)
+        return result;
+    *out = (tncuda_graph_difference){.what = exec->count == graph->count ? 0 : CHANGED_TOPOLOGY};
+    for (; n && !out->what; n = n->next)
+        out->what = difference(&exec->items[n->index], &n->item);
+    if (out->what)
+        return 910; /* GRAPH_EXEC_UPDATE_FAILURE */
+    for (n = graph->first; n; n = n->next) {
+        free(exec->items[n->index].args);
+        exec->items[n->index] = n->item;
+        exec->items[n->index].args = args_copy(&n->item);
+    }
     return 0;
 }
 

@@ -68,6 +68,12 @@ tncuda_result emu_module_function(tncuda_function *out, tncuda_module module, co
     return 0;
 }
 
+bool emu_grid_fits(const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes)
+{
+    return grid[0] && grid[1] && grid[2] && grid[1] <= 65535 && grid[2] <= 65535 && block[0] && block[1] &&
+           block[2] && (uint64_t)block[0] * block[1] * block[2] <= 1024 && shared_bytes <= 49152;
+}
+
 tncuda_result emu_launch(tncuda_function function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                          uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared_bytes,
                          tncuda_stream stream, void **params, void **extra)
@@ -82,8 +88,7 @@ tncuda_result emu_launch(tncuda_function function, uint32_t grid_x, uint32_t gri
 
     if (result)
         return result;
-    if (!grid_x || !grid_y || !grid_z || grid_y > 65535 || grid_z > 65535 || !block_x || !block_y ||
-        !block_z || (uint64_t)block_x * block_y * block_z > 1024 || shared_bytes > 49152 || extra || !params)
+    if (!emu_grid_fits(i.grid, i.block, shared_bytes) || extra || !params)
         return TNCUDA_INVALID_VALUE;
     i.args = emu_new(k->args_bytes);
     memcpy(i.args, params[0], k->args_bytes);

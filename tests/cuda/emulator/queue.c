@@ -179,6 +179,10 @@ tncuda_result emu_submit(tncuda_stream stream, const emu_item *like)
 {
     emu_item *i;
 
+    if (stream->capture && stream->capture_broken) {
+        free(like->args);
+        return 901; /* STREAM_CAPTURE_INVALIDATED */
+    }
     if (stream->capture) {
         emu_capture(stream->capture, like);
         return 0;
@@ -256,14 +260,10 @@ tncuda_result emu_stream_destroy(tncuda_stream stream)
 tncuda_result emu_stream_wait(tncuda_stream stream)
 {
     tncuda_context c;
-    const tncuda_result result = emu_enter(EMU_stream_wait, &c);
+    tncuda_result result = emu_enter(EMU_stream_wait, &c);
 
-    if (result)
+    if (result || (result = emu_capture_breaks(stream)))
         return result;
-    if (stream->capture) {
-        stream->capture_broken = true;
-        return 900; /* STREAM_CAPTURE_UNSUPPORTED */
-    }
     emu_stream_drain(stream);
     return atomic_load(&c->failed);
 }
@@ -278,8 +278,13 @@ tncuda_result emu_context_wait(void)
     if (result)
         return result;
     (void)pthread_mutex_lock(&c->lock);
-    for (tncuda_stream s = c->streams; s; s = s->next)
-        count++;
+    for (tncuda_stream s = c->streams; s; s = s->next, count++)
+        if (!result) /* the context encompasses its streams */
+            result = emu_capture_breaks(s);
+    if (result) {
+        (void)pthread_mutex_unlock(&c->lock);
+        return result;
+    }
     for (uint32_t round = 0; round < count; round++) /* one may queue work in another one */
         for (tncuda_stream s = c->streams; s; s = s->next)
             emu_stream_drain(s);
@@ -300,10 +305,10 @@ tncuda_result emu_stream_callback(tncuda_stream stream,
                                   void *arg, uint32_t flags)
 {
     tncuda_context c;
-    const tncuda_result result = emu_enter(EMU_stream_callback, &c);
+    tncuda_result result = emu_enter(EMU_stream_callback, &c);
 
-    if (result || flags || stream->capture)
-        return result ? result : flags ? TNCUDA_INVALID_VALUE : 900;
+    if (result || flags || (result = emu_capture_breaks(stream)))
+        return result ? result : TNCUDA_INVALID_VALUE;
     return emu_submit(stream, &(emu_item){.kind = ITEM_CALLBACK, .callback = fn, .arg = arg});
 }
 

@@ -1,0 +1,267 @@
+/*
+ * The device's own kernels as graphs: what a run gives its stream is recorded by the driver's capture once;
+ * later runs give it to nobody, it is compared with what the graph has. Where only arguments, addresses or
+ * numbers, are others, they are set in the graph; else it is recorded anew. So a run that moved nothing is one
+ * launch.
+ *
+ * What comes to the driver past this plugin (a library that is given the stream) is in the capture as a node
+ * that is no entry: such a graph is recorded by each run, and the driver changes the one that it has.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define ROOM_LEAST 64u
+
+/* ---- entries ------------------------------------------------------------------------------------------- */
+
+/* Room for `more` things of `size` behind the first `used`. */
+static tn_status grow(const tncuda_plugin *p, void **data, uint64_t size, uint64_t used, uint64_t more,
+                      uint64_t *room, tn_err *err)
+{
+    const uint64_t least = 2 * used + more + ROOM_LEAST;
+    void *made;
+
+    if (*room - used >= more)
+        return TN_OK;
+    if (!(made = tncuda_new(p, least * size)))
+        return tncuda_nomem(err, "what a graph was given");
+    if (used)
+        memcpy(made, *data, used * size);
+    tncuda_delete(p, *data);
+    *data = made;
+    *room = least;
+    return TN_OK;
+}
+
+void tncuda_graph_forget(tn_device_graph *graph)
+{
+    tncuda_delete(graph->device->plugin, graph->entries);
+    tncuda_delete(graph->device->plugin, graph->args);
+}
+
+bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
+                           uint32_t bytes)
+{
+    tn_device_graph *g = stream->recording;
+    tncuda_entry *e;
+
+    if (!g || !g->compares)
+        return false;
+    if (!bytes || g->next_entry == g->entry_count) {
+        g->differs = true;
+        return true;
+    }
+    e = &g->entries[g->next_entry++];
+    if (e->function != function || e->bytes != bytes) {
+        g->differs = true;
+    } else if (e->blocks != blocks || memcmp(g->args + e->at, args, bytes) != 0) {
+        e->blocks = blocks;
+        memcpy(g->args + e->at, args, bytes);
+        e->moved = true;
+    }
+    return true;
+}
+
+/* The stream's last node is the one that it was given just now: one stream is captured, so one is last. */
+tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
+                            uint32_t bytes, tn_err *err)
+{
+    tn_device_graph *g = stream->recording;
+    tn_device_handle *d = stream->device;
+    const uint64_t aligned = (bytes + 15u) & ~15u;
+    const tncuda_graph_node *last = NULL;
+    size_t last_count = 0;
+    void *entries, *all;
+    int32_t state = 0;
+    tn_status st;
+
+    if (!g)
+        return TN_OK;
+    entries = g->entries;
+    all = g->args;
+    st = grow(d->plugin, &entries, sizeof *g->entries, g->entry_count, 1, &g->entry_room, err);
+    g->entries = entries;
+    if (!st)
+        st = grow(d->plugin, &all, 1, g->args_bytes, aligned, &g->args_room, err);
+    g->args = all;
+    if (st ||
+        (st = tncuda_check(d, d->driver->capture_info(stream->handle, &state, NULL, NULL, &last, &last_count),
+                           "cuStreamGetCaptureInfo", err)))
+        return st;
+    if (last_count != 1)
+        return tn_fail(err, TN_E_UNSUPPORTED, "the capture of a stream has no last node");
+    g->entries[g->entry_count++] = (tncuda_entry){
+        .node = last[0], .function = function, .blocks = blocks, .bytes = bytes, .at = g->args_bytes};
+    memcpy(g->args + g->args_bytes, args, bytes);
+    g->args_bytes += aligned;
+    return TN_OK;
+}
+
+/* ---- changes ------------------------------------------------------------------------------------------- */
+
+static tn_status kernel_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
+{
+    tn_device_handle *d = g->device;
+    void *params[] = {g->args + e->at};
+    const tncuda_kernel_node node = {.function = e->function,
+                                     .grid = {e->blocks, 1, 1},
+                                     .block = {TNCUDA_THREADS, 1, 1},
+                                     .params = params};
+
+    return tncuda_check(d, d->driver->graph_set_kernel(g->exec, e->node, &node),
+                        "cuGraphExecKernelNodeSetParams", err);
+}
+
+static tn_status copy_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
+{
+    tn_device_handle *d = g->device;
+    tncuda_copied to;
+    tncuda_copy_node node;
+    tn_status st;
+
+    memcpy(&to, g->args + e->at, sizeof to);
+    if ((st = tncuda_check(d, d->driver->graph_copy(e->node, &node), "cuGraphMemcpyNodeGetParams", err)))
+        return st;
+    node.dst.device = to.dst;
+    node.src.device = to.src;
+    node.bytes = (size_t)to.bytes;
+    return tncuda_check(d, d->driver->graph_set_copy(g->exec, e->node, &node, d->context),
+                        "cuGraphExecMemcpyNodeSetParams", err);
+}
+
+/* In the context. */
+static tn_status moved_set(tn_device_graph *g, uint32_t *moved, tn_err *err)
+{
+    tn_status st = TN_OK;
+
+    for (uint64_t i = 0; i < g->entry_count && !st; i++) {
+        tncuda_entry *e = &g->entries[i];
+
+        if (!e->moved)
+            continue;
+        if (!(st = e->function ? kernel_set(g, e, err) : copy_set(g, e, err))) {
+            e->moved = false;
+            ++*moved;
+        }
+    }
+    return st;
+}
+
+/* TN_PENDING: it is to be recorded anew. */
+static tn_status compared_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
+                              void *arg, uint32_t *moved, tn_err *err)
+{
+    tn_status st;
+
+    pthread_mutex_lock(&s->lock);
+    if (!(st = s->recording ? tn_fail(err, TN_E_STATE, "the stream is recording")
+                            : tncuda_stream_failed(s, err))) {
+        s->recording = g;
+        g->compares = true;
+        g->differs = false;
+        g->next_entry = 0;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (st)
+        return st;
+    st = fn(arg, err);
+    pthread_mutex_lock(&s->lock);
+    s->recording = NULL;
+    g->compares = false;
+    pthread_mutex_unlock(&s->lock);
+    if (st)
+        return st;
+    if (g->differs || g->next_entry != g->entry_count)
+        return TN_PENDING;
+    if ((st = tncuda_enter(g->device, err)))
+        return st;
+    st = moved_set(g, moved, NULL);
+    tncuda_leave(g->device);
+    if (st)
+        return TN_PENDING;
+    if (*moved)
+        tncuda_count(&g->device->count.graph_updates);
+    return tncuda_graph_launch(g, s, err);
+}
+
+/* ---- recording ----------------------------------------------------------------------------------------- */
+
+/* The driver makes what `g` launches that of `fresh`, where the two have the same nodes and edges. The nodes
+ * that name what is to be changed are still those that `g` was made of. In the context. */
+static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
+{
+    const tn_device_graph was = *g;
+    tncuda_graph_difference difference = {0};
+
+    if (g->calls || g->marks || fresh->calls || fresh->marks || g->entry_count != fresh->entry_count ||
+        g->device->driver->graph_exec_update(g->exec, fresh->graph, &difference))
+        return false;
+    g->entries = fresh->entries;
+    g->args = fresh->args;
+    g->entry_room = fresh->entry_room;
+    g->args_bytes = fresh->args_bytes;
+    g->args_room = fresh->args_room;
+    fresh->entries = was.entries;
+    fresh->args = was.args;
+    for (uint64_t i = 0; i < g->entry_count; i++)
+        g->entries[i].node = was.entries[i].node;
+    return true;
+}
+
+static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
+                              void *arg, uint32_t *moved, tn_err *err)
+{
+    tn_device_handle *d = s->device;
+    tn_device_graph *made = NULL;
+    tn_status st = tncuda_graph_begin(s, err), ended;
+    bool changed = false;
+
+    if (st)
+        return st;
+    st = fn(arg, err);
+    ended = tncuda_graph_end(s, 0, NULL, NULL, st ? NULL : &made, st ? NULL : err);
+    if (st || ended)
+        return st ? st : ended;
+    made->whole = !made->calls && !made->marks && made->entry_count == made->node_count;
+    if (*graph && (st = tncuda_enter(d, err))) {
+        tncuda_graph_free(made);
+        return st;
+    }
+    if (*graph) {
+        changed = taken_over(*graph, made);
+        tncuda_leave(d);
+    }
+    *moved = changed ? 1 : UINT32_MAX;
+    if (changed)
+        tncuda_count(&d->count.graph_updates);
+    tncuda_graph_free(changed ? made : *graph);
+    *graph = changed ? *graph : made;
+    return tncuda_graph_launch(*graph, s, err);
+}
+
+static bool works(tn_device_handle *d)
+{
+    const bool works = !tncuda_enter(d, NULL);
+
+    if (works)
+        tncuda_leave(d);
+    return works;
+}
+
+/* What fails while it is recorded may work by itself: TN_E_UNSUPPORTED then. */
+tn_status tncuda_graph_run(tn_device_graph **graph, tn_stream *stream,
+                           tn_status (*fn)(void *arg, tn_err *err), void *arg, uint32_t *moved, tn_err *err)
+{
+    tn_status st;
+
+    if (!graph || !stream || !fn || !moved || (*graph && (*graph)->device != stream->device))
+        return tn_fail(err, TN_E_ARG, "a run needs a stream, a function, and a place for its graph");
+    if (!stream->device->plugin->graphs)
+        return tn_fail(err, TN_E_UNSUPPORTED, "plugin.cuda.graphs is false");
+    *moved = 0;
+    if (*graph && (*graph)->whole && (st = compared_run(*graph, stream, fn, arg, moved, err)) != TN_PENDING)
+        return st;
+    st = recorded_run(graph, stream, fn, arg, moved, err);
+    return st && works(stream->device) ? TN_E_UNSUPPORTED : st;
+}

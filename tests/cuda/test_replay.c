@@ -1,0 +1,365 @@
+/*
+ * Kernels of compiled nets as graphs, on the emulated GPU: recorded at the third run, one launch from then on,
+ * changed where only arguments moved, recorded anew where something else came; the bits are those of plain
+ * launches. The plugin's function is called with wrong arguments and by itself, too. The program is its own
+ * child, which has the double of the driver.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cuda.h"
+#include "table.h"
+#include "tenon/tenon.h"
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define SIDE 3
+#define RUNS 8
+
+#define MUST(call)                                                                                           \
+    do {                                                                                                     \
+        const tn_status st_ = call;                                                                          \
+                                                                                                             \
+        if (st_) {                                                                                           \
+            printf("%s gives %s: %s\n", #call, tn_status_name(st_), tn_error_text());                        \
+            exit(1);                                                                                         \
+        }                                                                                                    \
+    } while (0)
+
+/* ---- nets: in the child ------------------------------------------------------------------------------ */
+
+/* Takes `in`, one or two. */
+static tn_symbol *node(tn_ctx *ctx, const char *op, const char *const *attrs, tn_symbol *in, tn_symbol *other)
+{
+    tn_symbol *const all[] = {in, other};
+    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
+                                 .op = op,
+                                 .attrs = attrs,
+                                 .in_count = other ? 2 : 1,
+                                 .in = all};
+    tn_symbol *out = NULL;
+
+    MUST(tn_symbol_op(ctx, &call, &out));
+    tn_symbol_release(in);
+    tn_symbol_release(other);
+    return out;
+}
+
+/* relu(w1 x), w2 of it, w3 of that: each of a group; all numbers stay whole. */
+static tn_symbol *net_make(tn_ctx *ctx)
+{
+    static const char *const groups[] = {"a", "b", "c"};
+    tn_symbol *x = NULL, *w;
+
+    MUST(tn_symbol_variable(ctx, "x", &x));
+    for (int i = 0; i < 3; i++) {
+        const char name[] = {'w', (char)('1' + i), '\0'};
+
+        MUST(tn_symbol_variable(ctx, name, &w));
+        x = node(ctx, "dot", LIST("__ctx_group__", groups[i]), w, x);
+        x = node(ctx, "relu", LIST("__ctx_group__", groups[i]), x, NULL);
+    }
+    return x;
+}
+
+static void numbers(tn_array *a, int seed)
+{
+    float values[SIDE * SIDE];
+
+    for (int i = 0; i < SIDE * SIDE; i++)
+        values[i] = (float)((i * 5 + seed * 3) % 7 - 2);
+    MUST(tn_array_write(a, values, sizeof values));
+}
+
+static void told(tn_array *a)
+{
+    float values[SIDE * SIDE];
+
+    MUST(tn_array_read(a, values, sizeof values));
+    for (int i = 0; i < SIDE * SIDE; i++)
+        printf(" %g", (double)values[i]);
+}
+
+/* Each run has other inputs; outputs and the gradients of all of them are told. */
+static void net_run(tn_ctx *ctx, const char *const *groups)
+{
+    static const char *const names[] = {"x", "w1", "w2", "w3"};
+    const int64_t shape[] = {SIDE, SIDE};
+    tn_known known[4];
+    const tn_simple_bind_options o = {.struct_size = TN_SIZE(tn_simple_bind_options),
+                                      .mode = TN_MODE_WRITE,
+                                      .known_count = 4,
+                                      .known = known,
+                                      .group2ctx = groups};
+    tn_symbol *s = net_make(ctx);
+    tn_executor *e = NULL;
+
+    for (int i = 0; i < 4; i++)
+        known[i] = (tn_known){.name = names[i], .shape = shape, .ndim = 2, .dtype = TN_F32};
+    MUST(tn_executor_simple_bind(ctx, s, &o, &e));
+    for (int run = 0; run < RUNS; run++) {
+        for (int i = 0; i < 4; i++)
+            numbers(tn_executor_array(e, TN_EXECUTOR_VALUE, names[i]), run + i);
+        MUST(tn_executor_forward(e, 1, 0, NULL));
+        MUST(tn_executor_backward(e, NULL));
+        printf("values");
+        told(tn_executor_output(e, 0));
+        for (int i = 0; i < 4; i++)
+            told(tn_executor_array(e, TN_EXECUTOR_GRAD, names[i]));
+        printf("\n");
+    }
+    tn_executor_destroy(e);
+    tn_symbol_release(s);
+}
+
+/* child nets DEVICE GROUPS [SETTING] */
+static int nets(int argc, char **argv)
+{
+    char plugins[4200], device[64];
+    const char *settings[] = {plugins, device, argc > 4 ? argv[4] : NULL, NULL};
+    const tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
+                               .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM,
+                               .settings = settings};
+    tn_stats stats = {.struct_size = TN_SIZE(tn_stats)};
+    tn_ctx *ctx = NULL;
+
+    (void)snprintf(plugins, sizeof plugins, "plugins.path=%s", getenv("TENON_TEST_PLUGINS"));
+    (void)snprintf(device, sizeof device, "device.default=%s", argv[2]);
+    MUST(tn_open(&o, &ctx));
+    net_run(ctx, strcmp(argv[3], "spread") ? NULL : LIST("a", "cuda:0", "b", "cpu:0", "c", "cuda:1"));
+    MUST(tn_ctx_stats(ctx, &stats));
+    printf("graphs %d, launched %d, changed %d\n", (int)stats.graphs, (int)stats.graph_launches,
+           (int)stats.graph_updates);
+    MUST(tn_close(ctx));
+    return 0;
+}
+
+/* ---- nets -------------------------------------------------------------------------------------------- */
+
+static char self[4096];
+
+/* The lines of values of a run; `count`: graphs, launches, changes. */
+static void nets_say(const char *how, char *values, size_t bytes, int count[3])
+{
+    char command[4600];
+    const said *s;
+    const char *at;
+
+    (void)snprintf(command, sizeof command, "'%s' nets %s", self, how);
+    s = cuda_say("TNEMU_DELAY_US=20", command);
+    at = strstr(s->out, "graphs ");
+    if (s->code || !at ||
+        sscanf(at, "graphs %d, launched %d, changed %d", &count[0], &count[1], &count[2]) != 3)
+        fail_msg("%s: ends with %d:\n%s", how, s->code, s->out);
+    (void)snprintf(values, bytes, "%.*s", (int)(at - s->out), s->out);
+}
+
+static void as_plain_launches(void **state)
+{
+    static char host[32768], plain[32768], graphs[32768];
+    int count[3];
+
+    (void)state;
+    nets_say("cpu:0 whole", host, sizeof host, count);
+    assert_int_equal(count[0], 0);
+    nets_say("cuda:0 whole plugin.cuda.graphs=false", plain, sizeof plain, count);
+    assert_int_equal(count[0] + count[1] + count[2], 0);
+    assert_string_equal(plain, host);
+    nets_say("cuda:0 whole", graphs, sizeof graphs, count);
+    assert_string_equal(graphs, host);
+    assert_int_equal(count[0], 2); /* forward and backward, once each */
+    assert_int_equal(count[1], 2 * (RUNS - 2));
+    assert_true(count[2] <= count[1] - count[0]);
+}
+
+/* group2ctx: a net over cpu and two GPUs, copies at the borders. */
+static void over_devices(void **state)
+{
+    static char host[32768], spread[32768];
+    int count[3];
+
+    (void)state;
+    nets_say("cpu:0 whole", host, sizeof host, count);
+    nets_say("cuda:0 spread", spread, sizeof spread, count);
+    assert_string_equal(spread, host);
+    assert_true(count[0] >= 4 && count[1] >= 4 * (RUNS - 2)); /* each of two GPUs, forward and backward */
+    nets_say("cuda:0 spread plugin.cuda.graphs=false", spread, sizeof spread, count);
+    assert_string_equal(spread, host);
+}
+
+/* ---- the function: in the child ---------------------------------------------------------------------- */
+
+#define BYTES 64
+#define SAY(what, call) printf("%s %d\n", what, (int)(call))
+
+typedef struct work {
+    const tn_device_ops *ops;
+    tn_stream *stream;
+    char *from, *to, *further; /* memory of the device */
+    int copies, calls;         /* what a run gives */
+    atomic_int called, runs;
+    tn_status st; /* what it returns */
+} work;
+
+static tn_status called(void *arg, tn_err *err)
+{
+    (void)err;
+    atomic_fetch_add((atomic_int *)arg, 1);
+    return TN_OK;
+}
+
+static tn_status give(void *arg, tn_err *err)
+{
+    work *w = arg;
+    tn_status st = w->st;
+
+    atomic_fetch_add(&w->runs, 1);
+    for (int i = 0; i < w->copies && !st; i++) {
+        const tn_place from = {i ? w->to : w->from, 0, TN_MEMORY_DEVICE, "cuda"},
+                       to = {i ? w->further : w->to, 0, TN_MEMORY_DEVICE, "cuda"};
+
+        st = w->ops->copy(w->stream, &to, &from, BYTES, err);
+    }
+    if (w->calls && !st)
+        st = w->ops->stream_call(w->stream, called, &w->called, err);
+    return st;
+}
+
+/* Runs it, and says: the status, what moved, and a byte at the end of the copies. */
+static void ran(work *w, tn_device_graph **graph, const char *what, const char *end)
+{
+    uint32_t moved = 7;
+    tn_err err = {0};
+    char got[BYTES];
+    const tn_place to = {got, -1, TN_MEMORY_HOST, NULL},
+                   from = {(void *)(uintptr_t)end, 0, TN_MEMORY_DEVICE, "cuda"};
+    const tn_status st = w->ops->graph_run(graph, w->stream, give, w, &moved, &err);
+
+    (void)w->ops->copy(w->stream, &to, &from, BYTES, &err);
+    (void)w->ops->stream_wait(w->stream, &err);
+    printf("%s: %d, moved %d, %.2s\n", what, (int)st, (int)moved, got);
+}
+
+static void fill(work *w, char *at, const char *with)
+{
+    char all[BYTES] = {0};
+    const tn_place to = {at, 0, TN_MEMORY_DEVICE, "cuda"}, from = {all, -1, TN_MEMORY_HOST, NULL};
+    tn_err err = {0};
+
+    (void)snprintf(all, sizeof all, "%s", with);
+    (void)w->ops->copy(w->stream, &to, &from, BYTES, &err);
+    (void)w->ops->stream_wait(w->stream, &err);
+}
+
+static void refusals(work *w, tn_device_graph **graph)
+{
+    tn_device_graph *none = NULL;
+    uint32_t moved = 0;
+    tn_err err = {0};
+
+    SAY("no place", w->ops->graph_run(NULL, w->stream, give, w, &moved, &err));
+    SAY("no stream", w->ops->graph_run(graph, NULL, give, w, &moved, &err));
+    SAY("no function", w->ops->graph_run(graph, w->stream, NULL, w, &moved, &err));
+    SAY("no number", w->ops->graph_run(graph, w->stream, give, w, NULL, &err));
+    SAY("begun", w->ops->graph_begin(w->stream, &err));
+    SAY("within a recording", w->ops->graph_run(graph, w->stream, give, w, &moved, &err));
+    SAY("ended", w->ops->graph_end(w->stream, 0, NULL, NULL, NULL, &err));
+    w->st = TN_E_ATTR;
+    SAY("a function that fails", w->ops->graph_run(graph, w->stream, give, w, &moved, &err));
+    SAY("and has no graph", w->ops->graph_run(&none, w->stream, give, w, &moved, &err));
+    w->st = TN_OK;
+    printf("no graph: %d\n", none == NULL);
+}
+
+static int function(void)
+{
+    static table t;
+    static work w;
+    tn_device_graph *graph = NULL;
+    void *memory = NULL;
+    tn_err err = {0};
+
+    if (table_start(&t, &err) ||
+        t.ops->alloc(t.device, TN_MEMORY_DEVICE, (uint64_t)4 * BYTES, &memory, &err) ||
+        t.ops->stream_create(t.device, 0, &w.stream, &err))
+        return 1;
+    w.ops = t.ops;
+    w.from = memory;
+    w.to = w.from + BYTES;
+    w.further = w.to + BYTES;
+    w.copies = 2;
+    fill(&w, w.from, "aa");
+    ran(&w, &graph, "recorded", w.further);
+    fill(&w, w.from, "bb");
+    ran(&w, &graph, "the same", w.further);
+    w.further += BYTES;
+    fill(&w, w.from, "cc");
+    ran(&w, &graph, "another address", w.further);
+    ran(&w, &graph, "the same again", w.further);
+    w.copies = 1;
+    fill(&w, w.from, "dd");
+    ran(&w, &graph, "less", w.to);
+    w.copies = 2;
+    ran(&w, &graph, "more", w.further);
+    printf("runs %d\n", atomic_load(&w.runs));
+    refusals(&w, &graph);
+    w.calls = 1;
+    ran(&w, &graph, "a function within", w.further);
+    ran(&w, &graph, "and again", w.further);
+    printf("called %d\n", atomic_load(&w.called));
+    t.ops->graph_free(graph);
+    t.ops->stream_destroy(w.stream);
+    t.ops->free(t.device, TN_MEMORY_DEVICE, memory);
+    printf("%s\n", strstr(t.ops->statistics(t.device), "\"graphs\":"));
+    table_stop(&t);
+    printf("blocks left %d\n", (int)atomic_load(&t.memory_live));
+    return 0;
+}
+
+static void by_itself(void **state)
+{
+    char command[4200], wanted[80];
+    const said *s;
+
+    (void)state;
+    (void)snprintf(command, sizeof command, "'%s' function", self);
+    s = cuda_say("TNEMU_DELAY_US=20", command);
+    if (s->code)
+        fail_msg("ends with %d:\n%s", s->code, s->out);
+    cuda_said(s, "recorded: 0, moved -1, aa\nthe same: 0, moved 0, bb\nanother address: 0, moved 1, cc\n"
+                 "the same again: 0, moved 0, cc\nless: 0, moved -1, dd\nmore: 0, moved -1, dd\nruns 8\n");
+    (void)snprintf(wanted, sizeof wanted, "no place %d\nno stream %d\nno function %d\nno number %d\n",
+                   TN_E_ARG, TN_E_ARG, TN_E_ARG, TN_E_ARG);
+    cuda_said(s, wanted);
+    (void)snprintf(wanted, sizeof wanted, "within a recording %d\n", TN_E_STATE);
+    cuda_said(s, wanted);
+    (void)snprintf(wanted, sizeof wanted, "a function that fails %d\n", TN_E_ATTR);
+    cuda_said(s, wanted);
+    (void)snprintf(wanted, sizeof wanted, "and has no graph %d\nno graph: 1\n", TN_E_UNSUPPORTED);
+    cuda_said(s, wanted); /* it is to be tried without a graph, which says why */
+    cuda_said(s, "a function within: 0, moved -1, dd\nand again: 0, moved -1, dd\ncalled 2\n");
+    cuda_said(s, "blocks left 0\n");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_plain_launches),
+        cmocka_unit_test(over_devices),
+        cmocka_unit_test(by_itself),
+    };
+
+    (void)snprintf(self, sizeof self, "%s", argv[0]);
+    if (argc > 3)
+        return nets(argc, argv);
+    if (argc > 1)
+        return function();
+    cuda_setup();
+    return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
+}
