@@ -74,28 +74,20 @@ static const said *trained(uint64_t seed, const char *more)
     return cuda_say(settings, command);
 }
 
-/* From another pool and in another order each time. TENON_FULL: LeNet; TENON_SEED: other orders. */
+/* From another pool and in another order each time; in a short test one of them with each commit. TENON_FULL:
+ * LeNet; TENON_SEED: other orders. */
 static void same_bits(void **state)
 {
     const uint64_t runs = test_runs(test_short() ? 3 : 20);
+    const uint64_t step = test_short() && runs > 2 ? runs - 1 : 1;
     const char *other = getenv("TENON_SEED");
     const uint64_t from = other ? strtoull(other, NULL, 10) * 1000 : 0;
     char first[80], now[80];
 
     (void)state;
     value_of(trained(from, ""), "params_sha256 ", first, sizeof first);
-    for (uint64_t seed = 1; seed < runs; seed++) {
-        value_of(trained(from + seed, ""), "params_sha256 ", now, sizeof now);
-/* From another pool and in another order each time; in a short test one of them with each commit. */
-static void same_bits(void **state)
-{
-    const uint64_t runs = test_runs(9), step = test_short() && runs > 2 ? runs - 1 : 1;
-    char first[80], now[80];
-
-    (void)state;
-    trained(0, "", first, sizeof first);
     for (uint64_t seed = 1 + test_rotation(step); seed < runs; seed += step) {
-        trained((unsigned)seed, "", now, sizeof now);
+        value_of(trained(from + seed, ""), "params_sha256 ", now, sizeof now);
         assert_string_equal(now, first);
     }
     (void)printf("count %llu\n", (unsigned long long)runs);
