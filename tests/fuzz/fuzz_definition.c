@@ -153,7 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     op.shapes = line[0];
     op.gradients = line[1] && *line[1] ? line[1] : NULL;
     op.types = line[2] && *line[2] ? line[2] : NULL;
-    if (tni_opset_create(NULL, &ops))
+    if (!ops && tni_opset_create(NULL, &ops)) /* what is refused leaves nothing in it */
         broken("definitions");
     if (tni_opset_add(ops, &op, NULL)) {
         if (!tni_error_message()[0] || strchr(tni_error_message(), '\n'))
@@ -162,8 +162,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         use("rule", line[3] ? line[3] : none, lines > 4 ? lines - 4 : 0, line + 4);
         if (!tni_opset_find(ops, "_backward_rule", &back))
             use("_backward_rule", none, lines > 4 ? lines - 4 : 0, line + 4);
+        tni_opset_destroy(ops);
+        ops = NULL;
     }
-    tni_opset_destroy(ops);
     free(text);
     return 0;
 }
