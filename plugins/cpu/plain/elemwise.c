@@ -315,7 +315,8 @@ static tn_status where_call_run(const tn_plan *plan, const tn_exec *x, const cha
     where_call call = {plan->state, x, {no, yes}};
 
     if (x->modes[0] != TN_MODE_NONE)
-        tncpu_for(plan, x, call.p->count, TNCPU_TILE, call.p->block == 1 ? where_elements : where_runs, &call);
+        tncpu_for(plan, x, call.p->count, TNCPU_TILE, call.p->block == 1 ? where_elements : where_runs,
+                  &call);
     return TN_OK;
 }
 

@@ -423,7 +423,7 @@ static tn_status ravel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* What is left of `n` indices by `size`; the quotients take their places. Divisions of 32 bits are quicker. */
+/* What is left of `n` indices by `size`; the quotients take their places. 32-bit divisions are quicker. */
 static void divide(int64_t *at, int64_t n, int64_t size, int64_t *left)
 {
     for (int64_t i = 0; i < n; i++) {
