@@ -52,6 +52,9 @@ const char *doctor_option(const doctor *d, const char *key);
 /* Starts the library and loads each plugin, each in a process of its own; then opens the context. */
 void doctor_open(doctor *d);
 void doctor_close(doctor *d);
+/* Loads plugin number `index` in a process of its own: why its device does not start, for free(). NULL: it
+ * does, it has none, or it does not load. */
+char *doctor_no_device(const cli_args *args, size_t index);
 
 /* Opens d->reader; false: it cannot be, said. */
 bool doctor_reader_open(doctor *d);

@@ -275,6 +275,21 @@ static void probe_fini(doctor_probe *p)
     json_decref(p->problems);
 }
 
+char *doctor_no_device(const cli_args *args, size_t index)
+{
+    doctor_probe p;
+    char *why = NULL;
+
+    if (!probe(args, (long)index, &p))
+        return NULL;
+    if (p.device && *p.device) {
+        why = p.device;
+        p.device = NULL;
+    }
+    probe_fini(&p);
+    return why;
+}
+
 void doctor_open(doctor *d)
 {
     doctor_probe p;

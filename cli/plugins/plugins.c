@@ -1,11 +1,13 @@
 /*
- * tenon plugins list: the notes of all plugins found. Nothing is loaded, unless --ops asks for kernels: what
- * would be loaded at start is taken out of the options.
+ * tenon plugins list: the notes of all plugins found. Nothing is loaded into this process, unless --ops asks
+ * for kernels: what would be loaded at start is taken out of the options. Plugins that need a device are
+ * asked for it as `tenon doctor` asks them, each in a process of its own.
  */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/doctor.h"
 #include "plugins/plugins.h"
 
 #define SYSTEM_FOLDER "/tenon/plugins-1/"
@@ -174,12 +176,53 @@ void cli_table_free(cli_column_table *t)
 #define COLUMNS 7
 #define COLUMNS_ALL 11
 
-static bool row_add(cli_column_table *t, const tn_plugin_info *p)
+/* By a plugin's number: why its device is not there, or NULL. */
+typedef struct absences {
+    char **why;
+    size_t count;
+} absences;
+
+static const char *absent(const absences *a, size_t index)
+{
+    return index < a->count ? a->why[index] : NULL;
+}
+
+/* Before the list opens its own: what forks has no threads then. 0: done, else the exit code. */
+static int absences_find(absences *a, const cli_args *args)
+{
+    tn_app *app = cli_plugins_open(args);
+    tn_plugin_info p;
+    size_t count = 0;
+    int code;
+
+    if (tn_app_ok(app) && !tn_plugin_count(tn_app_ctx(app), &count) &&
+        (a->why = calloc(count + 1, sizeof *a->why)))
+        a->count = count;
+    for (size_t i = 0; i < a->count; i++) /* those that are asked: marked by an empty text */
+        if (cli_plugin_at(app, i, &p) && p.state == TN_PLUGIN_READY &&
+            (strstr(p.provides, "device:") || strstr(p.provides, "transport:rdma")))
+            a->why[i] = strdup("");
+    code = tn_app_close(app);
+    for (size_t i = 0; i < a->count; i++)
+        if (a->why[i]) {
+            free(a->why[i]);
+            a->why[i] = doctor_no_device(args, i);
+        }
+    return code;
+}
+
+static void absences_free(absences *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        free(a->why[i]);
+    free(a->why);
+}
+
+static bool row_add(cli_column_table *t, const tn_plugin_info *p, const char *state)
 {
     char kinds[300], abi[32], package[4200], bytes[32];
-    const char *cells[COLUMNS_ALL] = {p->name,     kinds,   p->version, abi,   cli_plugin_state(p),
-                                      p->provides, package, p->isa,     bytes, p->build_id,
-                                      p->path};
+    const char *cells[COLUMNS_ALL] = {p->name, kinds,  p->version, abi,         state,  p->provides,
+                                      package, p->isa, bytes,      p->build_id, p->path};
 
     kinds_of(p, kinds, sizeof kinds);
     (void)snprintf(abi, sizeof abi, "%u.%u", (unsigned)p->abi_major, (unsigned)p->abi_minor);
@@ -212,7 +255,7 @@ static void missing_print(tn_app *app, size_t count)
             (void)printf("will not load: %s: not found: %s\n", p.name, missing);
 }
 
-static void text_print(tn_app *app, const cli_args *args, size_t count)
+static void text_print(tn_app *app, const cli_args *args, size_t count, const absences *a)
 {
     static const char *const head[COLUMNS_ALL] = {"NAME",    "KIND",  "VERSION", "ABI",   "STATE", "GIVES",
                                                   "PACKAGE", "NEEDS", "SIZE",    "BUILD", "FILE"};
@@ -222,13 +265,16 @@ static void text_print(tn_app *app, const cli_args *args, size_t count)
 
     for (size_t i = 0; ok && i < count; i++)
         if (cli_plugin_at(app, i, &p) && !cli_plugin_refused(&p))
-            ok = row_add(&t, &p);
+            ok = row_add(&t, &p, absent(a, i) ? "no device" : cli_plugin_state(&p));
     if (ok)
         cli_table_print(&t);
     else
         (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
     cli_table_free(&t);
     missing_print(app, count);
+    for (size_t i = 0; i < count; i++)
+        if (absent(a, i) && cli_plugin_at(app, i, &p))
+            (void)printf("no device: %s: %s\n", p.name, absent(a, i));
     for (size_t i = 0; i < count; i++) {
         if (!cli_plugin_at(app, i, &p) || !cli_plugin_refused(&p))
             continue;
@@ -275,7 +321,7 @@ json_t *cli_plugin_json(const tn_plugin_info *p)
     return o;
 }
 
-static json_t *listed_json(tn_app *app, size_t index, const tn_plugin_info *p)
+static json_t *listed_json(tn_app *app, size_t index, const tn_plugin_info *p, const char *why)
 {
     json_t *o = cli_plugin_json(p);
     char missing[512];
@@ -283,6 +329,10 @@ static json_t *listed_json(tn_app *app, size_t index, const tn_plugin_info *p)
     if (!cli_plugin_refused(p))
         (void)json_object_set_new(o, "missing",
                                   cli_json_text(libraries_missing(app, index, missing, sizeof missing)));
+    if (why) {
+        (void)json_object_set_new(o, "state", json_string("no device"));
+        (void)json_object_set_new(o, "reason", cli_json_text(why));
+    }
     return o;
 }
 
@@ -432,6 +482,7 @@ static int exists(tn_app *app, const cli_args *args, size_t count)
 int cmd_plugins_list(const cli_args *args)
 {
     const bool json = args->value[OPT_JSON] != NULL;
+    absences a = {.count = 0};
     tn_app *app;
     size_t count = 0;
     int code = 0, closed;
@@ -444,9 +495,15 @@ int cmd_plugins_list(const cli_args *args)
         cli_error("--at-least %s: a version such as 0.1.0 is needed", args->value[OPT_AT_LEAST]);
         return CLI_EXIT_USAGE;
     }
+    if (!args->value[OPT_EXISTS] && !args->value[OPT_OPS] && (code = absences_find(&a, args))) {
+        absences_free(&a);
+        return code;
+    }
     app = cli_plugins_open(args);
-    if (!tn_app_ok(app) || tn_app_check(app, tn_plugin_count(tn_app_ctx(app), &count)))
+    if (!tn_app_ok(app) || tn_app_check(app, tn_plugin_count(tn_app_ctx(app), &count))) {
+        absences_free(&a);
         return tn_app_close(app);
+    }
     if (args->value[OPT_EXISTS]) {
         code = exists(app, args, count);
     } else if (args->value[OPT_OPS]) {
@@ -457,11 +514,12 @@ int cmd_plugins_list(const cli_args *args)
 
         for (size_t i = 0; i < count; i++)
             if (cli_plugin_at(app, i, &p))
-                (void)json_array_append_new(list, listed_json(app, i, &p));
+                (void)json_array_append_new(list, listed_json(app, i, &p, absent(&a, i)));
         cli_json_line(json_pack("{s:o}", "plugins", list));
     } else {
-        text_print(app, args, count);
+        text_print(app, args, count, &a);
     }
+    absences_free(&a);
     closed = tn_app_close(app);
     return closed ? closed : code;
 }

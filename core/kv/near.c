@@ -1,9 +1,11 @@
 /*
- * A transport made of two. A listener's address is "FAR;shm:NEAR"; who connects takes NEAR if its own
- * near transport does, which knows its host, and FAR otherwise, or once a near link to that address did not
- * come up. Links and held payloads are known by blocks of this file, which say whose they are.
+ * A transport made of several. A listener's address is "FAR;shm:NEAR;rdma:...", without those that it does
+ * not have; who connects takes the first whose transport takes its part (that of shm knows its host) and
+ * which has not failed before, else FAR. A part has failed if its link did not come up, of rdma also if
+ * nothing ever came over it: the handshake goes over TCP and does not show that the cards reach each other.
+ * Links and held payloads are known by blocks of this file, which say whose they are.
  *
- * `poll` asks both without waiting, then waits for their descriptors: of no transport a thread of its own is
+ * `poll` asks all without waiting, then waits for their descriptors: of no transport a thread of its own is
  * needed, and each is called by the thread that calls this one.
  */
 #include "kv/near.h"
@@ -18,8 +20,8 @@
 #define LOOK_NS 100000000u     /* transports are polled at least so often (tn_transport_ops.descriptor) */
 #define STRETCH 1000000000000u /* ns, over all sums of times */
 
-static const char mark[] = ";" TNI_KV_NEAR_ID ":";
-#define MARK_BYTES ((uint32_t)sizeof mark - 1)
+const char tni_kv_carrier_id[TNI_KV_CARRIERS][8] = {"zmq", "shm", "rdma"};
+static const char marks[TNI_KV_CARRIERS][8] = {"", ";shm:", ";rdma:"}; /* before its part of an address */
 
 typedef struct near_link {
     struct near_link *next; /* of its bucket, or of those that are gone */
@@ -27,7 +29,7 @@ typedef struct near_link {
     tn_link *inner;
     uint64_t address; /* hash of what was connected to; 0: a peer's connect */
     uint32_t carrier;
-    bool up;
+    bool proved; /* that this way leads to the peer */
 } near_link;
 
 typedef struct near_held {
@@ -43,6 +45,7 @@ typedef struct near {
     near_held *spare;
     uint64_t barred[BARRED_MAX];
     uint32_t barred_at, first; /* first: the carrier that is asked first next time */
+    bool warned;
     atomic_bool woken;
 } near;
 
@@ -54,12 +57,6 @@ static near *near_of(tn_transport *t)
 static near_link *link_of(tn_link *l)
 {
     return (near_link *)(void *)l;
-}
-
-bool tni_kv_near_fits(const tni_kv_carriers *c)
-{
-    return TN_OFFERS(c->ops[TNI_KV_FAR], tn_transport_ops, descriptor) &&
-           TN_OFFERS(c->ops[TNI_KV_NEAR], tn_transport_ops, descriptor);
 }
 
 /* ---- links ---- */
@@ -107,6 +104,13 @@ static void gone_free(near *n)
     }
 }
 
+static void warn(near *n, const char *why)
+{
+    if (n->of.log && !n->warned)
+        tni_logf(n->of.log, TN_LOG_WARNING, "kvstore.transport is auto, and RDMA is not used: %.200s", why);
+    n->warned = true;
+}
+
 static bool barred(const near *n, uint64_t address)
 {
     for (uint32_t i = 0; i < BARRED_MAX; i++)
@@ -145,8 +149,15 @@ static tn_status near_open(void *plugin, const tn_transport_config *config, tn_t
     if (!n)
         return tn_fail(err, TN_E_NOMEM, "out of memory for a transport");
     n->of = *(const tni_kv_carriers *)plugin;
-    for (uint32_t i = 0; !st && i < TNI_KV_CARRIERS; i++)
-        st = n->of.ops[i]->open(n->of.plugin[i], config, &n->t[i], err);
+    for (uint32_t i = 0; !st && i < TNI_KV_CARRIERS; i++) {
+        if (n->of.ops[i])
+            st = n->of.ops[i]->open(n->of.plugin[i], config, &n->t[i], err);
+        if (st && i == TNI_KV_RDMA) {
+            if (st != TN_E_DEVICE) /* one that is there and cannot be used */
+                warn(n, err ? err->message : "");
+            st = TN_OK;
+        }
+    }
     if (st)
         near_close((tn_transport *)(void *)n, 0);
     else
@@ -157,60 +168,96 @@ static tn_status near_open(void *plugin, const tn_transport_config *config, tn_t
 static void near_info(tn_transport *t, tn_transport_info *out)
 {
     near *n = near_of(t);
-    tn_transport_info other = {.struct_size = (uint32_t)sizeof other};
 
     n->of.ops[TNI_KV_FAR]->info(n->t[TNI_KV_FAR], out);
-    n->of.ops[TNI_KV_NEAR]->info(n->t[TNI_KV_NEAR], &other);
-    out->flags =
-        (out->flags & other.flags & ~TN_TRANSPORT_PUT) | ((out->flags | other.flags) & TN_TRANSPORT_REGIONS);
-    out->message_max = out->message_max < other.message_max ? out->message_max : other.message_max;
-    out->pieces_max = out->pieces_max < other.pieces_max ? out->pieces_max : other.pieces_max;
+    for (uint32_t i = TNI_KV_NEAR; i < TNI_KV_CARRIERS; i++) {
+        tn_transport_info other = {.struct_size = (uint32_t)sizeof other};
+
+        if (!n->t[i])
+            continue;
+        n->of.ops[i]->info(n->t[i], &other);
+        out->flags = (out->flags & other.flags & ~TN_TRANSPORT_PUT) |
+                     ((out->flags | other.flags) & TN_TRANSPORT_REGIONS);
+        out->message_max = out->message_max < other.message_max ? out->message_max : other.message_max;
+        out->pieces_max = out->pieces_max < other.pieces_max ? out->pieces_max : other.pieces_max;
+    }
+}
+
+/* `where` as the transports besides the far one listen: on a port that is free. */
+static void where_free(uint32_t carrier, const char *where, char out[TN_TRANSPORT_ADDRESS_MAX])
+{
+    const char *colon = strrchr(where, ':');
+
+    (void)snprintf(out, TN_TRANSPORT_ADDRESS_MAX, "%.*s:0", (int)(colon ? colon - where : 0),
+                   carrier == TNI_KV_NEAR ? "127.0.0.1" : where);
 }
 
 static tn_status near_listen(tn_transport *t, const char *where, void *address, uint32_t *address_bytes,
                              tn_err *err)
 {
     near *n = near_of(t);
-    uint8_t own[TN_TRANSPORT_ADDRESS_MAX];
-    uint32_t own_bytes = sizeof own;
+    char own[TN_TRANSPORT_ADDRESS_MAX], at[TN_TRANSPORT_ADDRESS_MAX], *to = address;
     tn_status st = n->of.ops[TNI_KV_FAR]->listen(n->t[TNI_KV_FAR], where, address, address_bytes, err);
 
-    if (st || n->of.ops[TNI_KV_NEAR]->listen(n->t[TNI_KV_NEAR], "127.0.0.1:0", own, &own_bytes, NULL))
-        return st;
-    if (*address_bytes + MARK_BYTES + own_bytes > TN_TRANSPORT_ADDRESS_MAX)
-        return TN_OK;
-    memcpy((uint8_t *)address + *address_bytes, mark, MARK_BYTES);
-    memcpy((uint8_t *)address + *address_bytes + MARK_BYTES, own, own_bytes);
-    *address_bytes += MARK_BYTES + own_bytes;
-    return TN_OK;
+    for (uint32_t i = TNI_KV_NEAR; !st && i < TNI_KV_CARRIERS; i++) {
+        uint32_t bytes = sizeof own;
+        const uint32_t mark = (uint32_t)strlen(marks[i]);
+
+        where_free(i, where, at);
+        if (!n->t[i] || n->of.ops[i]->listen(n->t[i], at, own, &bytes, NULL) ||
+            *address_bytes + bytes + mark > TN_TRANSPORT_ADDRESS_MAX)
+            continue;
+        memcpy(to + *address_bytes, marks[i], mark);
+        memcpy(to + *address_bytes + mark, own, bytes);
+        *address_bytes += mark + bytes;
+    }
+    return st;
 }
 
 uint32_t tni_kv_far_bytes(const void *address, uint32_t bytes)
 {
-    const uint8_t *at = memmem(address, bytes, mark, MARK_BYTES);
+    uint32_t least = bytes;
 
-    return at ? (uint32_t)(at - (const uint8_t *)address) : bytes;
+    for (uint32_t i = TNI_KV_NEAR; i < TNI_KV_CARRIERS; i++) {
+        const char *at = memmem(address, least, marks[i], strlen(marks[i]));
+
+        least = at ? (uint32_t)(at - (const char *)address) : least;
+    }
+    return least;
+}
+
+/* The part of an address that is of `carrier`; NULL: it has none. */
+static const char *part_of(const char *address, uint32_t bytes, uint32_t carrier, uint32_t *part_bytes)
+{
+    const size_t length = strlen(marks[carrier]); /* of the far one: 0 */
+    const char *at = memmem(address, bytes, marks[carrier], length);
+
+    if (at) {
+        at += length;
+        *part_bytes = tni_kv_far_bytes(at, bytes - (uint32_t)(at - address));
+    }
+    return at;
 }
 
 static tn_status near_connect(tn_transport *t, const void *address, uint32_t bytes, tn_link **out,
                               tn_err *err)
 {
     near *n = near_of(t);
-    const uint64_t hash = tni_hash_bytes(7, address, bytes) | 1;
-    const uint32_t far_bytes = tni_kv_far_bytes(address, bytes);
-    uint32_t carrier = TNI_KV_NEAR;
     near_link *l = tni_alloc(sizeof *l);
+    uint32_t carrier = TNI_KV_FAR, part_bytes = 0;
+    uint64_t hash = 0;
     tn_link *inner = NULL;
     tn_status st = TN_E_ARG;
 
     if (!l)
         return tn_fail(err, TN_E_NOMEM, "out of memory for a link");
-    if (far_bytes < bytes && !barred(n, hash))
-        st = n->of.ops[carrier]->connect(n->t[carrier], (const uint8_t *)address + far_bytes + MARK_BYTES,
-                                         bytes - far_bytes - MARK_BYTES, &inner, err);
-    if (st) {
-        carrier = TNI_KV_FAR;
-        st = n->of.ops[carrier]->connect(n->t[carrier], address, far_bytes, &inner, err);
+    for (uint32_t i = TNI_KV_NEAR; st && i <= TNI_KV_CARRIERS; i++) {
+        const char *part =
+            part_of(address, bytes, carrier = i < TNI_KV_CARRIERS ? i : TNI_KV_FAR, &part_bytes);
+
+        hash = part ? tni_hash_bytes(7 + carrier, part, part_bytes) | 1 : 0;
+        if (part && n->t[carrier] && !barred(n, hash))
+            st = n->of.ops[carrier]->connect(n->t[carrier], part, part_bytes, &inner, err);
     }
     if (st) {
         tni_free(l);
@@ -282,16 +329,19 @@ static bool event_wrap(near *n, uint32_t carrier, tn_transport_event *e)
     }
     if (!l)
         return false;
-    l->up |= e->kind == TN_EVENT_UP;
+    l->proved |= e->kind == (carrier == TNI_KV_RDMA ? TN_EVENT_RECV : TN_EVENT_UP);
     if (e->kind == TN_EVENT_DOWN) {
-        if (carrier == TNI_KV_NEAR && l->address && !l->up)
+        if (carrier && l->address && !l->proved && e->status == TN_E_PEER) {
             n->barred[n->barred_at++ % BARRED_MAX] = l->address;
+            if (carrier == TNI_KV_RDMA)
+                warn(n, e->text ? e->text : "a link did not come up");
+        }
         link_drop(n, l);
     }
     return true;
 }
 
-/* What is there at one of both: those that can be told come to the front. */
+/* What is there at one of them: those that can be told come to the front. */
 static tn_status carrier_poll(near *n, uint32_t carrier, tn_transport_event *events, uint32_t *count,
                               tn_err *err)
 {
@@ -320,7 +370,7 @@ static void descriptors_wait(near *n, uint64_t wait_ns)
     wait_ns = wait_ns < LOOK_NS ? wait_ns : LOOK_NS;
     time.tv_nsec = (long)wait_ns;
     for (uint32_t i = 0; i < TNI_KV_CARRIERS; i++)
-        files[i] = (struct pollfd){.fd = n->of.ops[i]->descriptor(n->t[i]), .events = POLLIN};
+        files[i] = (struct pollfd){.fd = n->t[i] ? n->of.ops[i]->descriptor(n->t[i]) : -1, .events = POLLIN};
     (void)ppoll(files, TNI_KV_CARRIERS, &time, NULL); /* an error is a reason to look, too */
 }
 
@@ -333,13 +383,17 @@ static tn_status near_poll(tn_transport *t, tn_transport_event *events, uint32_t
     tn_status st = TN_OK;
 
     gone_free(n);
-    n->first ^= 1;
+    n->first = n->first ? n->first - 1 : TNI_KV_CARRIERS - 1;
     for (;;) {
         const uint64_t spent = tni_clock_ns() - from;
 
         for (uint32_t i = 0; i < TNI_KV_CARRIERS; i++) {
+            const uint32_t at = n->first + i, carrier = at < TNI_KV_CARRIERS ? at : at - TNI_KV_CARRIERS;
+
+            if (!n->t[carrier])
+                continue;
             *count = room;
-            st = carrier_poll(n, n->first ^ i, events, count, err);
+            st = carrier_poll(n, carrier, events, count, err);
             if (st || *count)
                 return st;
         }

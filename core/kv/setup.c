@@ -349,23 +349,25 @@ static tn_status places_read(const tni_options *o, uint32_t role, const char *sc
               : tni_kv_place_text(host, role == TNI_KV_SCHEDULER ? port : 0, s->listen, sizeof s->listen);
 }
 
-/* The transport between processes of one host, if a plugin has it. */
-static tn_status near_find(tni_context *c, tni_kv_carriers *all)
+/* A transport beside the far one, if a plugin has it and it can be waited for together with others. */
+static tn_status carrier_find(tni_context *c, tni_kv_carriers *all, uint32_t carrier)
 {
+    const char *id = tni_kv_carrier_id[carrier];
     const tn_capability *table;
     tni_plugin *plugin;
-    const tn_status st = tni_registry_load_providers(c->plugins, "transport", TNI_KV_NEAR_ID);
+    const tn_status st = tni_registry_load_providers(c->plugins, "transport", id);
 
     for (size_t i = 0; !st && tni_registry_capability(c->plugins, TN_KIND_TRANSPORT, i, &table, &plugin); i++)
-        if (!strcmp(table->id, TNI_KV_NEAR_ID)) {
-            all->ops[TNI_KV_NEAR] = (const tn_transport_ops *)(const void *)table;
-            all->plugin[TNI_KV_NEAR] = plugin->self;
+        if (!strcmp(table->id, id) &&
+            TN_OFFERS((const tn_transport_ops *)(const void *)table, tn_transport_ops, descriptor)) {
+            all->ops[carrier] = (const tn_transport_ops *)(const void *)table;
+            all->plugin[carrier] = plugin->self;
         }
     return st;
 }
 
-/* auto: the near transport beside the far one, if both are there. The scheduler is known by an address of the
- * far one alone, and curve asks for what encrypts. */
+/* auto: better transports beside the far one, those that are there. The scheduler is known by an address of
+ * the far one alone; curve asks for what encrypts, and so does a secret: RDMA does not. */
 static tn_status transport_find(tni_context *c, uint32_t role, tni_kv_setup *s)
 {
     const char *name = tni_option_text(c->options, "kvstore.transport");
@@ -377,13 +379,13 @@ static tn_status transport_find(tni_context *c, uint32_t role, tni_kv_setup *s)
     if (st)
         return st;
     s->plugin = plugin->self;
-    if (chosen || role == TNI_KV_SCHEDULER ||
+    if (chosen || role == TNI_KV_SCHEDULER || !TN_OFFERS(s->ops, tn_transport_ops, descriptor) ||
         !strcmp(tni_option_text(c->options, "kvstore.security"), "curve"))
         return TN_OK;
-    all->ops[TNI_KV_FAR] = s->ops;
-    all->plugin[TNI_KV_FAR] = s->plugin;
-    st = near_find(c, all);
-    if (!st && all->ops[TNI_KV_NEAR] && tni_kv_near_fits(all))
+    *all = (tni_kv_carriers){.ops = {s->ops}, .plugin = {s->plugin}, .log = s->log};
+    for (uint32_t i = TNI_KV_NEAR; !st && i < (s->secured ? TNI_KV_RDMA : TNI_KV_CARRIERS); i++)
+        st = carrier_find(c, all, i);
+    if (!st && (all->ops[TNI_KV_NEAR] || all->ops[TNI_KV_RDMA]))
         s->ops = &tni_kv_near_ops;
     return st;
 }

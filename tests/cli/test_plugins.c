@@ -76,6 +76,24 @@ static void list(void **state)
     assert_says(s->out, "\"Pooling\":{\"cpu\":\"FBD");
 }
 
+/* As doctor asks: what has its device is ready, what lacks it says why. */
+static void devices(void **state)
+{
+    const bool none = access("/sys/class/infiniband_verbs", F_OK) != 0;
+    const tool_said *s = tool("\"$T\" plugins list");
+
+    (void)state;
+    assert_int_equal(s->code, 0);
+    if (none && strstr(s->out, "kv-rdma "))
+        assert_says(s->out, "no device: kv-rdma: this machine has no RDMA device\n");
+    if (strstr(s->out, "fake "))
+        assert_null(strstr(s->out, "no device: fake"));
+    s = tool("\"$T\" plugins list --json");
+    assert_int_equal(s->code, 0);
+    if (none && strstr(s->out, "\"kv-rdma\""))
+        assert_says(s->out, "\"state\":\"no device\"");
+}
+
 /* ---- inspect ------------------------------------------------------------------------------------- */
 
 static void inspect(void **state)
@@ -607,6 +625,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(list),
+        cmocka_unit_test(devices),
         cmocka_unit_test(inspect),
         cmocka_unit_test(why),
         cmocka_unit_test(operators),

@@ -140,13 +140,12 @@ int main(void)
                                        cmocka_unit_test(refused)};
     static const char *const names[] = {"kv-zmq", "kv-shm"};
 
-    for (size_t i = 0; i < TNI_KV_CARRIERS; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!wire_load(names[i], ""))
             return 77;
         carriers.ops[i] = wire;
         carriers.plugin[i] = wire_plugin();
     }
-    assert_true(tni_kv_near_fits(&carriers));
     wire_use(&tni_kv_near_ops, &carriers);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

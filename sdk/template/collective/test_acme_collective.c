@@ -114,7 +114,7 @@ int main(int argc, char **argv)
     char *slash = file ? strrchr(file, '/') : NULL;
     const char *settings[] = {path, NULL};
     const tn_open_options options = {.struct_size = TN_SIZE(tn_open_options), .settings = settings};
-    const tn_plugin *plugin;
+    const tn_plugin *plugin = NULL;
     tn_ctx *ctx;
     void *handle;
 
