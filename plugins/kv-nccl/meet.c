@@ -65,7 +65,7 @@ static void refuse(tnnccl_link *l, tn_status st, const char *text)
     tnnccl_note n = {
         .magic = TNNCCL_MAGIC, .kind = TNNCCL_ABORT, .rank = TNNCCL_NOBODY, .status = (uint32_t)st};
 
-    (void)snprintf(n.text, sizeof n.text, "%s", text);
+    (void)snprintf(n.text, sizeof n.text, "%.*s", (int)sizeof n.text - 1, text);
     (void)tnnccl_link_send(l, &n);
     tnnccl_link_close(l);
 }

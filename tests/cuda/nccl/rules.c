@@ -171,7 +171,7 @@ EXPORT ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniq
         return ncclSystemError;
     *c = (struct ncclComm){
         .magic = MAGIC, .rank = rank, .ranks = ranks, .joining = true, .state = ncclInProgress};
-    (void)snprintf(c->path, sizeof c->path, "%s", id.internal);
+    (void)snprintf(c->path, sizeof c->path, "%.*s", (int)sizeof c->path - 1, id.internal);
     if (driver.device(&c->device)) {
         free(c);
         return double_refuse(ncclUnhandledCudaError,
