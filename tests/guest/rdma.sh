@@ -50,7 +50,6 @@ case_matrix() {
     echo $(tr '\n' ';' <matrix)
 }
 
-cases ${TENON_CASES:-kit points links train train_fake train_cuda matrix}
 # auto, of workers without shm, as those of other hosts are: cards where they reach each other, else TCP, with one
 # warning of a worker that says why; left out by kvstore.rdma_dev.
 case_auto() {
@@ -72,4 +71,4 @@ case_auto() {
 }
 
 # shellcheck disable=SC2086  # names
-cases ${*:-kit points links train train_fake train_faults auto}
+cases ${TENON_CASES:-kit points links train train_fake train_cuda matrix auto}
