@@ -249,9 +249,10 @@ static void call_serve(tn_communicator *c, call *k)
     call_finish(k, data);
 }
 
+/* What rank 0 answered before a failure still counts. */
 static void calls_move(tn_communicator *c)
 {
-    for (call *k = c->calls; k && !c->failed; k = k->next) {
+    for (call *k = c->calls; k && (!c->failed || c->rank != 0); k = k->next) {
         frame *f = c->peers[0].came; /* none of the hub */
 
         if (k->over)
