@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 #include "lab.h"
@@ -29,7 +30,7 @@ typedef struct crew {
     chk_plugin plugin;
     const tn_collective_ops *ops;
     void (*script)(struct rank *r);
-    char job[40];
+    char job[64];
     uint32_t ranks;
     bool launched;
     atomic_uint arrived; /* ranks of this process that have come to a barrier */
@@ -411,6 +412,8 @@ static void crew_run(chk_env *env, chk_host_kind kind, uint32_t ranks, void (*sc
     } else {
         chk_fail_if(env, st != TN_E_ARG, "C-open", "open without ranks fails with %s: %s", tn_status_name(st),
                     err.message);
+        /* other cases, of this kit and of others, may run now */
+        (void)snprintf(w.job, sizeof w.job, "kit %ld %llu", (long)getpid(), (unsigned long long)env->seed);
         for (uint32_t i = 0; i < ranks; i++) {
             all[i] = (rank){.crew = &w, .rank = i};
             args[i] = &all[i];
