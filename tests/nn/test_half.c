@@ -266,6 +266,8 @@ static void test_parts_to_come(void **state)
     tn_app *app = nn_open(NULL);
     tn_net *net = tn_net_new(app), *part;
     tn_array *x = NULL;
+    int64_t shape[8] = {0};
+    int32_t ndim = -1;
     float y[12];
 
     (void)state;
@@ -280,6 +282,8 @@ static void test_parts_to_come(void **state)
     for (size_t i = 0; i < tn_net_param_count(net); i++)
         assert_int_equal(tn_array_dtype(tn_net_param(net, tn_net_param_name(net, i))),
                          strstr(tn_net_param_name(net, i), "0.1.") ? TN_F32 : TN_F16);
+    assert_true(tn_net_takes(net, 4, image, &ndim, shape) && ndim == 2 && shape[1] == 3);
+    assert_true(tn_net_takes(part, 4, image, &ndim, shape) && ndim == 4 && shape[1] == 4);
     tn_array_release(x);
     nn_close(app);
 }
