@@ -93,9 +93,10 @@ static double common_area(const float *at, tnn_part w)
     return across > 0 && down > 0 ? (double)across * (double)down : 0;
 }
 
+/* The parts are quotients of rounded numbers: one that is 1 may come out as a little more or less. */
 static bool within(double v, double min, double max)
 {
-    return v >= min && (max == 0 || v <= max);
+    return v >= min - 1e-6 && v <= max + 1e-6;
 }
 
 /* MXNet looks at the bounds only where all six of them are given; here each holds that is. */

@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum { WHOLE, REAL, SAMPLE, TRIALS, TEXT };
-/* Where 0 stands for another default, a 0 that is given is this: it computes as 0. */
+/* Where 0 stands for another default, a 0 that is given as text is this, of whole numbers -1. It computes as
+ * 0. */
 #define NEARLY_ZERO 1e-300
 
 typedef struct row {
@@ -30,7 +31,7 @@ static const row rows[] = {
     {"max_crop_sample_coverages", SAMPLE, OF(max_sample_coverage), 0, 1, 1},
     {"min_crop_object_coverages", SAMPLE, OF(min_object_coverage), 0, 1, 0},
     {"max_crop_object_coverages", SAMPLE, OF(max_object_coverage), 0, 1, 1},
-    {"max_crop_trials", TRIALS, OF(trials), 0, 1e6, 25},
+    {"max_crop_trials", TRIALS, OF(trials), -1, 1e6, 25},
     {"num_crop_sampler", WHOLE, AT(num_crop_sampler), -1, TNN_SAMPLERS_MAX, 1},
     {"crop_emit_mode", TEXT, AT(crop_emit_mode), 0, 0, 0},
     {"emit_overlap_thresh", REAL, AT(emit_overlap_thresh), 0, 1, 0.3},
@@ -66,8 +67,8 @@ static bool value_take(const row *r, const char *text, char **end, double *v)
     if (*end == text || !(*v >= r->min && *v <= r->max) ||
         (r->kind != REAL && r->kind != SAMPLE && *v != rint(*v)))
         return false;
-    if (*v == 0 && r->standard != 0 && (r->kind == REAL || r->kind == SAMPLE))
-        *v = NEARLY_ZERO;
+    if (*v == 0 && r->standard != 0)
+        *v = r->kind == REAL || r->kind == SAMPLE ? NEARLY_ZERO : -1;
     return true;
 }
 
@@ -143,7 +144,7 @@ bool tnn_boxes_arg(tn_app *app, const char *what, const char *name, const char *
     } else if (r->kind == SAMPLE || r->kind == TRIALS) {
         fine = tuple_take(g, r, text);
     } else if ((fine = value_take(r, text, &end, &v) && !*end)) {
-        value_set(r, &g->o, r->offset == AT(num_crop_sampler) && v == 0 ? -1 : v);
+        value_set(r, &g->o, v);
     }
     if (!fine && !strcmp(name, "aug_seq"))
         (void)tnn_fail(app, TN_E_UNSUPPORTED, "%s: aug_seq = \"%.60s\"; it is det_aug_default", what,

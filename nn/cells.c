@@ -84,6 +84,8 @@ static const char *wrong(const step *s, size_t state_count, uint32_t gates)
     for (int i = 0; i < 3; i++) {
         if (o->kernel[0] && o->state_kernel[i] && o->state_kernel[i] % 2 == 0)
             return ".state_kernel is even";
+        if (o->state_kernel[i] < 0 || o->state_kernel[i] > 1024)
+            return ".state_kernel is below 0, or above 1024";
         if (o->dilate[i] < 0 || o->state_dilate[i] < 0 || o->state_dilate[i] > 1024)
             return "a dilation is below 1, or that of the state above 1024";
     }

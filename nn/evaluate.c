@@ -106,7 +106,8 @@ static tn_status batch_add(tn_app *app, sums *s, tn_array *y, const tn_batch *b,
 /* ---- a regression ---- */
 
 typedef struct errors {
-    double squares, absolutes, sum, sum_squares; /* of differences; of labels */
+    double squares, absolutes; /* of differences */
+    double mean, spread;       /* of labels: by Welford's sums, so that those of equal labels are 0 */
     int64_t numbers, samples;
 } errors;
 
@@ -118,15 +119,14 @@ static tn_status numbers_add(tn_app *app, errors *e, tn_array *y, const tn_batch
 
     if (x && tn_app_read(app, y, count, x) && tn_app_read(app, b->y, count, x + count))
         for (size_t i = 0; i < (size_t)real * each; i++) {
-            const double label = (double)x[count + i], d = (double)x[i] - label;
+            const double label = (double)x[count + i], d = (double)x[i] - label, off = label - e->mean;
 
             e->squares += d * d;
             e->absolutes += fabs(d);
-            e->sum += label;
-            e->sum_squares += label * label;
+            e->mean += off / (double)++e->numbers;
+            e->spread += off * (label - e->mean);
         }
     e->samples += real;
-    e->numbers += real * (int64_t)each;
     free(x);
     return app->status;
 }
@@ -137,7 +137,7 @@ static tn_status numbers_run(tn_app *app, tn_net *net, tn_data *data, tn_evaluat
     const size_t each = data->field_count > 1 ? data->fields[1].sample : 0;
     int64_t epoch, index;
     errors e = {0};
-    double unit, spread;
+    double unit;
     tn_batch b;
 
     if (!each)
@@ -152,11 +152,10 @@ static tn_status numbers_run(tn_app *app, tn_net *net, tn_data *data, tn_evaluat
     tn_data_seek(data, epoch, index);
     if (!e.numbers || app->status)
         return app->status;
-    spread = e.sum_squares - e.sum * e.sum / (double)e.numbers;
     out->samples = e.samples;
     out->rmse = sqrt(e.squares / (double)e.numbers) * unit;
     out->mae = e.absolutes / (double)e.numbers * unit;
-    out->r2 = spread > 0 ? 1 - e.squares / spread : NAN;
+    out->r2 = e.spread > 0 ? 1 - e.squares / e.spread : NAN;
     out->loss = e.squares / (double)e.numbers / 2;
     return TN_OK;
 }

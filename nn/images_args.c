@@ -222,6 +222,11 @@ static tn_status numbers_check(tn_app *app, const char *what, const tn_images_op
         if (v != 0 && o->boxes && !(r->kind & BOXES))
             return tnn_fail(app, TN_E_ARG, "%s: %s does not go with boxes", what, r->name);
     }
+    if (o->boxes && (o->force_resize || o->divisor != 0 || (o->classes && o->classes != -1)))
+        return tnn_fail(app, TN_E_ARG, "%s: %s does not go with boxes", what,
+                        o->force_resize   ? "force_resize"
+                        : o->divisor != 0 ? "divisor"
+                                          : "classes");
     return TN_OK;
 }
 

@@ -102,6 +102,7 @@ tn_net *tnn_net_create(tn_app *app, tn_net *parent, const char *name, const char
     tnn_object_add(app, &net->object, net_destroy);
     net->parent = parent;
     net->depth = parent ? parent->depth + 1 : 0;
+    net->dtype = parent ? parent->dtype : TN_F32;
     net->input_count = net->output_count = 1;
     for (size_t i = 0; i < TNN_VALUES_MAX; i++)
         net->in[i].ndim = net->out[i].ndim = -1;
@@ -195,6 +196,8 @@ void tn_net_add(tn_net *net, tn_net *function)
     function->structure = structure;
     function->parent = net;
     layer->child = function;
+    if (net->dtype != TN_F32 && !app->status)
+        (void)tnn_net_cast(app, function, net->dtype);
 }
 
 bool tnn_net_by_shapes(const tn_net *net)

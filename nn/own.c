@@ -311,7 +311,7 @@ static tn_status rows_keep(tn_app *app, tn_data *d, const uint8_t *test, uint8_t
 
 /* ---- scaling ---- */
 
-/* Mean and deviation of each column over the samples to train on; of a constant one 1. */
+/* Mean and deviation of each column over the samples to train on; of a constant one 0. */
 static void columns_measure(const float *x, int64_t count, const uint8_t *test, int64_t columns, double *mean,
                             double *deviation)
 {
@@ -331,8 +331,17 @@ static void columns_measure(const float *x, int64_t count, const uint8_t *test, 
     for (int64_t k = 0; k < columns; k++) {
         deviation[k] = n ? sqrt(deviation[k] / (double)n) : 0;
         if (!(deviation[k] > 1e-12 * (1 + fabs(mean[k]))))
-            deviation[k] = 1;
+            deviation[k] = 0;
     }
+}
+
+/* What columns are divided by: constant ones stay as they are. */
+static void columns_divisors(const float *x, int64_t count, const uint8_t *test, int64_t columns,
+                             double *mean, double *deviation)
+{
+    columns_measure(x, count, test, columns, mean, deviation);
+    for (int64_t k = 0; k < columns; k++)
+        deviation[k] = deviation[k] > 0 ? deviation[k] : 1;
 }
 
 static void columns_scale(float *x, int64_t count, int64_t columns, const double *mean,
@@ -357,7 +366,7 @@ static tn_status input_about(tnn_loading *l, const tnn_field *f, const uint8_t *
     in->mean = tnn_alloc(l->app, f->sample, sizeof *in->mean);
     in->deviation = tnn_alloc(l->app, f->sample, sizeof *in->deviation);
     if (!l->app->status)
-        columns_measure(f->floats, l->d->count, test, in->count, in->mean, in->deviation);
+        columns_divisors(f->floats, l->d->count, test, in->count, in->mean, in->deviation);
     return l->app->status;
 }
 
@@ -376,7 +385,7 @@ static tn_status about_measure(tnn_loading *l, const uint8_t *test)
         if (!both)
             return l->app->status;
         if (y->sample == 1) {
-            columns_measure(y->floats, l->d->count, test, 1, both, both + 1);
+            columns_divisors(y->floats, l->d->count, test, 1, both, both + 1);
             l->a->mean = both[0];
             l->a->deviation = both[1];
         }

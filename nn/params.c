@@ -7,18 +7,19 @@
 #include <regex.h>
 #include <string.h>
 
+#define PATTERN_MAX 504 /* bytes: names have 128 in each part */
+
 static const char *const modes[] = {"write", "add", "none", NULL};
 
 /* TN_OK: `out` is to be freed. */
 static tn_status pattern_take(tn_app *app, const char *call, const char *pattern, regex_t *out)
 {
-    char text[512], why[128];
+    char why[128];
     int error;
 
-    if (!pattern || strlen(pattern) > sizeof text - 8)
+    if (!pattern || strlen(pattern) > PATTERN_MAX)
         return tnn_fail(app, TN_E_ARG, "%s: the pattern is %s", call, pattern ? "too long" : "NULL");
-    (void)snprintf(text, sizeof text, "^(%s)", pattern);
-    if (!(error = regcomp(out, text, REG_EXTENDED | REG_NOSUB)))
+    if (!(error = regcomp(out, pattern, REG_EXTENDED)))
         return TN_OK;
     (void)regerror(error, out, why, sizeof why);
     return tnn_fail(app, TN_E_ARG, "%s: pattern \"%.200s\": %s", call, pattern, why);
@@ -26,7 +27,9 @@ static tn_status pattern_take(tn_app *app, const char *call, const char *pattern
 
 static bool fits(const tn_net *net, const regex_t *pattern, size_t index)
 {
-    return regexec(pattern, tnn_param_name(net, index), 0, NULL, 0) == 0;
+    regmatch_t at; /* the first of all that fit */
+
+    return regexec(pattern, tnn_param_name(net, index), 1, &at, 0) == 0 && at.rm_so == 0;
 }
 
 size_t tn_net_match(tn_net *net, const char *pattern, size_t from)

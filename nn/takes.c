@@ -102,8 +102,7 @@ static int function_ask(tn_app *app, tn_net *net, size_t index, const tnn_shape 
 }
 
 /* What output `index` of an input of this shape is; 1: the net takes it. */
-static int output_ask(tn_net *net, size_t index, int32_t ndim, const int64_t *shape, int32_t *out_ndim,
-                      int64_t *out_shape)
+static int output_ask(tn_net *net, size_t index, const tnn_shape *in, int32_t *out_ndim, int64_t *out_shape)
 {
     tn_app *app = net->object.app;
     question q = {0};
@@ -113,9 +112,8 @@ static int output_ask(tn_net *net, size_t index, int32_t ndim, const int64_t *sh
     if (*net->by_hand || (!net->model && tnn_net_collect(net)))
         return 0;
     if (!net->model && tnn_net_by_shapes(net)) {
-        const tnn_shape in = tnn_shape_of(ndim, shape);
         tnn_shape out = {.ndim = -1};
-        const int takes = function_ask(app, net, index, &in, &out);
+        const int takes = function_ask(app, net, index, in, &out);
 
         *out_ndim = takes ? out.ndim : -1;
         memcpy(out_shape, out.dims, takes && out.ndim > 0 ? (size_t)out.ndim * sizeof *out_shape : 0);
@@ -125,7 +123,7 @@ static int output_ask(tn_net *net, size_t index, int32_t ndim, const int64_t *sh
            net->input_count;
     if ((q.symbol = tn_net_symbol(net)) && (q.known = tnn_alloc(app, most, sizeof *q.known))) {
         q.known[q.count++] =
-            (tn_known){.name = tn_net_input(net), .shape = shape, .ndim = ndim, .dtype = TN_F32};
+            (tn_known){.name = tn_net_input(net), .shape = in->dims, .ndim = in->ndim, .dtype = in->dtype};
         for (size_t i = 1; i < net->input_count; i++) /* of a model: as in the last call */
             if (net->in[i].ndim > 0)
                 q.known[q.count++] = (tn_known){.name = tnn_net_input_name(net, i),
@@ -140,11 +138,23 @@ static int output_ask(tn_net *net, size_t index, int32_t ndim, const int64_t *sh
     return !st;
 }
 
+/* Of the type that the net was cast to. */
+static tnn_shape shape_for(const tn_net *net, int32_t ndim, const int64_t *shape)
+{
+    tnn_shape s = tnn_shape_of(ndim, shape);
+
+    s.dtype = net->dtype;
+    return s;
+}
+
 int tn_net_takes(tn_net *net, int32_t ndim, const int64_t *shape, int32_t *out_ndim, int64_t out_shape[8])
 {
+    tnn_shape in;
+
     if (!tnn_net_app(net) || !shape || !out_ndim || !out_shape || ndim < 0 || ndim > TNN_NDIM_MAX)
         return 0;
-    return output_ask(net, 0, ndim, shape, out_ndim, out_shape);
+    in = shape_for(net, ndim, shape);
+    return output_ask(net, 0, &in, out_ndim, out_shape);
 }
 
 int tnn_net_takes_data(tn_net *net, const tn_data *data, int32_t *out_ndim, int64_t *out_shape)
@@ -156,7 +166,7 @@ int tnn_net_takes_data(tn_net *net, const tn_data *data, int32_t *out_ndim, int6
         return 0;
     memcpy(kept, net->in, sizeof kept);
     memcpy(net->in, in, net->input_count * sizeof *in);
-    takes = output_ask(net, 0, in[0].ndim, in[0].dims, out_ndim, out_shape);
+    takes = output_ask(net, 0, in, out_ndim, out_shape);
     memcpy(net->in, kept, sizeof kept);
     return takes;
 }
@@ -192,6 +202,7 @@ int tn_net_output_at(tn_net *net, size_t index, int32_t ndim, const int64_t *sha
 {
     tn_net_output o = {.name = "output", .ndim = -1};
     tnn_head head = TNN_HEAD_SCORES;
+    tnn_shape in;
 
     if (index >= tn_net_output_count(net) || !out || out->struct_size < 2 * sizeof o.struct_size ||
         (shape && (ndim < 0 || ndim > TNN_NDIM_MAX)))
@@ -201,7 +212,9 @@ int tn_net_output_at(tn_net *net, size_t index, int32_t ndim, const int64_t *sha
     else if (net->output_names[index])
         o.name = net->output_names[index];
     o.gives = gives_of(head);
-    if (shape && !output_ask(net, index, ndim, shape, &o.ndim, o.shape))
+    if (shape)
+        in = shape_for(net, ndim, shape);
+    if (shape && !output_ask(net, index, &in, &o.ndim, o.shape))
         return 0;
     o.struct_size = out->struct_size < sizeof o ? out->struct_size : (uint32_t)sizeof o;
     memcpy(out, &o, o.struct_size);

@@ -131,6 +131,9 @@ static bool inputs_load(prediction *p)
     const bool several = tn_net_input_count(p->net) > 1;
     bool from_stdin = false;
 
+    if (several && (shape || !isnan(p->scale)))
+        return failed(p, cli_format("%s is for models with one input; this one has %zu",
+                                    shape ? "--shape" : "--scale", tn_net_input_count(p->net)));
     for (size_t i = p->first; i < p->args->word_count; i++) {
         const char *name = p->args->words[i];
         cli_samples *s = &p->inputs[p->input_count++];

@@ -208,6 +208,8 @@ static void wrong(void **state)
          "an .npz with arrays of these names is needed"},
         {"predict bare/other-symbol.json bare/other-0000.params - </dev/null",
          "an .npz with arrays of these names is needed"},
+        {"predict run some.npz --scale 2", "--scale is for models with one input; this one has 2"},
+        {"predict run some.npz --shape 2", "--shape is for models with one input; this one has 2"},
         {"train flowers-symbol.json --data digits", "data \"digits:train\" has no array \"sepal\""},
     };
     char line[512];

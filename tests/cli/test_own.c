@@ -300,6 +300,30 @@ static void tables(void **state)
     assert_says(s->err, "the model takes 4, the data is 1×8×8");
 }
 
+/* R² of labels that are all the same is none: in training and behind it. */
+static void same_labels(void **state)
+{
+    const tool_said *s;
+    FILE *file;
+
+    (void)state;
+    assert_int_equal(tool("mkdir same")->code, 0);
+    for (int test = 0; test < 2; test++) {
+        file = fopen(test ? "same/test.csv" : "same/train.csv", "w");
+        assert_non_null(file);
+        (void)fprintf(file, "a,y\n");
+        for (int i = 0; i < 1000; i++)
+            (void)fprintf(file, "%d,%.1f\n", i % 50, test ? 7.1 : i % 50 + 0.5);
+        (void)fclose(file);
+    }
+    s = tool("\"$T\" train zoo:mlp --data ./same --epochs 1 --seed 1 --out level --quiet");
+    if (s->code)
+        fail_msg("%s", s->err);
+    assert_says(s->out, "r2 nan\n");
+    assert_says(tool("cat level/metrics.jsonl")->out, "\"valid_r2\":null");
+    assert_says(tool("\"$T\" eval level --data ./same")->out, "r2 nan\n");
+}
+
 static void regression(void **state)
 {
     const double least = 1.05 * figure("diabetes", "ridge");
@@ -429,8 +453,9 @@ static void mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format), cmocka_unit_test(any_format), cmocka_unit_test(tables),
-        cmocka_unit_test(regression),   cmocka_unit_test(info),       cmocka_unit_test(mistakes),
+        cmocka_unit_test(every_format), cmocka_unit_test(any_format),  cmocka_unit_test(tables),
+        cmocka_unit_test(regression),   cmocka_unit_test(same_labels), cmocka_unit_test(info),
+        cmocka_unit_test(mistakes),
     };
 
     return plugins_there() ? cmocka_run_group_tests(tests, own_setup, own_teardown) : 77;

@@ -164,6 +164,67 @@ static void bounds(void **state)
     nn_close(app);
 }
 
+static float first[2][IMAGES * SIDE * SIDE];
+
+/* The first batch of images. */
+static void batch_read(const tn_boxes_options *boxes, const char *const *args, float *x)
+{
+    tn_app *app = nn_open(NULL);
+    tn_data *d = tn_data_from_images(app, path, .shape = {1, SIDE, SIDE}, .batch = IMAGES, .seed = 5,
+                                     .args = args, .boxes = boxes);
+    tn_batch b;
+
+    assert_true(tn_data_next(d, &b));
+    assert_int_equal(nn_read(app, b.x, x, IMAGES * SIDE * SIDE), IMAGES * SIDE * SIDE);
+    nn_close(app);
+}
+
+static int cropped(const tn_boxes_options *boxes, const char *const *args)
+{
+    const size_t each = sizeof *first / IMAGES;
+    int count = 0;
+
+    batch_read(&(const tn_boxes_options){0}, NULL, first[0]);
+    batch_read(boxes, args, first[1]);
+    for (size_t i = 0; i < IMAGES; i++)
+        count += memcmp((char *)first[0] + i * each, (char *)first[1] + i * each, each) != 0;
+    return count;
+}
+
+/* An object that fills the image covers each window: none is turned down for a part that rounds to more than
+ * 1, or to less. No trials: no crops. */
+static void trials(void **state)
+{
+    static const float all[] = {2, 6, 5, 0, 0, 1, 1, 0.5f};
+    static const tn_crop_sampler once = {
+        .min_scale = 0.3, .max_scale = 0.9, .min_aspect_ratio = 0.5, .max_aspect_ratio = 2, .trials = 1};
+    static const char *const none[] = {"rand_crop_prob",
+                                       "1",
+                                       "min_crop_scales",
+                                       "0.3",
+                                       "max_crop_scales",
+                                       "0.9",
+                                       "max_crop_trials",
+                                       "0",
+                                       NULL};
+    tn_crop_sampler sampler = once;
+
+    (void)state;
+    records_make(all, 8);
+    for (int i = 0; i < 3; i++) {
+        const tn_boxes_options o = {.rand_crop_prob = 1,
+                                    .samplers = &sampler,
+                                    .num_crop_sampler = 1,
+                                    .crop_emit_mode = "overlap",
+                                    .emit_overlap_thresh = 1e-9};
+
+        assert_int_equal(cropped(&o, NULL), i < 2 ? IMAGES : 0);
+        sampler.min_sample_coverage = 1;
+        sampler.trials = i ? -1 : 1;
+    }
+    assert_int_equal(cropped(&(const tn_boxes_options){0}, none), 0);
+}
+
 /* Labels of no boxes: each image is named, and none is left. */
 static void labels_wrong(const float *labels, uint32_t count, const char *text)
 {
@@ -217,7 +278,8 @@ static void labels(void **state)
 
 static void wrong(void **state)
 {
-    static const tn_crop_sampler crossed = {.min_scale = 0.5, .max_scale = 0.4}, far = {.max_overlap = 2};
+    static const tn_crop_sampler crossed = {.min_scale = 0.5, .max_scale = 0.4}, far = {.max_overlap = 2},
+                                 backwards = {.trials = -2};
 
     (void)state;
     records_make(one_object, 8);
@@ -234,6 +296,10 @@ static void wrong(void **state)
     FAILS("resize_mode \"\"", BOXES(.resize_mode = ""), .batch = 1);
     FAILS("pad does not go with boxes", BOXES(0), .pad = 1);
     FAILS("rand_mirror does not go with boxes", BOXES(0), .rand_mirror = 1);
+    FAILS("force_resize does not go with boxes", BOXES(0), .force_resize = 1);
+    FAILS("divisor does not go with boxes", BOXES(0), .divisor = 255);
+    FAILS("classes does not go with boxes", BOXES(0), .classes = 3);
+    FAILS("max_crop_trials is -2", BOXES(.samplers = &backwards), .batch = 1);
     FAILS("argument of ImageDetRecordIter \"rand_crop\"", BOXES(0), ARG("rand_crop", "1"));
     FAILS("rand_crop_prob = \"\"", BOXES(0), ARG("rand_crop_prob", NULL));
     FAILS("rand_crop_prob = \"1x\"", BOXES(0), ARG("rand_crop_prob", "1x"));
@@ -257,7 +323,8 @@ static int folder_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(draws), cmocka_unit_test(bounds),
-                                       cmocka_unit_test(labels), cmocka_unit_test(wrong)};
+                                       cmocka_unit_test(trials), cmocka_unit_test(labels),
+                                       cmocka_unit_test(wrong)};
 
     (void)snprintf(path, sizeof path, "%s/image.so", getenv("TENON_TEST_PLUGINS"));
     if (access(path, R_OK)) {

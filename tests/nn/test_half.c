@@ -255,11 +255,46 @@ static void test_refused(void **state)
     tn_net_cast(NULL, "float16");
 }
 
+static tn_x halves(tn_x x)
+{
+    return tn_dense(tn_relu(x), .units = 3);
+}
+
+/* Parts of a chain that come behind the cast are of its type. */
+static void test_parts_to_come(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_net *net = tn_net_new(app), *part;
+    tn_array *x = NULL;
+    int64_t shape[8] = {0};
+    int32_t ndim = -1;
+    float y[12];
+
+    (void)state;
+    tn_net_cast(net, "float16");
+    part = tn_net_sequential(net);
+    tn_net_conv2d(part, .channels = 4, .kernel = {3, 3});
+    tn_net_batchnorm(part);
+    tn_net_add(net, tn_net_function(app, halves));
+    tn_net_init(net, .seed = 1);
+    assert_int_equal(tn_array_cast(tn_app_ctx(app), nn_array(app, 4, image, 1), TN_F16, &x), TN_OK);
+    assert_int_equal(nn_read(app, tn_net_forward(net, x), y, 12), 12);
+    for (size_t i = 0; i < tn_net_param_count(net); i++)
+        assert_int_equal(tn_array_dtype(tn_net_param(net, tn_net_param_name(net, i))),
+                         strstr(tn_net_param_name(net, i), "0.1.") ? TN_F32 : TN_F16);
+    assert_true(tn_net_takes(net, 4, image, &ndim, shape) && ndim == 2 && shape[1] == 3);
+    assert_true(tn_net_takes(part, 4, image, &ndim, shape) && ndim == 4 && shape[1] == 4);
+    tn_array_release(x);
+    nn_close(app);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trained), cmocka_unit_test(test_files),     cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_within),  cmocka_unit_test(test_clip_norm), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_trained),       cmocka_unit_test(test_files),
+        cmocka_unit_test(test_devices),       cmocka_unit_test(test_within),
+        cmocka_unit_test(test_clip_norm),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_parts_to_come),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,7 @@ static void test_match(void **state)
     assert_int_equal(found, 3);
     assert_int_equal(tn_net_match(net, "bias", 0), count); /* from the beginning of a name on */
     assert_int_equal(tn_net_match(net, "3|2", 0), 6);
+    assert_int_equal(tn_net_match(net, "3|bias", 0), 8);
     assert_int_equal(tn_net_match(net, ".*", 10000), count);
     nn_close(app);
 }
@@ -303,7 +304,7 @@ static void test_calling_hooks(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    for (int i = 1; i < 8; i++) {
+    for (int i = 1; i < 9; i++) {
         static const char *const texts[] = {NULL,
                                             "at most 16 hooks",
                                             "has no hook 3",
@@ -311,9 +312,10 @@ static void test_refused(void **state)
                                             "pattern \"(\"",
                                             "unknown way of a gradient \"wrote\"; did you mean \"write\"",
                                             "a factor is not finite",
-                                            "the norm is not above 0"};
+                                            "the norm is not above 0",
+                                            "pattern \"x)|(bias\""};
         heard h = {.numbers = 0};
-        static const int codes[] = {0, 2, 2, 2, 2, 2, 2, 2};
+        static const int codes[] = {0, 2, 2, 2, 2, 2, 2, 2, 2};
         tn_app *app = nn_open(NULL);
         tn_net *net = small_net(app);
         tn_array *x = nn_array(app, 4, image, 1);
@@ -332,6 +334,8 @@ static void test_refused(void **state)
             assert_int_equal(tn_net_set(net, ".*", .wd_mult = (double)NAN), 0);
         if (i == 7)
             assert_true(isnan(tn_app_clip_norm(app, 1, &x, (double)NAN)));
+        if (i == 8)
+            assert_int_equal(tn_net_match(net, "x)|(bias", 0), tn_net_param_count(net));
         (void)tn_net_forward(net, x);
         nn_close_failed(app, texts[i], codes[i]);
     }

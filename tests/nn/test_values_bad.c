@@ -260,6 +260,13 @@ static tn_x f_dilation(tn_x x)
     return tn_rnn_cell(tn_reshape(x, 1, 4, 5), states, .name = "a", .units = 2, .kernel = {3},
                        .dilate = {-1});
 }
+static tn_x f_state_window(tn_x x)
+{
+    tn_x states[1] = {NULL};
+
+    return tn_rnn_cell(tn_reshape(x, 1, 4, 5), states, .name = "a", .units = 2, .kernel = {3},
+                       .state_kernel = {INT32_MAX}, .state_dilate = {1024});
+}
 static tn_x step_nothing(tn_x x, tn_x *states, void *arg)
 {
     (void)arg;
@@ -356,6 +363,7 @@ static void test_refused(void **state)
         {f_deformed_changes, "net.deformable_conv0: pad (1, 0) at", 1, 0},
         {f_gates, "have no .activation", 2, 0},
         {f_dilation, "a dilation is below 1", 2, 0},
+        {f_state_window, ".state_kernel is below 0, or above 1024", 2, 0},
         {f_steps, "sequence_length (4, 5) has 2 dimensions", 1, 0},
         {f_many_steps, "1 to 64 steps", 2, 0},
         {f_unused, "nothing uses what it gives", 1, 1},

@@ -486,8 +486,8 @@ TN_API void tn_net_retrace(tn_net *net);
 TN_API double tn_net_eval(tn_net *net, tn_data *data, const char *metric);
 
 /**
- * Whether the net takes an input of this shape; its weights' shapes count. Nothing runs, and the app does not
- * fail.
+ * Whether the net takes an input of this shape, and of the type that it was cast to (tn_net_cast); its
+ * weights' shapes count. Nothing runs, and the app does not fail.
  * @param ndim      0 to 8
  * @param out_ndim  dimensions of the (first) output; -1: they do not follow
  * @param out_shape of it; -1: a dimension that does not follow

@@ -125,7 +125,7 @@ typedef struct tn_crop_sampler {
     double min_overlap, max_overlap;           /* intersection over union of window and object */
     double min_sample_coverage, max_sample_coverage; /* intersection, as a part of the window */
     double min_object_coverage, max_object_coverage; /* and of the object */
-    int32_t trials;                                  /* 0: 25 */
+    int32_t trials;                                  /* 0: 25; -1: none */
 } tn_crop_sampler;
 
 /** Labels that are boxes, by MXNet's names of ImageDetRecordIter; 0 is MXNet's default. */
@@ -134,10 +134,10 @@ typedef struct tn_boxes_options {
     double label_pad_value;  /* behind them; 0: -1 */
     double rand_crop_prob;
     const tn_crop_sampler *samplers; /* tried in drawn order; NULL: one of zeros */
-    int32_t num_crop_sampler;
-    const char *crop_emit_mode; /* objects that a crop drops: "center" (NULL): whose middle lies outside;
+    int32_t num_crop_sampler;        /* of `samplers`; 0: 1; -1: none, and no crops */
+    const char *crop_emit_mode;      /* objects that a crop drops: "center" (NULL): whose middle lies outside;
                                    "overlap": of which no more than the next one lies inside */
-    double emit_overlap_thresh; /* 0: 0.3 */
+    double emit_overlap_thresh;      /* 0: 0.3 */
     double rand_pad_prob, max_pad_scale; /* the image on a larger one; 0: 1 */
     int32_t max_random_hue, max_random_saturation, max_random_illumination; /* added, of 180, 255, 255 */
     double max_random_contrast;                                             /* added to the factor 1 */

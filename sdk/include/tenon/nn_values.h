@@ -282,7 +282,7 @@ typedef struct tn_cell_options {
      * zeros around x, and the sides of the windows on the state, which are odd. 0: dense layers. */
     int32_t kernel[3], pad[3], state_kernel[3];
     int32_t reserved;
-    int32_t dilate[3], state_dilate[3]; /* of a convolutional cell; 0: 1 */
+    int32_t dilate[3], state_dilate[3]; /* of a convolutional cell; 0: 1, behind the first: as that */
 } tn_cell_options;
 
 /**
