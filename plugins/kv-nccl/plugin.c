@@ -174,11 +174,15 @@ static bool leave(tn_communicator *c, uint64_t end_ns)
 static void nccl_close(tn_communicator *c, uint64_t timeout_ns)
 {
     const uint64_t end_ns = tnnccl_now() + timeout_ns;
+    uint64_t rung;
 
+    (void)!read(c->bell, &rung, sizeof rung); /* else nothing sleeps below */
     if (!c->failed && c->calls)
         tnnccl_break(c, TN_E_PEER, true, "it has left before the end of %s", c->calls->name);
     if (c->failed || !leave(c, end_ns))
         tnnccl_comm_abort(c);
+    if (c->calls)
+        tnnccl_copies_end(c); /* of parts, which are the host's again */
     communicator_free(c, c->comm ? tnnccl_now() + ABORT_NS : end_ns);
 }
 
