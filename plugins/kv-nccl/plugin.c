@@ -124,6 +124,10 @@ static tn_status nccl_open(void *plugin, const tn_collective_config *config, tn_
     tn_communicator *c;
     tn_status st;
 
+    if (config->rank == UINT32_MAX)
+        return tn_failf(err, TN_E_ARG,
+                        "nothing says which of %u ranks this is: kvstore.rank, or a launcher's variables",
+                        config->ranks);
     if (config->flags || !config->ranks || config->ranks > TNNCCL_RANKS_MAX || config->rank >= config->ranks)
         return tn_failf(err, TN_E_ARG, "rank %u of %u, flags %#x", config->rank, config->ranks,
                         config->flags);

@@ -502,6 +502,17 @@ static void absent(void **state)
     cuda_said(s, "there is no NCCL: libnccl.so.2 cannot be opened; install NCCL 2.18 or later");
 }
 
+/* One of two does not train as if it were alone. */
+static void without_rank(void **state)
+{
+    const said *s = cuda_say("", "LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH:$TENON_TEST_DRIVER/../nccl\"; " TRAIN
+                                 "--set kvstore.type=nccl --set kvstore.workers=2");
+
+    (void)state;
+    assert_int_equal(s->code, 2);
+    cuda_said(s, "nothing says which of 2 ranks this is: kvstore.rank, or a launcher's variables");
+}
+
 /* The conformance kit, its ranks as threads. */
 static void kit(void **state)
 {
@@ -521,7 +532,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sums),      cmocka_unit_test(named), cmocka_unit_test(meetings),
         cmocka_unit_test(strangers), cmocka_unit_test(crowd), cmocka_unit_test(itself),
         cmocka_unit_test(liars),     cmocka_unit_test(trainings), cmocka_unit_test(absent),
-        cmocka_unit_test(kit),
+        cmocka_unit_test(without_rank), cmocka_unit_test(kit),
     };
 
     if (argc == 7 && !strcmp(argv[1], "rank"))
