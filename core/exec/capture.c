@@ -4,8 +4,8 @@
  *
  * Devices that run host kernels in stream calls: these read addresses, attributes and draws from the frame
  * when they run, so the frame's segment is the one slot, and a launch for another frame is an update. Devices
- * with kernels of their own (graph_run): the kernels are run each time, and the device looks at what they give
- * it. One worker serves the stream of a device's kernels, so nobody else is at a segment's graph.
+ * with kernels of their own (graph_run): the kernels are run each time, and the device looks at what they
+ * give it. One worker serves the stream of a device's kernels, so nobody else is at a segment's graph.
  */
 #include "exec/frame_internal.h"
 

@@ -255,8 +255,8 @@ void tncuda_graphs_sweep(tn_device_handle *device, bool all); /* frees the dead 
 
 tn_status tncuda_graph_run(tn_device_graph **graph, tn_stream *stream,
                            tn_status (*fn)(void *arg, tn_err *err), void *arg, uint32_t *moved, tn_err *err);
-/* Under the stream's lock, before the driver is given something, a kernel or copy, or (bytes 0) anything else.
- * True: it was compared with what the graph has, and the driver gets nothing. */
+/* Under the stream's lock, before the driver is given something, a kernel or copy, or (bytes 0) anything
+ * else. True: it was compared with what the graph has, and the driver gets nothing. */
 bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                            uint32_t bytes);
 /* The same behind it, of kernels and copies: the graph, if the stream records one, keeps them. */

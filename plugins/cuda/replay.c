@@ -1,8 +1,8 @@
 /*
  * The device's own kernels as graphs: what a run gives its stream is recorded by the driver's capture once;
  * later runs give it to nobody, it is compared with what the graph has. Where only arguments, addresses or
- * numbers, are others, they are set in the graph; else it is recorded anew. So a run that moved nothing is one
- * launch.
+ * numbers, are others, they are set in the graph; else it is recorded anew. So a run that moved nothing is
+ * one launch.
  *
  * What comes to the driver past this plugin (a library that is given the stream) is in the capture as a node
  * that is no entry: such a graph is recorded by each run, and the driver changes the one that it has.

@@ -102,7 +102,8 @@ static tn_status copy_within(void *arg, tn_err *err)
     return w->t.ops->copy(w->streams[0], &to, &from, BYTES / 4, err);
 }
 
-/* Recorded, the same, with another address, and something else: TN_E_UNSUPPORTED has the caller do it plainly.
+/* Recorded, the same, with another address, and something else: TN_E_UNSUPPORTED has the caller do it
+ * plainly.
  */
 static void runs_use(world *w)
 {

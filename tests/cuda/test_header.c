@@ -60,7 +60,8 @@ MEMBER(height, Height);
 MEMBER(depth, Depth);
 #undef MEMBER
 #define MEMBER(ours, theirs)                                                                                 \
-    _Static_assert(offsetof(tncuda_kernel_node, ours) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, theirs), #theirs)
+    _Static_assert(offsetof(tncuda_kernel_node, ours) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, theirs),       \
+                   #theirs)
 SAME(sizeof(tncuda_kernel_node), sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
 MEMBER(function, func);
 MEMBER(grid, gridDimX);

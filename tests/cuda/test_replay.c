@@ -1,8 +1,8 @@
 /*
- * Kernels of compiled nets as graphs, on the emulated GPU: recorded at the third run, one launch from then on,
- * changed where only arguments moved, recorded anew where something else came; the bits are those of plain
- * launches. The plugin's function is called with wrong arguments and by itself, too. The program is its own
- * child, which has the double of the driver.
+ * Kernels of compiled nets as graphs, on the emulated GPU: recorded at the third run, one launch from then
+ * on, changed where only arguments moved, recorded anew where something else came; the bits are those of
+ * plain launches. The plugin's function is called with wrong arguments and by itself, too. The program is
+ * its own child, which has the double of the driver.
  */
 #include <setjmp.h>
 #include <stdarg.h>

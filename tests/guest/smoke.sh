@@ -32,7 +32,7 @@ case_shm() { kit kv-shm messages killed; }
 
 case_rdma() {
     [ -f "$plugins/kv-rdma.so" ] || { echo "the plugin kv-rdma is not built"; exit 77; }
-    cable loss 1%
+    cable loss 1% duplicate 2% corrupt 1%
     kit kv-rdma messages
 }
 

@@ -148,7 +148,8 @@ struct CUgraph_st {
 };
 
 void emu_capture(struct CUgraph_st *graph, const emu_item *item);
-/* A call that would wait for a stream that is captured: 900, and the capture is of no more use. 0: it is not. */
+/* A call that would wait for a stream that is captured: 900, and the capture is of no more use. 0: it is
+ * not. */
 tncuda_result emu_capture_breaks(tncuda_stream stream);
 
 /* ---- launch.c ---------------------------------------------------------------------------------------- */

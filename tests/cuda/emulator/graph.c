@@ -1,13 +1,13 @@
 /*
- * Capture of a stream, and graphs: lists of items that a launch queues in one piece. What is refused is what the
- * driver says that it refuses:
+ * Capture of a stream, and graphs: lists of items that a launch queues in one piece. What is refused is
+ * what the driver says that it refuses:
  *
- * - waiting for a stream that is captured, or for its context, and asking either; callbacks: "CUDA Programming
- *   Guide", "Prohibited and Unhandled Operations" of stream capture. The capture is invalidated, and all that
- *   comes to the stream until its end is (CUDA_ERROR_STREAM_CAPTURE_INVALIDATED).
+ * - waiting for a stream that is captured, or for its context, and asking either; callbacks: "CUDA
+ *   Programming Guide", "Prohibited and Unhandled Operations" of stream capture. The capture is invalidated,
+ *   and all that comes to the stream until its end is (CUDA_ERROR_STREAM_CAPTURE_INVALIDATED).
  * - cuStreamBeginCapture: a stream that is captured already.
- * - cuGraphExec…NodeSetParams: a node of another graph than the executable one was made of, or of another type;
- *   copies with other memory types.
+ * - cuGraphExec…NodeSetParams: a node of another graph than the executable one was made of, or of another
+ *   type; copies with other memory types.
  * - cuGraphExecUpdate: other nodes or edges, other types of nodes, copies with other memory types: 910, with
  *   CU_GRAPH_EXEC_UPDATE_ERROR_… ("CUDA Driver API", Graph Management).
  */

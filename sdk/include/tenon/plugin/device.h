@@ -132,12 +132,12 @@ typedef struct tn_device_ops {
     /** [worker] Launches under way go on. NULL is fine. */
     void (*graph_free)(tn_device_graph *graph);
 
-    /** [worker] Optional, of a device with kernels of its own: `fn(arg)` gives kernels and copies to `stream`,
-     * and they are launched as one graph. `*graph`: NULL, or what an earlier run of the same work left there;
-     * it becomes what `fn` gives now, changed where only arguments moved, else recorded anew. `fn` may be
-     * called twice; what it returns, if not TN_OK, comes back, and nothing is launched. `*moved`: how many
-     * items were changed; UINT32_MAX: it was recorded. TN_E_UNSUPPORTED: this work cannot be recorded, or not
-     * on this device: nothing was queued. */
+    /** [worker] Optional, of a device with kernels of its own: `fn(arg)` gives kernels and copies to
+     * `stream`, and they are launched as one graph. `*graph`: NULL, or what an earlier run of the same work
+     * left there; it becomes what `fn` gives now, changed where only arguments moved, else recorded anew.
+     * `fn` may be called twice; what it returns, if not TN_OK, comes back, and nothing is launched. `*moved`:
+     * how many items were changed; UINT32_MAX: it was recorded. TN_E_UNSUPPORTED: this work cannot be
+     * recorded, or not on this device: nothing was queued. */
     tn_status (*graph_run)(tn_device_graph **graph, tn_stream *stream,
                            tn_status (*fn)(void *arg, tn_err *err), void *arg, uint32_t *moved, tn_err *err);
 } tn_device_ops;
