@@ -505,6 +505,7 @@ static tn_status options_read(group_thread *t, const char *id, tni_kv_place *pla
     const uint32_t alone = *id == 'n'; /* nccl: nobody says that there are others; of mpi its launcher may */
     const tn_capability *table;
     tni_plugin *plugin;
+    bool unknown; /* there are others, and nobody says which one this is */
     tn_status st;
 
     if (!strcmp(tni_option_text(o, "kvstore.uneven"), "join"))
@@ -514,19 +515,20 @@ static tn_status options_read(group_thread *t, const char *id, tni_kv_place *pla
         (st = tni_registry_table(t->ctx->plugins, TN_KIND_COLLECTIVE,
                                  strcmp(transport, "auto") != 0 ? transport : id, &table, &plugin)))
         return st;
+    unknown = place->rank < 0 && place->ranks > 1;
     t->ops = (const tn_collective_ops *)(const void *)table; /* whole: tni_refuse_collective */
     t->plugin = plugin->self;
     t->timeout_ns = (uint64_t)tni_option_int(o, "kvstore.timeout") * 1000000u;
     t->control_ns = (uint64_t)tni_option_int(o, "kvstore.control_timeout") * 1000000u;
     t->part_bytes = (uint64_t)tni_option_int(o, "kvstore.part_bytes");
-    t->config =
-        (tn_collective_config){.struct_size = (uint32_t)sizeof t->config,
-                               .rank = place->rank < 0 ? 0 : (uint32_t)place->rank,
-                               .ranks = place->ranks < 0 || place->rank < 0 ? alone : (uint32_t)place->ranks,
-                               .job = tni_option_text(o, "kvstore.job"),
-                               .root = *place->root ? place->root : NULL,
-                               .timeout_ns = t->control_ns,
-                               .add = add};
+    t->config = (tn_collective_config){
+        .struct_size = (uint32_t)sizeof t->config,
+        .rank = place->rank < 0 && !unknown ? 0 : (uint32_t)place->rank,
+        .ranks = place->ranks < 0 || (place->rank < 0 && !unknown) ? alone : (uint32_t)place->ranks,
+        .job = tni_option_text(o, "kvstore.job"),
+        .root = *place->root ? place->root : NULL,
+        .timeout_ns = t->control_ns,
+        .add = add};
     return TN_OK;
 }
 

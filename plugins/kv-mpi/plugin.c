@@ -79,7 +79,11 @@ static tn_status place_take(tn_communicator *c, tn_err *err)
         return tn_fail(err, TN_E_UNSUPPORTED, "MPI does not say which rank this is");
     c->rank = (uint32_t)rank;
     c->ranks = (uint32_t)ranks;
-    if (c->config.ranks && (c->config.ranks != c->ranks || c->config.rank != c->rank))
+    if (c->config.ranks && c->config.ranks != c->ranks && c->config.rank == UINT32_MAX)
+        return tn_failf(err, TN_E_ARG, "%u workers are asked for, but MPI's launcher says rank %u of %u",
+                        c->config.ranks, c->rank, c->ranks);
+    if (c->config.ranks &&
+        (c->config.ranks != c->ranks || (c->config.rank != UINT32_MAX && c->config.rank != c->rank)))
         return tn_failf(err, TN_E_ARG, "rank %u of %u is asked for, but MPI's launcher says rank %u of %u",
                         c->config.rank, c->config.ranks, c->rank, c->ranks);
     return TN_OK;
@@ -110,7 +114,8 @@ static tn_status mpi_open(void *plugin, const tn_collective_config *config, tn_c
     tn_status st;
 
     (void)plugin;
-    if (config->flags || !config->add || (config->ranks && config->rank >= config->ranks))
+    if (config->flags || !config->add ||
+        (config->ranks && config->rank >= config->ranks && config->rank != UINT32_MAX))
         return tn_failf(err, TN_E_ARG, "rank %u of %u, flags %#x", config->rank, config->ranks,
                         config->flags);
     if (!(c = calloc(1, sizeof *c)))

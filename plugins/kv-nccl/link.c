@@ -73,11 +73,22 @@ tn_status tnnccl_listen(const tn_collective_config *config, int *fd, tn_err *err
                     config->root ? config->root : "its name", strerror(failure));
 }
 
+/* Where nobody listens at a port that the system may choose, a socket can come to be linked with itself. */
+static bool meets_itself(int fd)
+{
+    struct sockaddr_storage own = {0}, peer = {0};
+    socklen_t own_bytes = sizeof own, peer_bytes = sizeof peer;
+
+    return !getsockname(fd, (struct sockaddr *)(void *)&own, &own_bytes) && own.ss_family != AF_UNIX &&
+           !getpeername(fd, (struct sockaddr *)(void *)&peer, &peer_bytes) && own_bytes == peer_bytes &&
+           !memcmp(&own, &peer, own_bytes);
+}
+
 /* 1: it is up, 0: not so far, -1: it will not be. */
 static int connect_try(int fd, const place *at)
 {
     if (!connect(fd, (const struct sockaddr *)(const void *)&at->address, at->bytes) || errno == EISCONN)
-        return 1;
+        return meets_itself(fd) ? -1 : 1;
     return errno == EINPROGRESS || errno == EALREADY || errno == EINTR ? 0 : -1;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define STRANGERS_MAX 64u /* links that have not said who they are */
+#define STRANGER_NS 1000000000u /* that such a link may be silent where others wait at the door */
 #define NAP_NS 20000000u
 #define VERDICT_NS 500000000u /* until who waited for others has heard from rank 0 which did not come */
 
@@ -20,6 +21,7 @@ typedef struct meeting {
     uint64_t end_ns;
     int door;
     tnnccl_link strangers[STRANGERS_MAX];
+    uint64_t since_ns[STRANGERS_MAX];
 } meeting;
 
 static uint64_t text_hash(uint64_t hash, const char *text)
@@ -98,20 +100,25 @@ static void hello_take(meeting *m, tnnccl_link *l)
     *l = (tnnccl_link){.fd = -1};
 }
 
+/* The place of the next stranger: a free one, or that of the oldest if it has been silent for long;
+ * STRANGERS_MAX: none, and who comes waits at the door. */
+static uint32_t stranger_place(const meeting *m)
+{
+    uint32_t oldest = 0;
+
+    for (uint32_t i = 0; i < STRANGERS_MAX; i++) {
+        if (m->strangers[i].fd < 0)
+            return i;
+        oldest = m->since_ns[i] < m->since_ns[oldest] ? i : oldest;
+    }
+    return tnnccl_now() - m->since_ns[oldest] < STRANGER_NS ? STRANGERS_MAX : oldest;
+}
+
 static void door_look(meeting *m)
 {
+    uint32_t place;
     int fd;
 
-    while ((fd = accept4(m->door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-        uint32_t i = 0;
-
-        while (i < STRANGERS_MAX && m->strangers[i].fd >= 0)
-            i++;
-        if (i < STRANGERS_MAX)
-            m->strangers[i].fd = fd;
-        else
-            (void)close(fd);
-    }
     for (uint32_t i = 0; i < STRANGERS_MAX; i++) {
         const int got = tnnccl_link_read(&m->strangers[i]);
 
@@ -119,6 +126,12 @@ static void door_look(meeting *m)
             hello_take(m, &m->strangers[i]);
         else if (got < 0)
             tnnccl_link_close(&m->strangers[i]);
+    }
+    while ((place = stranger_place(m)) < STRANGERS_MAX &&
+           (fd = accept4(m->door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        tnnccl_link_close(&m->strangers[place]);
+        m->strangers[place].fd = fd;
+        m->since_ns[place] = tnnccl_now();
     }
 }
 
@@ -149,7 +162,8 @@ static tn_status hellos_take(meeting *m, tn_err *err)
     char list[200];
 
     while (absent_list(c, false, list, sizeof list)) {
-        struct pollfd files[1 + STRANGERS_MAX] = {{.fd = m->door, .events = POLLIN}};
+        const bool room = stranger_place(m) < STRANGERS_MAX;
+        struct pollfd files[1 + STRANGERS_MAX] = {{.fd = room ? m->door : -1, .events = POLLIN}};
 
         for (uint32_t i = 0; i < STRANGERS_MAX; i++)
             files[1 + i] = (struct pollfd){.fd = m->strangers[i].fd, .events = POLLIN};

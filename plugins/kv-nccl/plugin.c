@@ -124,6 +124,10 @@ static tn_status nccl_open(void *plugin, const tn_collective_config *config, tn_
     tn_communicator *c;
     tn_status st;
 
+    if (config->rank == UINT32_MAX)
+        return tn_failf(err, TN_E_ARG,
+                        "nothing says which of %u ranks this is: kvstore.rank, or a launcher's variables",
+                        config->ranks);
     if (config->flags || !config->ranks || config->ranks > TNNCCL_RANKS_MAX || config->rank >= config->ranks)
         return tn_failf(err, TN_E_ARG, "rank %u of %u, flags %#x", config->rank, config->ranks,
                         config->flags);
@@ -174,11 +178,15 @@ static bool leave(tn_communicator *c, uint64_t end_ns)
 static void nccl_close(tn_communicator *c, uint64_t timeout_ns)
 {
     const uint64_t end_ns = tnnccl_now() + timeout_ns;
+    uint64_t rung;
 
+    (void)!read(c->bell, &rung, sizeof rung); /* else nothing sleeps below */
     if (!c->failed && c->calls)
         tnnccl_break(c, TN_E_PEER, true, "it has left before the end of %s", c->calls->name);
     if (c->failed || !leave(c, end_ns))
         tnnccl_comm_abort(c);
+    if (c->calls)
+        tnnccl_copies_end(c); /* of parts, which are the host's again */
     communicator_free(c, c->comm ? tnnccl_now() + ABORT_NS : end_ns);
 }
 

@@ -36,6 +36,11 @@ RANK=1 WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "$tool" "${tra
 grep -q 'RANK says 1, but OMPI_COMM_WORLD_RANK says 0' clash || fail "contradiction: $(cat clash)"
 count=$((count + 1))
 
+# One of two that no launcher has started does not train as if it were alone.
+"$tool" "${training[@]}" --set kvstore.type=mpi --set kvstore.workers=2 >others 2>&1 && fail "the other worker is not missed"
+grep -q "2 workers are asked for, but MPI's launcher says rank 0 of 1" others || fail "other workers: $(cat others)"
+count=$((count + 1))
+
 # drill SIGNAL: rank 1 signals itself once it has trained for a while; rank 0 must name it.
 drill() {
     rm -f pid drill.0

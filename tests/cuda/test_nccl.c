@@ -3,6 +3,8 @@
  * `device`, and ranks that are late, dead, hang or come in another order, each of which is named.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -247,6 +250,7 @@ typedef struct note { /* as plugins/kv-nccl/kv_nccl.h has it */
 #define MAGIC 0x4c434e54u
 #define NO_JOB 0xcbf29ce484222325u /* the hash of "" */
 enum { HELLO = 1, PLACE, DEVICE, GO, CALL };
+#define CROWD 70 /* more than STRANGERS_MAX of plugins/kv-nccl/meet.c */
 
 static int connected(void)
 {
@@ -330,6 +334,75 @@ static void strangers(void **state)
     (void)close(half);
     assert_string_equal(j.text[0], "ok\n");
     assert_string_equal(j.text[1], "ok\n");
+}
+
+/* More than rank 0 keeps, all silent: ranks behind them at the door come in. */
+static void crowd(void **state)
+{
+    job j = {.ranks = 2};
+    int idle[CROWD];
+
+    (void)state;
+    root_choose();
+    child(&j, "opens", "", 0, 60000);
+    for (int i = 0; i < CROWD; i++)
+        idle[i] = connected();
+    child(&j, "opens", "", 1, 60000);
+    job_end(&j, RANKS);
+    for (int i = 0; i < CROWD; i++)
+        (void)close(idle[i]);
+    assert_string_equal(j.text[0], "ok\n");
+    assert_string_equal(j.text[1], "ok\n");
+}
+
+/* A network of this process alone, where the system chooses among four ports. */
+static bool network_make(void)
+{
+    static const char ports[] = "20000 20003";
+    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    int fd, file;
+    bool made;
+
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+        return false;
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    file = open("/proc/sys/net/ipv4/ip_local_port_range", O_WRONLY | O_CLOEXEC);
+    made = fd >= 0 && !ioctl(fd, SIOCSIFFLAGS, &loopback) && file >= 0 &&
+           write(file, ports, sizeof ports - 1) == (ssize_t)sizeof ports - 1;
+    if (fd >= 0)
+        (void)close(fd);
+    if (file >= 0)
+        (void)close(file);
+    return made;
+}
+
+/* Where nobody listens at a port that the system chooses, too, a rank does not take itself for rank 0. */
+static void itself(void **state)
+{
+    const pid_t pid = fork();
+    int status;
+
+    (void)state;
+    assert_true(pid >= 0);
+    if (!pid) {
+        job j = {.ranks = 2};
+
+        if (!network_make())
+            _exit(77);
+        (void)snprintf(root, sizeof root, "127.0.0.1:20002");
+        child(&j, "opens", "", 1, 1000);
+        while (fgets(j.text[1], sizeof j.text[1], j.says[1]))
+            ;
+        (void)printf("%s", j.text[1]);
+        (void)fflush(stdout);
+        _exit(!strstr(j.text[1], "rank 0 did not come within 1 s: nobody answers at 127."));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("skipped: no network of its own may be made\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
 }
 
 /* A rank that has met the others, and goes wrong then. */
@@ -429,6 +502,17 @@ static void absent(void **state)
     cuda_said(s, "there is no NCCL: libnccl.so.2 cannot be opened; install NCCL 2.18 or later");
 }
 
+/* One of two does not train as if it were alone. */
+static void without_rank(void **state)
+{
+    const said *s = cuda_say("", "LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH:$TENON_TEST_DRIVER/../nccl\"; " TRAIN
+                                 "--set kvstore.type=nccl --set kvstore.workers=2");
+
+    (void)state;
+    assert_int_equal(s->code, 2);
+    cuda_said(s, "nothing says which of 2 ranks this is: kvstore.rank, or a launcher's variables");
+}
+
 /* The conformance kit, its ranks as threads. */
 static void kit(void **state)
 {
@@ -446,8 +530,9 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums),      cmocka_unit_test(named), cmocka_unit_test(meetings),
-        cmocka_unit_test(strangers), cmocka_unit_test(liars), cmocka_unit_test(trainings),
-        cmocka_unit_test(absent),    cmocka_unit_test(kit),
+        cmocka_unit_test(strangers), cmocka_unit_test(crowd), cmocka_unit_test(itself),
+        cmocka_unit_test(liars),     cmocka_unit_test(trainings), cmocka_unit_test(absent),
+        cmocka_unit_test(without_rank), cmocka_unit_test(kit),
     };
 
     if (argc == 7 && !strcmp(argv[1], "rank"))

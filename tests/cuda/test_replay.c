@@ -6,6 +6,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,8 +52,8 @@ static tn_symbol *node(tn_ctx *ctx, const char *op, const char *const *attrs, tn
     return out;
 }
 
-/* relu(w1 x), w2 of it, w3 of that: each of a group; all numbers stay whole. */
-static tn_symbol *net_make(tn_ctx *ctx)
+/* relu(w1 x), w2 of it, w3 of that: each of a group, or half of it at random; all numbers stay whole. */
+static tn_symbol *net_make(tn_ctx *ctx, bool grouped)
 {
     static const char *const groups[] = {"a", "b", "c"};
     tn_symbol *x = NULL, *w;
@@ -64,6 +65,8 @@ static tn_symbol *net_make(tn_ctx *ctx)
         MUST(tn_symbol_variable(ctx, name, &w));
         x = node(ctx, "dot", LIST("__ctx_group__", groups[i]), w, x);
         x = node(ctx, "relu", LIST("__ctx_group__", groups[i]), x, NULL);
+        if (!grouped)
+            x = node(ctx, "Dropout", LIST("p", "0.5"), x, NULL);
     }
     return x;
 }
@@ -97,7 +100,7 @@ static void net_run(tn_ctx *ctx, const char *const *groups)
                                       .known_count = 4,
                                       .known = known,
                                       .group2ctx = groups};
-    tn_symbol *s = net_make(ctx);
+    tn_symbol *s = net_make(ctx, groups != NULL);
     tn_executor *e = NULL;
 
     for (int i = 0; i < 4; i++)
@@ -118,7 +121,7 @@ static void net_run(tn_ctx *ctx, const char *const *groups)
     tn_symbol_release(s);
 }
 
-/* child nets DEVICE GROUPS [SETTING] */
+/* child nets DEVICE whole|spread|host [SETTING] */
 static int nets(int argc, char **argv)
 {
     char plugins[4200], device[64];
@@ -132,7 +135,9 @@ static int nets(int argc, char **argv)
     (void)snprintf(plugins, sizeof plugins, "plugins.path=%s", getenv("TENON_TEST_PLUGINS"));
     (void)snprintf(device, sizeof device, "device.default=%s", argv[2]);
     MUST(tn_open(&o, &ctx));
-    net_run(ctx, strcmp(argv[3], "spread") ? NULL : LIST("a", "cuda:0", "b", "cpu:0", "c", "cuda:1"));
+    net_run(ctx, !strcmp(argv[3], "whole")    ? NULL
+                 : !strcmp(argv[3], "spread") ? LIST("a", "cuda:0", "b", "cpu:0", "c", "cuda:1")
+                                              : LIST("a", "cpu:0", "b", "cpu:0", "c", "cpu:0"));
     MUST(tn_ctx_stats(ctx, &stats));
     printf("graphs %d, launched %d, changed %d\n", (int)stats.graphs, (int)stats.graph_launches,
            (int)stats.graph_updates);
@@ -185,7 +190,7 @@ static void over_devices(void **state)
     int count[3];
 
     (void)state;
-    nets_say("cpu:0 whole", host, sizeof host, count);
+    nets_say("cpu:0 host", host, sizeof host, count);
     nets_say("cuda:0 spread", spread, sizeof spread, count);
     assert_string_equal(spread, host);
     assert_true(count[0] >= 4 && count[1] >= 4 * (RUNS - 2)); /* each of two GPUs, forward and backward */

@@ -33,7 +33,8 @@ typedef struct tn_communicator tn_communicator; /* the plugin's: this process's 
 /** How a communicator is opened. Texts are the host's and live for the call; `add` lives until `close`. */
 typedef struct tn_collective_config {
     uint32_t struct_size, flags; /* 0 */
-    uint32_t rank, ranks;        /* ranks 0: not known, only with TN_COLLECTIVE_LAUNCHED */
+    uint32_t rank, ranks;        /* ranks 0: not known; rank UINT32_MAX: not known which of them. Only with
+                                    TN_COLLECTIVE_LAUNCHED: others refuse both */
     const char *job;             /* the same on all ranks; "": no name */
     const char *root;            /* "HOST:PORT" where rank 0 can be found; NULL: not known */
     uint64_t timeout_ns;         /* longest that `open` waits for the others */
