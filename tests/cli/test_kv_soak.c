@@ -449,7 +449,7 @@ static bool spared(uint32_t which, uint64_t done, uint64_t all)
     static const uint8_t of[3] = {1u << SCHEDULER | 1u << WORKER(0), 1u << SERVER(0) | 1u << WORKER(1),
                                   1u << SERVER(1) | 1u << WORKER(0)};
 
-    return of[done < all ? 3 * done / all : 2] >> which & 1u;
+    return (uint32_t)of[done < all ? 3 * done / all : 2] >> which & 1u;
 }
 
 static void fault(uint64_t done, uint64_t all)
