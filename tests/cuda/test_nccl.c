@@ -523,7 +523,9 @@ static void kit(void **state)
     (void)state;
     if (s->code)
         fail_msg("the kit ends with %d\n%s", s->code, s->out);
-    cuda_said(s, ", 0 failed, 0 crashed, 3 skipped");
+    cuda_said(s, ", 0 failed, 0 crashed, "); /* with a sanitizer, load/constructors is skipped, too */
+    cuda_said(s, "PASS  collective/sum/nccl");
+    cuda_said(s, "PASS  collective/refused/nccl");
 }
 
 int main(int argc, char **argv)
