@@ -13,10 +13,14 @@ import common
 BUILT = ("core/", "plugins/", "nn/", "cli/", "examples/", "bench/", "tests/", "sdk/template/", "sdk/check/")
 
 
+# Of libraries that a machine may lack.
+OPTIONAL = ("plugins/cpu/openblas", "plugins/kv-nccl", "tests/cuda/nccl")
+
+
 def left_out(name, built):
-    """A plugin whose library is absent, tests without cmocka, are left out whole: then no file of the folder is built."""
+    """A plugin whose library is absent is left out whole: then no file of the folder is built."""
     folder = os.path.dirname(name)
-    return folder == "plugins/cpu/openblas" and not any(os.path.dirname(b) == folder for b in built)
+    return folder in OPTIONAL and not any(os.path.dirname(b) == folder for b in built)
 
 
 def main():
