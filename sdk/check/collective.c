@@ -32,7 +32,7 @@ typedef struct crew {
     void (*script)(struct rank *r);
     char job[64];
     uint32_t ranks;
-    bool launched;
+    atomic_bool launched;
     atomic_uint arrived; /* ranks of this process that have come to a barrier */
     atomic_bool failed;  /* it was to: memory may stay */
 } crew;
@@ -367,7 +367,7 @@ static tn_status rank_open(rank *r, uint32_t ranks, tn_err *err)
     chk_fail_if(w->env, !ranks && !(got.flags & TN_COLLECTIVE_LAUNCHED), "C-open",
                 "open without ranks is TN_OK, but TN_COLLECTIVE_LAUNCHED is not said");
     r->rank = got.rank;
-    w->launched = got.flags & TN_COLLECTIVE_LAUNCHED;
+    atomic_store(&w->launched, (got.flags & TN_COLLECTIVE_LAUNCHED) != 0);
     if (!ranks)
         w->ranks = got.ranks;
     return TN_OK;
