@@ -31,6 +31,8 @@ typedef struct tncuda_plugin {
     const tn_log_service *log;       /* NULL: none */
     bool managed;                    /* device memory that moves on demand */
     bool graphs;                     /* kernels of nets are recorded */
+    bool tf32;                       /* products of float32 may be rounded to 10 bits of fraction first */
+    char libraries[512];             /* the folder of cuBLASLt, cuDNN and NVRTC; "": where the loader looks */
     atomic_uint forked;              /* 1 in a child after fork(): the driver is of no use there */
     pthread_mutex_t lock;            /* of what follows */
     bool opened;
@@ -193,12 +195,14 @@ tncuda_point tncuda_event_point(tn_event *event); /* its fate is retained, or NU
 
 /* ---- graph.c ----------------------------------------------------------------------------------------- */
 
-/* A kernel or a copy in a graph, as the driver was given it. */
+/* A kernel, a copy or a library's call in a graph, as the driver was given it. */
 typedef struct tncuda_entry {
-    tncuda_graph_node node;
-    tncuda_function function; /* NULL: a copy, whose arguments are a tncuda_copied */
+    tncuda_graph_node node;   /* of a kernel or a copy */
+    uint64_t nodes;           /* that it made */
+    tncuda_function function; /* NULL: a copy, whose arguments are a tncuda_copied; of a library: its plan */
     uint32_t blocks, bytes;   /* of the grid; of the arguments */
     uint64_t at;              /* where they lie in graph->args */
+    bool library;             /* a call of one */
     bool moved;               /* they are others than those that the driver has */
 } tncuda_entry;
 
@@ -262,6 +266,11 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
 /* The same behind it, of kernels and copies: the graph, if the stream records one, keeps them. */
 tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                             uint32_t bytes, tn_err *err);
+/* Of a call of a library, which made `nodes` nodes; while nothing is recorded, nothing is done. */
+tn_status tncuda_graph_note_library(tn_stream *stream, const void *plan, const void *args, uint32_t bytes,
+                                    uint64_t nodes, tn_err *err);
+/* Nodes of the capture so far; 0 while nothing is recorded. In the context. */
+tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err);
 void tncuda_graph_forget(tn_device_graph *graph); /* frees the entries */
 
 #endif

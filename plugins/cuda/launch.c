@@ -312,6 +312,39 @@ tn_status tncuda_launch_sums_(const tn_exec *x, const char *family, const char *
     return tncuda_launch_(x, family, few, count, args, bytes, err);
 }
 
+/* ---- libraries ----------------------------------------------------------------------------------------- */
+
+static tn_status library_locked(tn_stream *s, tncuda_library_fn call, const void *state, const void *args,
+                                uint32_t bytes, tn_err *err)
+{
+    uint64_t before, behind;
+    tn_status st = tncuda_stream_failed(s, err);
+
+    if (st || tncuda_graph_compared(s, (tncuda_function)(uintptr_t)state, 0, args, bytes) ||
+        (st = tncuda_graph_nodes(s, &before, err)) || (st = call(state, args, s->handle, err)) ||
+        (st = tncuda_graph_nodes(s, &behind, err)))
+        return st;
+    tncuda_count(&s->device->count.launches);
+    return tncuda_graph_note_library(s, state, args, bytes, behind - before, err);
+}
+
+tn_status tncuda_library_call(const tn_exec *x, tncuda_library_fn call, const void *state, const void *args,
+                              uint32_t bytes, tn_err *err)
+{
+    tn_stream *s = (tn_stream *)(uintptr_t)x->stream;
+    tn_status st;
+
+    if (!s)
+        return tn_fail(err, TN_E_INTERNAL, "a call of a library without a stream");
+    if ((st = tncuda_enter(s->device, err)))
+        return st;
+    pthread_mutex_lock(&s->lock);
+    st = library_locked(s, call, state, args, bytes, err);
+    pthread_mutex_unlock(&s->lock);
+    tncuda_leave(s->device);
+    return st;
+}
+
 /* ---- arguments ----------------------------------------------------------------------------------------- */
 
 void tncuda_call_arrays(const tn_exec *x, uint32_t in_count, uint32_t out_count, tncuda_call_args *args)

@@ -4,8 +4,9 @@
  * numbers, are others, they are set in the graph; else it is recorded anew. So a run that moved nothing is
  * one launch.
  *
- * What comes to the driver past this plugin (a library that is given the stream) is in the capture as a node
- * that is no entry: such a graph is recorded by each run, and the driver changes the one that it has.
+ * A call of a library is an entry, too, with as many nodes as it made. Nobody but the library knows what of
+ * its nodes follows from which argument: if one moved, all is recorded anew, and the driver changes the graph
+ * that it has. So does each run where a node is none of an entry.
  */
 #include "internal.h"
 
@@ -53,7 +54,8 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
         return true;
     }
     e = &g->entries[g->next_entry++];
-    if (e->function != function || e->bytes != bytes) {
+    if (e->function != function || e->bytes != bytes ||
+        (e->library && memcmp(g->args + e->at, args, bytes))) {
         g->differs = true;
     } else if (e->blocks != blocks || memcmp(g->args + e->at, args, bytes) != 0) {
         e->blocks = blocks;
@@ -63,39 +65,75 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
     return true;
 }
 
+/* An entry with a copy of its arguments, all but the node. */
+static tn_status entry_add(tn_device_graph *g, const tncuda_entry *like, const void *args, tn_err *err)
+{
+    const tncuda_plugin *p = g->device->plugin;
+    const uint64_t aligned = (like->bytes + 15u) & ~15u;
+    void *entries = g->entries, *all = g->args;
+    tn_status st = grow(p, &entries, sizeof *g->entries, g->entry_count, 1, &g->entry_room, err);
+
+    g->entries = entries;
+    if (!st)
+        st = grow(p, &all, 1, g->args_bytes, aligned, &g->args_room, err);
+    g->args = all;
+    if (st)
+        return st;
+    g->entries[g->entry_count] = *like;
+    g->entries[g->entry_count++].at = g->args_bytes;
+    memcpy(g->args + g->args_bytes, args, like->bytes);
+    g->args_bytes += aligned;
+    return TN_OK;
+}
+
 /* The stream's last node is the one that it was given just now: one stream is captured, so one is last. */
 tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                             uint32_t bytes, tn_err *err)
 {
     tn_device_graph *g = stream->recording;
     tn_device_handle *d = stream->device;
-    const uint64_t aligned = (bytes + 15u) & ~15u;
     const tncuda_graph_node *last = NULL;
     size_t last_count = 0;
-    void *entries, *all;
     int32_t state = 0;
     tn_status st;
 
     if (!g)
         return TN_OK;
-    entries = g->entries;
-    all = g->args;
-    st = grow(d->plugin, &entries, sizeof *g->entries, g->entry_count, 1, &g->entry_room, err);
-    g->entries = entries;
-    if (!st)
-        st = grow(d->plugin, &all, 1, g->args_bytes, aligned, &g->args_room, err);
-    g->args = all;
-    if (st ||
-        (st = tncuda_check(d, d->driver->capture_info(stream->handle, &state, NULL, NULL, &last, &last_count),
+    if ((st = tncuda_check(d, d->driver->capture_info(stream->handle, &state, NULL, NULL, &last, &last_count),
                            "cuStreamGetCaptureInfo", err)))
         return st;
     if (last_count != 1)
         return tn_fail(err, TN_E_UNSUPPORTED, "the capture of a stream has no last node");
-    g->entries[g->entry_count++] = (tncuda_entry){
-        .node = last[0], .function = function, .blocks = blocks, .bytes = bytes, .at = g->args_bytes};
-    memcpy(g->args + g->args_bytes, args, bytes);
-    g->args_bytes += aligned;
-    return TN_OK;
+    return entry_add(
+        g,
+        &(tncuda_entry){.node = last[0], .nodes = 1, .function = function, .blocks = blocks, .bytes = bytes},
+        args, err);
+}
+
+tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err)
+{
+    tn_device_handle *d = stream->device;
+    tncuda_graph graph = NULL;
+    size_t count = 0;
+    int32_t state = 0;
+    tn_status st = TN_OK;
+
+    if (stream->recording &&
+        !(st = tncuda_check(d, d->driver->capture_info(stream->handle, &state, NULL, &graph, NULL, NULL),
+                            "cuStreamGetCaptureInfo", err)))
+        st = graph ? tncuda_check(d, d->driver->graph_nodes(graph, NULL, &count), "cuGraphGetNodes", err)
+                   : tn_fail(err, TN_E_UNSUPPORTED, "the capture of a stream was broken off");
+    *out = count;
+    return st;
+}
+
+tn_status tncuda_graph_note_library(tn_stream *stream, const void *plan, const void *args, uint32_t bytes,
+                                    uint64_t nodes, tn_err *err)
+{
+    const tncuda_entry entry = {
+        .library = true, .nodes = nodes, .function = (tncuda_function)(uintptr_t)plan, .bytes = bytes};
+
+    return stream->recording ? entry_add(stream->recording, &entry, args, err) : TN_OK;
 }
 
 /* ---- changes ------------------------------------------------------------------------------------------- */
@@ -209,6 +247,15 @@ static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
     return true;
 }
 
+static uint64_t entries_nodes(const tn_device_graph *g)
+{
+    uint64_t nodes = 0;
+
+    for (uint64_t i = 0; i < g->entry_count; i++)
+        nodes += g->entries[i].nodes;
+    return nodes;
+}
+
 static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
                               void *arg, uint32_t *moved, tn_err *err)
 {
@@ -223,7 +270,7 @@ static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (
     ended = tncuda_graph_end(s, 0, NULL, NULL, st ? NULL : &made, st ? NULL : err);
     if (st || ended)
         return st ? st : ended;
-    made->whole = !made->calls && !made->marks && made->entry_count == made->node_count;
+    made->whole = !made->calls && !made->marks && entries_nodes(made) == made->node_count;
     if (*graph && (st = tncuda_enter(d, err))) {
         tncuda_graph_free(made);
         return st;

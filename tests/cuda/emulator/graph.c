@@ -63,8 +63,10 @@ tncuda_result emu_capture_info(tncuda_stream stream, int32_t *status, unsigned l
         *id = stream->number + 1;
     if (graph)
         *graph = g;
-    *last = &g->newest;
-    *last_count = g->newest ? 1 : 0;
+    if (last)
+        *last = &g->newest;
+    if (last_count)
+        *last_count = g->newest ? 1 : 0;
     return 0;
 }
 
