@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "kv/pace.h"
+#include "plugins/plugins.h"
 
 #define LONG_MS 10000 /* a wait that is told as a problem */
 
@@ -44,27 +45,47 @@ static json_t *job_ask(tn_app *app)
 
 /* ---- a table ---- */
 
-static void row_say(const json_t *node)
-{
-    static const char *const columns[] = {"round_max", "sent_bytes", "received_bytes", "repeats_sent",
-                                          "messages_refused"};
-    const json_t *numbers = json_object_get(node, "numbers");
+static const struct {
+    const char *head, *number; /* of a node's numbers; NULL: a member of the node itself */
+} columns[] = {{"node", NULL},
+               {"state", NULL},
+               {"heard s", NULL},
+               {"round", "round_max"},
+               {"sent B", "sent_bytes"},
+               {"received B", "received_bytes"},
+               {"repeats", "repeats_sent"},
+               {"refused", "messages_refused"},
+               {"waits", NULL}};
+#define COLUMNS (sizeof columns / sizeof *columns)
 
-    cli_say(stdout, "%-14s %-8s %7.1f", text_of(node, "node"),
-            is(node, "answered") ? text_of(node, "state") : "silent",
-            (double)number_of(node, "heard_ms") / 1e3);
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-        if (numbers)
-            cli_say(stdout, " %12lld", (long long)number_of(numbers, columns[i]));
+static bool row_add(cli_column_table *t, const json_t *node)
+{
+    const json_t *numbers = json_object_get(node, "numbers");
+    char text[COLUMNS][32], heard[32];
+    const char *cells[COLUMNS];
+
+    (void)snprintf(heard, sizeof heard, "%.1f", (double)number_of(node, "heard_ms") / 1e3);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        cells[i] = text[i];
+        if (columns[i].number && !numbers)
+            (void)snprintf(text[i], sizeof text[i], "-");
         else
-            cli_say(stdout, " %12s", "-");
+            (void)snprintf(text[i], sizeof text[i], "%lld",
+                           columns[i].number ? (long long)number_of(numbers, columns[i].number)
+                                             : (long long)number_of(node, "waiting"));
     }
-    cli_say(stdout, " %7lld\n", (long long)number_of(node, "waiting"));
+    cells[0] = text_of(node, "node");
+    cells[1] = is(node, "answered") ? text_of(node, "state") : "silent";
+    cells[2] = heard;
+    return cli_table_row(t, cells);
 }
 
 static void table_say(const json_t *job)
 {
     const json_t *nodes = json_object_get(job, "nodes"), *node;
+    cli_column_table t = {.columns = COLUMNS};
+    const char *heads[COLUMNS];
+    bool ok;
     size_t i;
 
     cli_say(stdout, "job %s: view %lld, %s, %lld workers, %lld servers, %s\n", text_of(job, "job"),
@@ -75,9 +96,15 @@ static void table_say(const json_t *job)
             : is(job, "recovering") ? "a server comes back"
             : is(job, "started")    ? "running"
                                     : "waits for processes");
-    cli_say(stdout, "%-14s %-8s %7s %12s %12s %12s %12s %12s %7s\n", "node", "state", "heard s", "round",
-            "sent B", "received B", "repeats", "refused", "waits");
-    json_array_foreach(nodes, i, node) row_say(node);
+    for (i = 0; i < COLUMNS; i++)
+        heads[i] = columns[i].head;
+    ok = cli_table_row(&t, heads);
+    json_array_foreach(nodes, i, node) ok = ok && row_add(&t, node);
+    if (ok)
+        cli_table_print(&t);
+    else
+        cli_error("out of memory");
+    cli_table_free(&t);
     cli_kv_pace_say(job);
 }
 

@@ -255,6 +255,15 @@ static void missing_print(tn_app *app, size_t count)
             (void)printf("will not load: %s: not found: %s\n", p.name, missing);
 }
 
+/* A device names itself. */
+static void no_device_print(const char *name, const char *why)
+{
+    const size_t length = strlen(name);
+    const bool said = !strncmp(why, name, length) && why[length] == ':';
+
+    (void)printf("no device: %s%s%s\n", said ? "" : name, said ? "" : ": ", why);
+}
+
 static void text_print(tn_app *app, const cli_args *args, size_t count, const absences *a)
 {
     static const char *const head[COLUMNS_ALL] = {"NAME",    "KIND",  "VERSION", "ABI",   "STATE", "GIVES",
@@ -274,7 +283,7 @@ static void text_print(tn_app *app, const cli_args *args, size_t count, const ab
     missing_print(app, count);
     for (size_t i = 0; i < count; i++)
         if (absent(a, i) && cli_plugin_at(app, i, &p))
-            (void)printf("no device: %s: %s\n", p.name, absent(a, i));
+            no_device_print(p.name, absent(a, i));
     for (size_t i = 0; i < count; i++) {
         if (!cli_plugin_at(app, i, &p) || !cli_plugin_refused(&p))
             continue;

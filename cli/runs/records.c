@@ -83,6 +83,7 @@ static void metrics_read(cli_record *record)
         json_t *o = json_loads(line, 0, NULL); /* a torn last line is none */
         const bool numbers = json_object_get(o, "r2") != NULL;
         const double accuracy = number_at(o, numbers ? "valid_r2" : "valid_accuracy");
+        const double loss = number_at(o, "valid_loss");
 
         record->numbers |= numbers;
         if (o)
@@ -90,8 +91,8 @@ static void metrics_read(cli_record *record)
         if (isfinite(accuracy)) {
             record->best = isfinite(record->best) ? fmax(record->best, accuracy) : accuracy;
             record->accuracy = accuracy;
-            record->loss = number_at(o, "valid_loss");
         }
+        record->loss = isfinite(loss) ? loss : record->loss;
         json_decref(o);
     }
     if (file)
