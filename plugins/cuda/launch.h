@@ -119,6 +119,14 @@ tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 /* Elements of a dense array in another data type; `add`: added to what is there. */
 tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err);
 
+/* `a`: the places of `out`, without inputs; each becomes a->number, rounded once or cut. */
+tn_status tncuda_fill(const tn_exec *x, tncuda_point_args *a, tn_err *err);
+
+/* 1 … 2^31 */
+tncuda_divisor tncuda_divisor_of(int64_t by);
+/* Each extent and each place of an element, counted from the first, is below 2^31. */
+bool tncuda_is_narrow(int32_t ndim, const int64_t *shape, const int64_t *step);
+
 /* ---- reduce.c ------------------------------------------------------------------------------------------ */
 
 /* What of `t` each element of the output is made of: the axes of `mask`. */

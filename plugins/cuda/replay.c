@@ -4,6 +4,10 @@
  * numbers, are others, they are set in the graph; else it is recorded anew. So a run that moved nothing is
  * one launch.
  *
+ * Steps that are under way together take turns with a few sets of buffers. So a graph has several forms: the
+ * driver's launchable copies of it, each with the arguments that it was launched with last. A run takes the
+ * form that has its arguments; nodes are set where there is none.
+ *
  * What comes to the driver past this plugin (a library that is given the stream) is in the capture as a node
  * that is no entry: such a graph is recorded by each run, and the driver changes the one that it has.
  */
@@ -12,6 +16,7 @@
 #include <string.h>
 
 #define ROOM_LEAST 64u
+#define HEAD_BYTES 16u /* in front of an entry's arguments: the blocks of its grid */
 
 /* ---- entries ------------------------------------------------------------------------------------------- */
 
@@ -36,8 +41,26 @@ static tn_status grow(const tncuda_plugin *p, void **data, uint64_t size, uint64
 
 void tncuda_graph_forget(tn_device_graph *graph)
 {
-    tncuda_delete(graph->device->plugin, graph->entries);
-    tncuda_delete(graph->device->plugin, graph->args);
+    const tncuda_plugin *p = graph->device->plugin;
+
+    tncuda_delete(p, graph->entries);
+    tncuda_delete(p, graph->args);
+    tncuda_delete(p, graph->given);
+    for (uint32_t i = 1; i < graph->form_count; i++)
+        tncuda_delete(p, graph->forms[i].args);
+}
+
+static void blocks_set(char *args, const tncuda_entry *e, uint32_t blocks)
+{
+    memcpy(args + e->at - HEAD_BYTES, &blocks, sizeof blocks);
+}
+
+static uint32_t blocks_of(const char *args, const tncuda_entry *e)
+{
+    uint32_t blocks;
+
+    memcpy(&blocks, args + e->at - HEAD_BYTES, sizeof blocks);
+    return blocks;
 }
 
 bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
@@ -55,11 +78,10 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
     e = &g->entries[g->next_entry++];
     if (e->function != function || e->bytes != bytes) {
         g->differs = true;
-    } else if (e->blocks != blocks || memcmp(g->args + e->at, args, bytes) != 0) {
-        e->blocks = blocks;
-        memcpy(g->args + e->at, args, bytes);
-        e->moved = true;
+        return true;
     }
+    blocks_set(g->given, e, blocks);
+    memcpy(g->given + e->at, args, bytes);
     return true;
 }
 
@@ -69,11 +91,12 @@ tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_
 {
     tn_device_graph *g = stream->recording;
     tn_device_handle *d = stream->device;
-    const uint64_t aligned = (bytes + 15u) & ~15u;
+    const uint64_t room = HEAD_BYTES + ((bytes + 15u) & ~15u);
     const tncuda_graph_node *last = NULL;
     size_t last_count = 0;
     void *entries, *all;
     int32_t state = 0;
+    tncuda_entry *e;
     tn_status st;
 
     if (!g)
@@ -83,7 +106,7 @@ tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_
     st = grow(d->plugin, &entries, sizeof *g->entries, g->entry_count, 1, &g->entry_room, err);
     g->entries = entries;
     if (!st)
-        st = grow(d->plugin, &all, 1, g->args_bytes, aligned, &g->args_room, err);
+        st = grow(d->plugin, &all, 1, g->args_bytes, room, &g->args_room, err);
     g->args = all;
     if (st ||
         (st = tncuda_check(d, d->driver->capture_info(stream->handle, &state, NULL, NULL, &last, &last_count),
@@ -91,10 +114,12 @@ tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_
         return st;
     if (last_count != 1)
         return tn_fail(err, TN_E_UNSUPPORTED, "the capture of a stream has no last node");
-    g->entries[g->entry_count++] = (tncuda_entry){
-        .node = last[0], .function = function, .blocks = blocks, .bytes = bytes, .at = g->args_bytes};
-    memcpy(g->args + g->args_bytes, args, bytes);
-    g->args_bytes += aligned;
+    e = &g->entries[g->entry_count++];
+    *e = (tncuda_entry){
+        .node = last[0], .function = function, .bytes = bytes, .at = g->args_bytes + HEAD_BYTES};
+    blocks_set(g->args, e, blocks);
+    memcpy(g->args + e->at, args, bytes);
+    g->args_bytes += room;
     return TN_OK;
 }
 
@@ -103,9 +128,9 @@ tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_
 static tn_status kernel_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
 {
     tn_device_handle *d = g->device;
-    void *params[] = {g->args + e->at};
+    void *params[] = {g->given + e->at};
     const tncuda_kernel_node node = {.function = e->function,
-                                     .grid = {e->blocks, 1, 1},
+                                     .grid = {blocks_of(g->given, e), 1, 1},
                                      .block = {TNCUDA_THREADS, 1, 1},
                                      .params = params};
 
@@ -120,7 +145,7 @@ static tn_status copy_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err
     tncuda_copy_node node;
     tn_status st;
 
-    memcpy(&to, g->args + e->at, sizeof to);
+    memcpy(&to, g->given + e->at, sizeof to);
     if ((st = tncuda_check(d, d->driver->graph_copy(e->node, &node), "cuGraphMemcpyNodeGetParams", err)))
         return st;
     node.dst.device = to.dst;
@@ -130,21 +155,68 @@ static tn_status copy_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err
                         "cuGraphExecMemcpyNodeSetParams", err);
 }
 
-/* In the context. */
-static tn_status moved_set(tn_device_graph *g, uint32_t *moved, tn_err *err)
+static bool moved(const tn_device_graph *g, const char *args, const tncuda_entry *e)
 {
-    tn_status st = TN_OK;
+    return memcmp(args + e->at - HEAD_BYTES, g->given + e->at - HEAD_BYTES, HEAD_BYTES + e->bytes) != 0;
+}
 
-    for (uint64_t i = 0; i < g->entry_count && !st; i++) {
-        tncuda_entry *e = &g->entries[i];
+/* The form that has the arguments given; else the one that lacks the fewest, and `*lacks` is how many. */
+static tncuda_form *form_nearest(tn_device_graph *g, uint64_t *lacks)
+{
+    tncuda_form *best = NULL;
 
-        if (!e->moved)
-            continue;
-        if (!(st = e->function ? kernel_set(g, e, err) : copy_set(g, e, err))) {
-            e->moved = false;
-            ++*moved;
+    *lacks = 0;
+    for (uint32_t i = 0; i < g->form_count; i++)
+        if (!memcmp(g->forms[i].args, g->given, g->args_bytes))
+            return &g->forms[i];
+    for (uint32_t i = 0; i < g->form_count; i++) {
+        uint64_t count = 0;
+
+        for (uint64_t k = 0; k < g->entry_count; k++)
+            count += moved(g, g->forms[i].args, &g->entries[k]);
+        if (!best || count < *lacks) {
+            best = &g->forms[i];
+            *lacks = count;
         }
     }
+    return best;
+}
+
+/* One form more, as the graph was recorded: the first one is, as long as there is room for more. NULL: there
+ * is no room, or no memory. In the context. */
+static tncuda_form *form_add(tn_device_graph *g)
+{
+    tn_device_handle *d = g->device;
+    tncuda_form *f = &g->forms[g->form_count];
+
+    if (g->taken_over || g->form_count == TNCUDA_FORMS || !(f->args = tncuda_new(d->plugin, g->args_bytes)))
+        return NULL;
+    if (tncuda_check(d, d->driver->graph_make(&f->exec, g->graph, 0), "cuGraphInstantiate", NULL)) {
+        tncuda_delete(d->plugin, f->args);
+        return NULL;
+    }
+    memcpy(f->args, g->args, g->args_bytes);
+    g->form_count++;
+    return f;
+}
+
+/* Makes a form that has what was given the one that is launched. In the context. */
+static tn_status form_choose(tn_device_graph *g, uint32_t *count, tn_err *err)
+{
+    uint64_t lacks = 0;
+    tncuda_form *f = form_nearest(g, &lacks), *more = lacks ? form_add(g) : NULL;
+    tn_status st = TN_OK;
+
+    f = more ? more : f;
+    g->exec = f->exec;
+    for (uint64_t i = 0; i < g->entry_count && lacks && !st; i++) {
+        const tncuda_entry *e = &g->entries[i];
+
+        if (moved(g, f->args, e) && !(st = e->function ? kernel_set(g, e, err) : copy_set(g, e, err)))
+            ++*count;
+    }
+    if (lacks && !st)
+        memcpy(f->args, g->given, g->args_bytes);
     return st;
 }
 
@@ -176,7 +248,7 @@ static tn_status compared_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(
         return TN_PENDING;
     if ((st = tncuda_enter(g->device, err)))
         return st;
-    st = moved_set(g, moved, NULL);
+    st = form_choose(g, moved, NULL);
     tncuda_leave(g->device);
     if (st)
         return TN_PENDING;
@@ -195,15 +267,18 @@ static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
     tncuda_graph_difference difference = {0};
 
     if (g->calls || g->marks || fresh->calls || fresh->marks || g->entry_count != fresh->entry_count ||
-        g->device->driver->graph_exec_update(g->exec, fresh->graph, &difference))
+        g->form_count > 1 || g->device->driver->graph_exec_update(g->exec, fresh->graph, &difference))
         return false;
+    g->taken_over = true;
     g->entries = fresh->entries;
-    g->args = fresh->args;
+    g->args = g->forms[0].args = fresh->args;
+    g->given = fresh->given;
     g->entry_room = fresh->entry_room;
     g->args_bytes = fresh->args_bytes;
     g->args_room = fresh->args_room;
     fresh->entries = was.entries;
     fresh->args = was.args;
+    fresh->given = was.given;
     for (uint64_t i = 0; i < g->entry_count; i++)
         g->entries[i].node = was.entries[i].node;
     return true;
@@ -223,6 +298,12 @@ static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (
     ended = tncuda_graph_end(s, 0, NULL, NULL, st ? NULL : &made, st ? NULL : err);
     if (st || ended)
         return st ? st : ended;
+    if (!(made->given = tncuda_new(d->plugin, made->args_bytes + HEAD_BYTES))) {
+        tncuda_graph_free(made);
+        return tncuda_nomem(err, "what a graph is given");
+    }
+    made->forms[0] = (tncuda_form){made->exec, made->args};
+    made->form_count = 1;
     made->whole = !made->calls && !made->marks && made->entry_count == made->node_count;
     if (*graph && (st = tncuda_enter(d, err))) {
         tncuda_graph_free(made);

@@ -21,16 +21,30 @@ typedef struct tncuda_operand {
     int64_t stride[TNCUDA_NDIM]; /* 0 where it broadcasts */
 } tncuda_operand;
 
+/* A divisor of numbers below 2^31: n / by = (n magic / 2^32 + n) / 2^shift. tncuda_divisor_of makes it. */
+typedef struct tncuda_divisor {
+    uint32_t by, magic, shift, reserved;
+} tncuda_divisor;
+
 /* How what was computed becomes an element of the output. */
 #define TNCUDA_STORE_SAME 0  /* its compute type is the loop's */
 #define TNCUDA_STORE_TRUTH 1 /* bool: other than 0 */
 #define TNCUDA_STORE_CUT 2   /* a double becomes an integer */
 
+/* How elements are found and read. */
+#define TNCUDA_PLACES_WIDE 0 /* in 64 bits: whatever the shape is */
+#define TNCUDA_PLACES_NARROW                                                                                 \
+    1                         /* what is divided, and every place of more than one dimension, is below 2^31 */
+#define TNCUDA_PLACES_PACKS 2 /* the same; 16 bytes at a time: all are of the compute type */
+#define TNCUDA_PLACES_MIXED 3 /* the same; f32, f16 and bf16, 4 elements at a time */
+
 typedef struct tncuda_point_args {
     int64_t count;
     int32_t ndim, store, add, scalar; /* scalar: the operand that is `number`; -1 */
+    int32_t places, reserved;         /* TNCUDA_PLACES_… */
     double number, s, s2;
     int64_t shape[TNCUDA_NDIM];
+    tncuda_divisor split[TNCUDA_NDIM]; /* of `shape`; not of WIDE */
     tncuda_operand in[3], out;
 } tncuda_point_args;
 
