@@ -73,7 +73,15 @@ typedef struct tncuda_product_args {
     const void *a, *b, *bias;
     void *c;
     int32_t dtype, add;
+    int64_t slices, depth; /* of k: how many are summed apart, `depth` of k each, and then together */
+    void *room;            /* the slices' sums (slices, batch, m, n), of the compute type; NULL: one slice */
+    int32_t packs_a, packs_b, packs_c, reserved; /* TNCUDA_PACKS_… */
 } tncuda_product_args;
+
+/* Four elements side by side are read or written at once: along which side of the matrix. */
+#define TNCUDA_PACKS_NONE 0
+#define TNCUDA_PACKS_ROWS 1 /* they are of one row: columns are neighbours */
+#define TNCUDA_PACKS_COLUMNS 2
 
 /* Sums of columns: y (n) = Σ x (m, n). */
 typedef struct tncuda_columns_args {
