@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct conv_state {
-    char y[TNCUDA_NAME_BYTES], dx[TNCUDA_NAME_BYTES], dw[TNCUDA_NAME_BYTES], columns[TNCUDA_NAME_BYTES];
+    char y[TNCUDA_NAME_BYTES], dx[TNCUDA_NAME_BYTES], dw[TNCUDA_NAME_BYTES];
     bool bias;
     tncuda_window_args args; /* all but the arrays */
 } conv_state;
@@ -23,7 +23,6 @@ static void names(conv_state *s)
     (void)snprintf(s->y, sizeof s->y, "conv_y_%s", suffix);
     (void)snprintf(s->dx, sizeof s->dx, "conv_dx_%s", suffix);
     (void)snprintf(s->dw, sizeof s->dw, "conv_dw_%s", suffix);
-    (void)snprintf(s->columns, sizeof s->columns, "columns_%s", suffix);
 }
 
 /* `data` and `y`: in front of and behind the convolution; of a deconvolution the other way round. */
@@ -118,9 +117,7 @@ static tn_status bias_back(const conv_state *s, const tn_exec *x, int64_t channe
                                       .dtype = s->args.dtype,
                                       .add = s->bias && x->modes[2] == TN_MODE_ADD};
 
-    return s->bias && x->modes[2] != TN_MODE_NONE
-               ? tncuda_launch(x, "dense", s->columns, channels, &bias, err)
-               : TN_OK;
+    return s->bias && x->modes[2] != TN_MODE_NONE ? tncuda_columns(x, &bias, err) : TN_OK;
 }
 
 /* dy, data, weight -> ddata, dweight, dbias */

@@ -2,14 +2,16 @@
 #include "tenon/plugin/op/dense.h"
 #include "launch.h"
 
-#include <stdio.h>
-
 typedef struct dense_state {
-    char product[TNCUDA_NAME_BYTES], columns[TNCUDA_NAME_BYTES];
     int64_t m, n, k; /* rows of data, outputs, inputs of the layer */
     bool bias;
     int32_t dtype;
 } dense_state;
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 static tn_status dense_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -25,38 +27,34 @@ static tn_status dense_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     s->k = weight->shape[1];
     s->m = s->n ? tn_tensor_count(y) / s->n : 0;
     s->bias = back ? node->out_count > 2 : node->in_count > 2;
-    (void)snprintf(s->product, sizeof s->product, "product_%s", tncuda_suffix(s->dtype));
-    (void)snprintf(s->columns, sizeof s->columns, "columns_%s", tncuda_suffix(s->dtype));
+    plan->workspace_bytes = back ? most(tncuda_product_room(s->m, s->k, s->n, 1, s->dtype),
+                                        tncuda_product_room(s->n, s->k, s->m, 1, s->dtype))
+                                 : tncuda_product_room(s->m, s->n, s->k, 1, s->dtype);
     return TN_OK;
-}
-
-static tn_status product(const dense_state *s, const tn_exec *x, const tncuda_product_args *a, tn_err *err)
-{
-    return tncuda_launch(x, "dense", s->product, (a->m + 3) / 4 * a->n * a->batch, a, err);
 }
 
 /* y (m, n) = data (m, k) · weight (n, k)' + bias */
 static tn_status dense_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const dense_state *s = plan->state;
-    const tncuda_product_args a = {.m = s->m,
-                                   .n = s->n,
-                                   .k = s->k,
-                                   .batch = 1,
-                                   .a_row = s->k,
-                                   .a_col = 1,
-                                   .b_row = 1,
-                                   .b_col = s->k,
-                                   .c_row = s->n,
-                                   .c_col = 1,
-                                   .a = x->in[0]->data,
-                                   .b = x->in[1]->data,
-                                   .bias = s->bias ? x->in[2]->data : NULL,
-                                   .c = x->out[0]->data,
-                                   .dtype = s->dtype,
-                                   .add = x->modes[0] == TN_MODE_ADD};
+    tncuda_product_args a = {.m = s->m,
+                             .n = s->n,
+                             .k = s->k,
+                             .batch = 1,
+                             .a_row = s->k,
+                             .a_col = 1,
+                             .b_row = 1,
+                             .b_col = s->k,
+                             .c_row = s->n,
+                             .c_col = 1,
+                             .a = x->in[0]->data,
+                             .b = x->in[1]->data,
+                             .bias = s->bias ? x->in[2]->data : NULL,
+                             .c = x->out[0]->data,
+                             .dtype = s->dtype,
+                             .add = x->modes[0] == TN_MODE_ADD};
 
-    return x->modes[0] == TN_MODE_NONE ? TN_OK : product(s, x, &a, err);
+    return x->modes[0] == TN_MODE_NONE ? TN_OK : tncuda_product(x, &a, x->workspace, err);
 }
 
 /* dy (m, n), data (m, k), weight (n, k) -> ddata = dy · weight, dweight = dy' · data, dbias = Σ dy */
@@ -64,42 +62,42 @@ static tn_status dense_back_run(const tn_plan *plan, const tn_exec *x, tn_err *e
 {
     const dense_state *s = plan->state;
     const void *dy = x->in[0]->data;
-    const tncuda_product_args data = {.m = s->m,
-                                      .n = s->k,
-                                      .k = s->n,
-                                      .batch = 1,
-                                      .a_row = s->n,
-                                      .a_col = 1,
-                                      .b_row = s->k,
-                                      .b_col = 1,
-                                      .c_row = s->k,
-                                      .c_col = 1,
-                                      .a = dy,
-                                      .b = x->in[2]->data,
-                                      .c = x->out[0]->data,
-                                      .dtype = s->dtype,
-                                      .add = x->modes[0] == TN_MODE_ADD};
-    const tncuda_product_args weight = {.m = s->n,
-                                        .n = s->k,
-                                        .k = s->m,
-                                        .batch = 1,
-                                        .a_row = 1,
-                                        .a_col = s->n,
-                                        .b_row = s->k,
-                                        .b_col = 1,
-                                        .c_row = s->k,
-                                        .c_col = 1,
-                                        .a = dy,
-                                        .b = x->in[1]->data,
-                                        .c = x->out[1]->data,
-                                        .dtype = s->dtype,
-                                        .add = x->modes[1] == TN_MODE_ADD};
+    tncuda_product_args data = {.m = s->m,
+                                .n = s->k,
+                                .k = s->n,
+                                .batch = 1,
+                                .a_row = s->n,
+                                .a_col = 1,
+                                .b_row = s->k,
+                                .b_col = 1,
+                                .c_row = s->k,
+                                .c_col = 1,
+                                .a = dy,
+                                .b = x->in[2]->data,
+                                .c = x->out[0]->data,
+                                .dtype = s->dtype,
+                                .add = x->modes[0] == TN_MODE_ADD};
+    tncuda_product_args weight = {.m = s->n,
+                                  .n = s->k,
+                                  .k = s->m,
+                                  .batch = 1,
+                                  .a_row = 1,
+                                  .a_col = s->n,
+                                  .b_row = s->k,
+                                  .b_col = 1,
+                                  .c_row = s->k,
+                                  .c_col = 1,
+                                  .a = dy,
+                                  .b = x->in[1]->data,
+                                  .c = x->out[1]->data,
+                                  .dtype = s->dtype,
+                                  .add = x->modes[1] == TN_MODE_ADD};
     tn_status st = TN_OK;
 
     if (x->modes[0] != TN_MODE_NONE)
-        st = product(s, x, &data, err);
+        st = tncuda_product(x, &data, x->workspace, err);
     if (!st && x->modes[1] != TN_MODE_NONE)
-        st = product(s, x, &weight, err);
+        st = tncuda_product(x, &weight, x->workspace, err);
     if (!st && s->bias && x->modes[2] != TN_MODE_NONE) {
         const tncuda_columns_args bias = {.outer = s->m,
                                           .n = s->n,
@@ -109,7 +107,7 @@ static tn_status dense_back_run(const tn_plan *plan, const tn_exec *x, tn_err *e
                                           .dtype = s->dtype,
                                           .add = x->modes[2] == TN_MODE_ADD};
 
-        st = tncuda_launch(x, "dense", s->columns, s->n, &bias, err);
+        st = tncuda_columns(x, &bias, err);
     }
     return st;
 }

@@ -81,8 +81,11 @@ static void graph_end_of(tn_device_graph *g)
 {
     const tncuda_driver *d = g->device->driver;
 
+    for (uint32_t i = 1; i < g->form_count; i++)
+        (void)tncuda_check(g->device, d->graph_exec_destroy(g->forms[i].exec), "cuGraphExecDestroy", NULL);
     if (g->exec)
-        (void)tncuda_check(g->device, d->graph_exec_destroy(g->exec), "cuGraphExecDestroy", NULL);
+        (void)tncuda_check(g->device, d->graph_exec_destroy(g->form_count ? g->forms[0].exec : g->exec),
+                           "cuGraphExecDestroy", NULL);
     if (g->graph)
         (void)tncuda_check(g->device, d->graph_destroy(g->graph), "cuGraphDestroy", NULL);
     if (g->done)
@@ -131,8 +134,11 @@ void tncuda_graph_free(tn_device_graph *graph)
     if (!graph || atomic_load_explicit(&d->plugin->forked, memory_order_relaxed))
         return;
     pthread_mutex_lock(&d->lock);
-    graph->next = d->dead;
-    d->dead = graph;
+    for (tn_device_graph *g = graph, *other; g; g = other) {
+        other = g->other;
+        g->next = d->dead;
+        d->dead = g;
+    }
     pthread_mutex_unlock(&d->lock);
     tncuda_graphs_sweep(d, false);
 }

@@ -200,11 +200,18 @@ typedef struct tncuda_entry {
     tncuda_graph_node node;   /* of a kernel or a copy */
     uint64_t nodes;           /* that it made */
     tncuda_function function; /* NULL: a copy, whose arguments are a tncuda_copied; of a library: its plan */
-    uint32_t blocks, bytes;   /* of the grid; of the arguments */
-    uint64_t at;              /* where they lie in graph->args */
     bool library;             /* a call of one */
-    bool moved;               /* they are others than those that the driver has */
+    uint32_t bytes;           /* of the arguments */
+    uint64_t at;              /* where they lie in a form's arguments */
 } tncuda_entry;
+
+/* The graph as the driver launches it, with some arguments. */
+typedef struct tncuda_form {
+    tncuda_graph_exec exec;
+    char *args;
+} tncuda_form;
+
+#define TNCUDA_FORMS 8 /* as many steps as may be under way, and a few */
 
 typedef struct tncuda_copied {
     tncuda_address dst, src;
@@ -215,8 +222,8 @@ struct tn_device_graph {
     tn_device_handle *device;
     atomic_uint refs; /* the user's, and one for each launch with functions */
     tncuda_graph graph;
-    tncuda_graph_exec exec;
-    tncuda_event done; /* behind the last launch */
+    tncuda_graph_exec exec; /* of the form that is launched */
+    tncuda_event done;      /* behind the last launch */
     tncuda_call *calls, **calls_end, *replaced;
     struct event_mark *marks, **marks_end;
     struct copy_node *copies;
@@ -231,7 +238,12 @@ struct tn_device_graph {
     struct graph_launch *current; /* the driver's threads alone use it, one after the other */
     tn_device_graph *next;        /* of the device's dead */
     tncuda_entry *entries;        /* replay.c from here: kernels and copies in order */
-    char *args;                   /* their arguments */
+    char *args, *given;           /* their arguments: of the first form; of the run that is compared */
+    tncuda_form forms[TNCUDA_FORMS];
+    uint32_t form_count;
+    bool taken_over; /* the first form is no longer what was recorded, so there are no others */
+    tn_device_graph
+        *other; /* with the same entries, recorded with other arguments of libraries; NULL: none */
     uint64_t entry_count, entry_room, args_bytes, args_room;
     uint64_t next_entry; /* while it is compared: the one that comes next */
     bool compares;       /* what the stream is given is compared with the entries, not done */

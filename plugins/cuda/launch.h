@@ -129,6 +129,24 @@ tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 /* Elements of a dense array in another data type; `add`: added to what is there. */
 tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err);
 
+/* `a`: the places of `out`, without inputs; each becomes a->number, rounded once or cut. */
+tn_status tncuda_fill(const tn_exec *x, tncuda_point_args *a, tn_err *err);
+
+/* 1 … 2^31 */
+tncuda_divisor tncuda_divisor_of(int64_t by);
+/* Each extent and each place of an element, counted from the first, is below 2^31. */
+bool tncuda_is_narrow(int32_t ndim, const int64_t *shape, const int64_t *step);
+
+/* ---- product.c ----------------------------------------------------------------------------------------- */
+
+/* Makes a product, all of `args` given but slices, depth, room and packs. `room`: memory of the run, or NULL:
+ * what is long and narrow takes longer then. */
+tn_status tncuda_product(const tn_exec *x, tncuda_product_args *args, void *room, tn_err *err);
+/* Its bytes; 0: none is of use. */
+uint64_t tncuda_product_room(int64_t m, int64_t n, int64_t k, int64_t batch, int32_t dtype);
+/* y (n) = Σ x (outer, n, inner) */
+tn_status tncuda_columns(const tn_exec *x, const tncuda_columns_args *args, tn_err *err);
+
 /* ---- reduce.c ------------------------------------------------------------------------------------------ */
 
 /* What of `t` each element of the output is made of: the axes of `mask`. */

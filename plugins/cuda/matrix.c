@@ -2,11 +2,9 @@
 #include "../common/product.h"
 #include "launch.h"
 
-#include <stdio.h>
 #include <string.h>
 
 typedef struct matrix_state {
-    char kernel[TNCUDA_NAME_BYTES];
     tnb_product p;
 } matrix_state;
 
@@ -20,7 +18,13 @@ static tn_status matrix_prepare(void *plugin, const tn_node *node, tn_plan *plan
     if (st)
         return st;
     s->p = (batch ? tnb_batch_product : tnb_dot_product)(node->attrs, node->in[first], node->in[first + 1]);
-    (void)snprintf(s->kernel, sizeof s->kernel, "product_%s", tncuda_suffix(s->p.dtype));
+    plan->workspace_bytes = tncuda_product_room(s->p.m, s->p.n, s->p.k, s->p.batch, s->p.dtype);
+    if (first) {
+        const uint64_t a = tncuda_product_room(s->p.m, s->p.k, s->p.n, s->p.batch, s->p.dtype),
+                       b = tncuda_product_room(s->p.k, s->p.n, s->p.m, s->p.batch, s->p.dtype);
+
+        plan->workspace_bytes = a > b ? a : b;
+    }
     return TN_OK;
 }
 
@@ -37,7 +41,7 @@ static tn_status product(const matrix_state *s, const tn_exec *x, uint32_t out, 
     a->c = x->out[out]->data;
     a->dtype = s->p.dtype;
     a->add = x->modes[out] == TN_MODE_ADD;
-    return tncuda_launch(x, "dense", s->kernel, (a->m + 3) / 4 * a->n * a->batch, a, err);
+    return tncuda_product(x, a, x->workspace, err);
 }
 
 static tn_status matrix_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

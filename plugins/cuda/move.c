@@ -1,5 +1,6 @@
 /* ../common/move.h for GPUs: a strided copy is one launch. */
 #include "../common/move.h"
+#include "../common/index.h"
 #include "launch.h"
 
 #include <stdio.h>
@@ -53,20 +54,15 @@ tn_status tnb_move_run(const tn_plan *plan, const tn_exec *x, const tnb_move *m,
 tn_status tnb_move_number(const tn_plan *plan, const tn_exec *x, const tnb_move *m, int32_t dtype,
                           double number, void *dst, tn_err *err)
 {
-    tncuda_point_args a = {.count = count_of(m),
-                           .ndim = m->ndim,
-                           .store = dtype == TN_F64    ? TNCUDA_STORE_SAME
-                                    : dtype == TN_BOOL ? TNCUDA_STORE_TRUTH
-                                                       : TNCUDA_STORE_CUT,
-                           .number = number,
-                           .out = {.data = dst, .dtype = dtype}};
+    tncuda_point_args a = {.count = count_of(m), .number = number, .out = {.data = dst, .dtype = dtype}};
+    int64_t *const steps[] = {a.out.stride};
 
     (void)plan;
     if (m->ndim > TNCUDA_NDIM)
         return tn_fail(err, TN_E_UNSUPPORTED, "more dimensions than a fill has");
-    for (int32_t k = 0; k < m->ndim; k++) {
-        a.shape[k] = m->extent[k];
+    for (int32_t k = 0; k < m->ndim; k++)
         a.out.stride[k] = m->dst_step[k];
-    }
-    return tncuda_launch(x, "point_f64", "point_COPY_f64", a.count, &a, err);
+    if (a.count)
+        a.ndim = tnb_join(m->ndim, m->extent, 1, steps, a.shape);
+    return tncuda_fill(x, &a, err);
 }

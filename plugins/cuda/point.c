@@ -9,6 +9,7 @@
 #include "tenon/plugin/op/activation.h"
 #include "tenon/plugin/op/regression.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ static const uint8_t kinds[TN_DTYPE_LIMIT] = {
 
 typedef struct point_state {
     char kernel[TNCUDA_NAME_BYTES], family[16];
-    uint32_t in_count, numbers;
+    uint32_t in_count, numbers, kind;
     bool own_number;
     tncuda_point_args args; /* all but where the arrays lie and the numbers of a run */
 } point_state;
@@ -134,6 +135,111 @@ static bool same_places(const tn_tensor *in, const tn_tensor *out)
     return same;
 }
 
+/* ---- places -------------------------------------------------------------------------------------------- */
+
+/* After Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994). */
+tncuda_divisor tncuda_divisor_of(int64_t by)
+{
+    const uint64_t d = (uint64_t)by;
+    uint32_t shift = 0;
+
+    while (((uint64_t)1 << shift) < d)
+        shift++;
+    return (tncuda_divisor){.by = (uint32_t)d,
+                            .magic = (uint32_t)((((((uint64_t)1 << shift) - d) << 32) / d) + 1),
+                            .shift = shift};
+}
+
+bool tncuda_is_narrow(int32_t ndim, const int64_t *shape, const int64_t *step)
+{
+    int64_t most = 0;
+
+    for (int32_t d = 0; d < ndim; d++) {
+        const int64_t size = step[d] < 0 ? -step[d] : step[d];
+
+        if (shape[d] > INT32_MAX || size > INT32_MAX || (most += (shape[d] - 1) * size) > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+static uint32_t pack_of(uint32_t kind)
+{
+    return kind == K_F32 || kind == K_I32 ? 4 : 2;
+}
+
+/* One of the data types that packs are read of; `*mixed`: not of the compute type. */
+static bool packs(const tncuda_operand *o, uint32_t kind, bool *mixed)
+{
+    static const int32_t native[] = {[K_F32] = TN_F32, [K_F64] = TN_F64, [K_I32] = TN_I32, [K_I64] = TN_I64};
+
+    if (o->dtype == native[kind])
+        return true;
+    *mixed = true;
+    return kind == K_F32 && (o->dtype == TN_F16 || o->dtype == TN_BF16);
+}
+
+/* The elements of a pack lie side by side, or all read one. */
+static bool in_rows(const tncuda_point_args *a, const int64_t *stride, uint32_t pack)
+{
+    const int32_t last = a->ndim - 1;
+
+    if (last < 0 || stride[last] == 0)
+        return true;
+    if (stride[last] != 1)
+        return false;
+    for (int32_t d = 0; d < last; d++)
+        if (stride[d] % pack)
+            return false;
+    return true;
+}
+
+/* The best way for arrays that are aligned. */
+static void places_plan(tncuda_point_args *a, uint32_t kind, uint32_t in_count)
+{
+    const uint32_t pack = pack_of(kind);
+    const tncuda_operand *all[4] = {&a->out};
+    bool mixed = false, rows = a->ndim <= 1 || a->shape[a->ndim - 1] % pack == 0;
+
+    a->places = TNCUDA_PLACES_WIDE;
+    for (uint32_t k = 0; k < in_count; k++)
+        all[k + 1] = &a->in[k];
+    for (uint32_t k = 0; k <= in_count; k++) {
+        if (a->ndim > 1 && (a->count > INT32_MAX || !tncuda_is_narrow(a->ndim, a->shape, all[k]->stride)))
+            return;
+        rows = packs(all[k], kind, &mixed) && rows && in_rows(a, all[k]->stride, pack);
+    }
+    for (int32_t d = 0; d < a->ndim && a->ndim > 1; d++)
+        a->split[d] = tncuda_divisor_of(a->shape[d]);
+    a->places = !rows || (a->ndim == 1 && a->out.stride[0] != 1) ? TNCUDA_PLACES_NARROW
+                : mixed                                          ? TNCUDA_PLACES_MIXED
+                                                                 : TNCUDA_PLACES_PACKS;
+}
+
+/* An operand whose elements are read as packs begins where these may. */
+static bool aligned(const tncuda_point_args *a, const tncuda_operand *o, uint32_t kind)
+{
+    const uintptr_t bytes = pack_of(kind) * tn_dtype_bytes(o->dtype);
+
+    return a->ndim == 0 || o->stride[a->ndim - 1] == 0 || (uintptr_t)o->data % bytes == 0;
+}
+
+static tn_status launch(const tn_exec *x, const char *family, const char *kernel, tncuda_point_args *a,
+                        uint32_t kind, uint32_t in_count, tn_err *err)
+{
+    int64_t items = a->count;
+
+    if (a->places >= TNCUDA_PLACES_PACKS) {
+        bool all = aligned(a, &a->out, kind);
+
+        for (uint32_t k = 0; k < in_count; k++)
+            all = all && aligned(a, &a->in[k], kind);
+        a->places = all ? a->places : TNCUDA_PLACES_NARROW;
+        items = all && items > pack_of(kind) ? items / pack_of(kind) : items;
+    }
+    return tncuda_launch(x, family, kernel, items, a, err);
+}
+
 tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void *plugin, const tn_node *node,
                             tn_plan *plan, tn_err *err)
 {
@@ -163,6 +269,8 @@ tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void
             plan->inplace[0] = (int32_t)k;
     }
     s->args.ndim = tnb_join(out->ndim, out->shape, in_count + 1, steps, s->args.shape);
+    s->kind = kind;
+    places_plan(&s->args, kind, in_count);
     return TN_OK;
 }
 
@@ -191,7 +299,7 @@ tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         args.s = tn_value_float(x->attrs[0]);
     if (s->numbers > 1)
         args.s2 = tn_value_float(x->attrs[1]);
-    return tncuda_launch(x, s->family, s->kernel, args.count, &args, err);
+    return launch(x, s->family, s->kernel, &args, s->kind, s->in_count, err);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
@@ -231,11 +339,23 @@ static tn_status point_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
 }
 
-tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err)
+/* COPY, or of no input the fill. */
+static tn_status copy_launch(const tn_exec *x, tncuda_point_args *a, uint32_t kind, tn_err *err)
 {
     static const char *const suffixes[] = {"f32", "f64", "i32", "i64"};
-    const uint32_t kind = wider(kinds[from->dtype], kinds[to->dtype]);
+    const uint32_t in_count = a->scalar < 0;
     char kernel[TNCUDA_NAME_BYTES], family[16];
+
+    (void)snprintf(kernel, sizeof kernel, "point_COPY_%s", suffixes[kind]);
+    (void)snprintf(family, sizeof family, "point_%s", suffixes[kind]);
+    if (a->count)
+        places_plan(a, kind, in_count);
+    return launch(x, family, kernel, a, kind, in_count, err);
+}
+
+tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err)
+{
+    const uint32_t kind = wider(kinds[from->dtype], kinds[to->dtype]);
     tncuda_point_args a = {.count = tn_tensor_count(to),
                            .ndim = 1,
                            .store = store_of(kind, to->dtype),
@@ -246,9 +366,20 @@ tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *
 
     a.shape[0] = a.count;
     a.in[0].stride[0] = a.out.stride[0] = 1;
-    (void)snprintf(kernel, sizeof kernel, "point_COPY_%s", suffixes[kind]);
-    (void)snprintf(family, sizeof family, "point_%s", suffixes[kind]);
-    return tncuda_launch(x, family, kernel, a.count, &a, err);
+    return copy_launch(x, &a, kind, err);
+}
+
+tn_status tncuda_fill(const tn_exec *x, tncuda_point_args *a, tn_err *err)
+{
+    const int32_t dtype = a->out.dtype;
+    const bool bits = a->number == 0 && !signbit(a->number); /* of a word: all are 0, whatever type it has */
+    const uint32_t kind = dtype == TN_F32 || (bits && dtype == TN_I32) ? kinds[dtype]
+                          : bits && dtype == TN_I64                    ? K_I64
+                                                                       : K_F64;
+
+    a->scalar = 0;
+    a->store = store_of(kind, dtype);
+    return copy_launch(x, a, kind, err);
 }
 
 /* An attribute chooses the loop: in the order of the definition's choices. */

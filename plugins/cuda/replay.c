@@ -4,15 +4,21 @@
  * numbers, are others, they are set in the graph; else it is recorded anew. So a run that moved nothing is
  * one launch.
  *
- * A call of a library is an entry, too, with as many nodes as it made. Nobody but the library knows what of
- * its nodes follows from which argument: if one moved, all is recorded anew, and the driver changes the graph
- * that it has. So does each run where a node is none of an entry.
+ * Steps that are under way together take turns with a few sets of buffers. So a graph has several forms: the
+ * driver's launchable copies of it, each with the arguments that it was launched with last. A run takes the
+ * form that has its arguments; nodes are set where there is none.
+ *
+ * A call of a library is an entry, too, with as many nodes as it made. Nobody but the library knows which of
+ * its nodes follows from which argument, so they are never set: a run that gives it others is recorded again,
+ * as another graph beside the first. Where a node is none of an entry, each run is recorded, and the driver
+ * changes the graph that it has.
  */
 #include "internal.h"
 
 #include <string.h>
 
 #define ROOM_LEAST 64u
+#define HEAD_BYTES 16u /* in front of an entry's arguments: the blocks of its grid */
 
 /* ---- entries ------------------------------------------------------------------------------------------- */
 
@@ -37,8 +43,26 @@ static tn_status grow(const tncuda_plugin *p, void **data, uint64_t size, uint64
 
 void tncuda_graph_forget(tn_device_graph *graph)
 {
-    tncuda_delete(graph->device->plugin, graph->entries);
-    tncuda_delete(graph->device->plugin, graph->args);
+    const tncuda_plugin *p = graph->device->plugin;
+
+    tncuda_delete(p, graph->entries);
+    tncuda_delete(p, graph->args);
+    tncuda_delete(p, graph->given);
+    for (uint32_t i = 1; i < graph->form_count; i++)
+        tncuda_delete(p, graph->forms[i].args);
+}
+
+static void blocks_set(char *args, const tncuda_entry *e, uint32_t blocks)
+{
+    memcpy(args + e->at - HEAD_BYTES, &blocks, sizeof blocks);
+}
+
+static uint32_t blocks_of(const char *args, const tncuda_entry *e)
+{
+    uint32_t blocks;
+
+    memcpy(&blocks, args + e->at - HEAD_BYTES, sizeof blocks);
+    return blocks;
 }
 
 bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
@@ -54,35 +78,37 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
         return true;
     }
     e = &g->entries[g->next_entry++];
-    if (e->function != function || e->bytes != bytes ||
-        (e->library && memcmp(g->args + e->at, args, bytes))) {
+    if (e->function != function || e->bytes != bytes) {
         g->differs = true;
-    } else if (e->blocks != blocks || memcmp(g->args + e->at, args, bytes) != 0) {
-        e->blocks = blocks;
-        memcpy(g->args + e->at, args, bytes);
-        e->moved = true;
+        return true;
     }
+    blocks_set(g->given, e, blocks);
+    memcpy(g->given + e->at, args, bytes);
     return true;
 }
 
-/* An entry with a copy of its arguments, all but the node. */
-static tn_status entry_add(tn_device_graph *g, const tncuda_entry *like, const void *args, tn_err *err)
+/* An entry with a copy of its arguments, all but `at`. */
+static tn_status entry_add(tn_device_graph *g, const tncuda_entry *like, uint32_t blocks, const void *args,
+                           tn_err *err)
 {
     const tncuda_plugin *p = g->device->plugin;
-    const uint64_t aligned = (like->bytes + 15u) & ~15u;
+    const uint64_t room = HEAD_BYTES + ((like->bytes + 15u) & ~15u);
     void *entries = g->entries, *all = g->args;
     tn_status st = grow(p, &entries, sizeof *g->entries, g->entry_count, 1, &g->entry_room, err);
+    tncuda_entry *e;
 
     g->entries = entries;
     if (!st)
-        st = grow(p, &all, 1, g->args_bytes, aligned, &g->args_room, err);
+        st = grow(p, &all, 1, g->args_bytes, room, &g->args_room, err);
     g->args = all;
     if (st)
         return st;
-    g->entries[g->entry_count] = *like;
-    g->entries[g->entry_count++].at = g->args_bytes;
-    memcpy(g->args + g->args_bytes, args, like->bytes);
-    g->args_bytes += aligned;
+    e = &g->entries[g->entry_count++];
+    *e = *like;
+    e->at = g->args_bytes + HEAD_BYTES;
+    blocks_set(g->args, e, blocks);
+    memcpy(g->args + e->at, args, e->bytes);
+    g->args_bytes += room;
     return TN_OK;
 }
 
@@ -104,10 +130,8 @@ tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_
         return st;
     if (last_count != 1)
         return tn_fail(err, TN_E_UNSUPPORTED, "the capture of a stream has no last node");
-    return entry_add(
-        g,
-        &(tncuda_entry){.node = last[0], .nodes = 1, .function = function, .blocks = blocks, .bytes = bytes},
-        args, err);
+    return entry_add(g, &(tncuda_entry){.node = last[0], .nodes = 1, .function = function, .bytes = bytes},
+                     blocks, args, err);
 }
 
 tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err)
@@ -133,17 +157,17 @@ tn_status tncuda_graph_note_library(tn_stream *stream, const void *plan, const v
     const tncuda_entry entry = {
         .library = true, .nodes = nodes, .function = (tncuda_function)(uintptr_t)plan, .bytes = bytes};
 
-    return stream->recording ? entry_add(stream->recording, &entry, args, err) : TN_OK;
+    return stream->recording ? entry_add(stream->recording, &entry, 0, args, err) : TN_OK;
 }
 
 /* ---- changes ------------------------------------------------------------------------------------------- */
 
-static tn_status kernel_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
+static tn_status kernel_set(tn_device_graph *g, const char *given, const tncuda_entry *e, tn_err *err)
 {
     tn_device_handle *d = g->device;
-    void *params[] = {g->args + e->at};
+    void *params[] = {(void *)(uintptr_t)(given + e->at)};
     const tncuda_kernel_node node = {.function = e->function,
-                                     .grid = {e->blocks, 1, 1},
+                                     .grid = {blocks_of(given, e), 1, 1},
                                      .block = {TNCUDA_THREADS, 1, 1},
                                      .params = params};
 
@@ -151,14 +175,14 @@ static tn_status kernel_set(tn_device_graph *g, const tncuda_entry *e, tn_err *e
                         "cuGraphExecKernelNodeSetParams", err);
 }
 
-static tn_status copy_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
+static tn_status copy_set(tn_device_graph *g, const char *given, const tncuda_entry *e, tn_err *err)
 {
     tn_device_handle *d = g->device;
     tncuda_copied to;
     tncuda_copy_node node;
     tn_status st;
 
-    memcpy(&to, g->args + e->at, sizeof to);
+    memcpy(&to, given + e->at, sizeof to);
     if ((st = tncuda_check(d, d->driver->graph_copy(e->node, &node), "cuGraphMemcpyNodeGetParams", err)))
         return st;
     node.dst.device = to.dst;
@@ -168,28 +192,114 @@ static tn_status copy_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err
                         "cuGraphExecMemcpyNodeSetParams", err);
 }
 
-/* In the context. */
-static tn_status moved_set(tn_device_graph *g, uint32_t *moved, tn_err *err)
+static bool moved(const char *given, const char *args, const tncuda_entry *e)
 {
-    tn_status st = TN_OK;
+    return memcmp(args + e->at - HEAD_BYTES, given + e->at - HEAD_BYTES, HEAD_BYTES + e->bytes) != 0;
+}
 
-    for (uint64_t i = 0; i < g->entry_count && !st; i++) {
-        tncuda_entry *e = &g->entries[i];
+/* The form that has the arguments given; NULL: none has. */
+static tncuda_form *form_same(tn_device_graph *g, const char *given)
+{
+    for (uint32_t i = 0; i < g->form_count; i++)
+        if (!memcmp(g->forms[i].args, given, g->args_bytes))
+            return &g->forms[i];
+    return NULL;
+}
 
-        if (!e->moved)
-            continue;
-        if (!(st = e->function ? kernel_set(g, e, err) : copy_set(g, e, err))) {
-            e->moved = false;
-            ++*moved;
+/* The form that lacks the fewest of the arguments given. */
+static tncuda_form *form_nearest(tn_device_graph *g, const char *given)
+{
+    tncuda_form *best = NULL;
+    uint64_t least = 0;
+
+    for (uint32_t i = 0; i < g->form_count; i++) {
+        uint64_t count = 0;
+
+        for (uint64_t k = 0; k < g->entry_count; k++)
+            count += moved(given, g->forms[i].args, &g->entries[k]);
+        if (!best || count < least) {
+            best = &g->forms[i];
+            least = count;
         }
     }
+    return best;
+}
+
+/* All forms of a graph have the same arguments of libraries. */
+static bool libraries_same(const tn_device_graph *g, const char *given)
+{
+    for (uint64_t k = 0; k < g->entry_count; k++)
+        if (g->entries[k].library && moved(given, g->args, &g->entries[k]))
+            return false;
+    return true;
+}
+
+/* One form more, as the graph was recorded: the first one is, as long as there is room for more. NULL: there
+ * is no room, or no memory. In the context. */
+static tncuda_form *form_add(tn_device_graph *g)
+{
+    tn_device_handle *d = g->device;
+    tncuda_form *f = &g->forms[g->form_count];
+
+    if (g->taken_over || g->form_count == TNCUDA_FORMS || !(f->args = tncuda_new(d->plugin, g->args_bytes)))
+        return NULL;
+    if (tncuda_check(d, d->driver->graph_make(&f->exec, g->graph, 0), "cuGraphInstantiate", NULL)) {
+        tncuda_delete(d->plugin, f->args);
+        return NULL;
+    }
+    memcpy(f->args, g->args, g->args_bytes);
+    g->form_count++;
+    return f;
+}
+
+/* Makes a form of `g` that has what was given the one that it launches. In the context. */
+static tn_status form_set(tn_device_graph *g, const char *given, uint32_t *count, tn_err *err)
+{
+    tncuda_form *f = form_add(g);
+    tn_status st = TN_OK;
+
+    f = f ? f : form_nearest(g, given);
+    g->exec = f->exec;
+    for (uint64_t i = 0; i < g->entry_count && !st; i++) {
+        const tncuda_entry *e = &g->entries[i];
+
+        if (moved(given, f->args, e) &&
+            !(st = e->function ? kernel_set(g, given, e, err) : copy_set(g, given, e, err)))
+            ++*count;
+    }
+    if (!st)
+        memcpy(f->args, given, g->args_bytes);
     return st;
+}
+
+/* The graph that launches what was given to `first`, one of it and the others. TN_PENDING: none can. In the
+ * context. */
+static tn_status form_choose(tn_device_graph *first, tn_device_graph **out, uint32_t *count, tn_err *err)
+{
+    const char *given = first->given;
+
+    for (tn_device_graph *g = first; g; g = g->other) {
+        const tncuda_form *f = form_same(g, given);
+
+        if (f) {
+            g->exec = f->exec;
+            *out = g;
+            return TN_OK;
+        }
+    }
+    for (tn_device_graph *g = first; g; g = g->other)
+        if (libraries_same(g, given)) {
+            *out = g;
+            return form_set(g, given, count, err);
+        }
+    return TN_PENDING;
 }
 
 /* TN_PENDING: it is to be recorded anew. */
 static tn_status compared_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
                               void *arg, uint32_t *moved, tn_err *err)
 {
+    tn_device_graph *chosen = NULL;
     tn_status st;
 
     pthread_mutex_lock(&s->lock);
@@ -214,13 +324,13 @@ static tn_status compared_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(
         return TN_PENDING;
     if ((st = tncuda_enter(g->device, err)))
         return st;
-    st = moved_set(g, moved, NULL);
+    st = form_choose(g, &chosen, moved, NULL);
     tncuda_leave(g->device);
     if (st)
         return TN_PENDING;
     if (*moved)
         tncuda_count(&g->device->count.graph_updates);
-    return tncuda_graph_launch(g, s, err);
+    return tncuda_graph_launch(chosen, s, err);
 }
 
 /* ---- recording ----------------------------------------------------------------------------------------- */
@@ -233,15 +343,19 @@ static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
     tncuda_graph_difference difference = {0};
 
     if (g->calls || g->marks || fresh->calls || fresh->marks || g->entry_count != fresh->entry_count ||
+        g->form_count > 1 || g->other ||
         g->device->driver->graph_exec_update(g->exec, fresh->graph, &difference))
         return false;
+    g->taken_over = true;
     g->entries = fresh->entries;
-    g->args = fresh->args;
+    g->args = g->forms[0].args = fresh->args;
+    g->given = fresh->given;
     g->entry_room = fresh->entry_room;
     g->args_bytes = fresh->args_bytes;
     g->args_room = fresh->args_room;
     fresh->entries = was.entries;
     fresh->args = was.args;
+    fresh->given = was.given;
     for (uint64_t i = 0; i < g->entry_count; i++)
         g->entries[i].node = was.entries[i].node;
     return true;
@@ -256,13 +370,33 @@ static uint64_t entries_nodes(const tn_device_graph *g)
     return nodes;
 }
 
-static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
-                              void *arg, uint32_t *moved, tn_err *err)
+/* The two differ in arguments alone, also in those of libraries; and there are not too many yet. */
+static bool may_stand_beside(const tn_device_graph *g, const tn_device_graph *fresh)
+{
+    bool libraries = false;
+    uint32_t count = 0;
+
+    for (const tn_device_graph *o = g; o; o = o->other)
+        count++;
+    if (!g->whole || !fresh->whole || g->entry_count != fresh->entry_count || count >= TNCUDA_FORMS)
+        return false;
+    for (uint64_t i = 0; i < g->entry_count; i++) {
+        const tncuda_entry *a = &g->entries[i], *b = &fresh->entries[i];
+
+        if (a->function != b->function || a->library != b->library || a->bytes != b->bytes)
+            return false;
+        libraries = libraries || a->library;
+    }
+    return libraries;
+}
+
+/* A graph of what the stream is given by `fn`. */
+static tn_status record(tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg,
+                        tn_device_graph **out, tn_err *err)
 {
     tn_device_handle *d = s->device;
     tn_device_graph *made = NULL;
     tn_status st = tncuda_graph_begin(s, err), ended;
-    bool changed = false;
 
     if (st)
         return st;
@@ -270,7 +404,33 @@ static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (
     ended = tncuda_graph_end(s, 0, NULL, NULL, st ? NULL : &made, st ? NULL : err);
     if (st || ended)
         return st ? st : ended;
+    if (!(made->given = tncuda_new(d->plugin, made->args_bytes + HEAD_BYTES))) {
+        tncuda_graph_free(made);
+        return tncuda_nomem(err, "what a graph is given");
+    }
+    made->forms[0] = (tncuda_form){made->exec, made->args};
+    made->form_count = 1;
     made->whole = !made->calls && !made->marks && entries_nodes(made) == made->node_count;
+    *out = made;
+    return TN_OK;
+}
+
+static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
+                              void *arg, uint32_t *moved, tn_err *err)
+{
+    tn_device_handle *d = s->device;
+    tn_device_graph *made = NULL;
+    bool changed = false;
+    tn_status st = record(s, fn, arg, &made, err);
+
+    if (st)
+        return st;
+    if (*graph && may_stand_beside(*graph, made)) {
+        *moved = UINT32_MAX;
+        made->other = (*graph)->other;
+        (*graph)->other = made;
+        return tncuda_graph_launch(made, s, err);
+    }
     if (*graph && (st = tncuda_enter(d, err))) {
         tncuda_graph_free(made);
         return st;

@@ -34,8 +34,7 @@ static void multiply(const rnn_walk *w, tncuda_product_args p)
     p.batch = 1;
     p.dtype = w->r->dtype;
     if (!*w->st)
-        *w->st = tncuda_launch(w->x, "dense", p.dtype == TN_F64 ? "product_f64" : "product_f32",
-                               (p.m + 3) / 4 * p.n, &p, w->err);
+        *w->st = tncuda_product(w->x, &p, NULL, w->err);
 }
 
 static void bytes_copy(const rnn_walk *w, void *to, const void *from, int64_t n, int32_t bytes)

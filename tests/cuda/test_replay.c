@@ -291,7 +291,7 @@ static int function(void)
     tn_err err = {0};
 
     if (table_start(&t, &err) ||
-        t.ops->alloc(t.device, TN_MEMORY_DEVICE, (uint64_t)4 * BYTES, &memory, &err) ||
+        t.ops->alloc(t.device, TN_MEMORY_DEVICE, (uint64_t)16 * BYTES, &memory, &err) ||
         t.ops->stream_create(t.device, 0, &w.stream, &err))
         return 1;
     w.ops = t.ops;
@@ -307,6 +307,20 @@ static int function(void)
     fill(&w, w.from, "cc");
     ran(&w, &graph, "another address", w.further);
     ran(&w, &graph, "the same again", w.further);
+    w.further -= BYTES;
+    fill(&w, w.from, "ee");
+    ran(&w, &graph, "the first address", w.further);
+    w.further += BYTES;
+    fill(&w, w.from, "ff");
+    ran(&w, &graph, "and the other one", w.further);
+    for (int i = 0; i < 12; i++) { /* more of them than there are forms */
+        w.to = w.from + BYTES + i % 2 * BYTES;
+        w.further = w.from + 4 * BYTES + i * BYTES;
+        fill(&w, w.from, i % 2 ? "hh" : "gg");
+        ran(&w, &graph, "one of many", w.further);
+    }
+    w.to = w.from + BYTES;
+    w.further = w.to + 2 * BYTES;
     w.copies = 1;
     fill(&w, w.from, "dd");
     ran(&w, &graph, "less", w.to);
@@ -338,7 +352,10 @@ static void by_itself(void **state)
     if (s->code)
         fail_msg("ends with %d:\n%s", s->code, s->out);
     cuda_said(s, "recorded: 0, moved -1, aa\nthe same: 0, moved 0, bb\nanother address: 0, moved 1, cc\n"
-                 "the same again: 0, moved 0, cc\nless: 0, moved -1, dd\nmore: 0, moved -1, dd\nruns 8\n");
+                 "the same again: 0, moved 0, cc\nthe first address: 0, moved 0, ee\n"
+                 "and the other one: 0, moved 0, ff\none of many: 0, moved 1, gg\n"
+                 "one of many: 0, moved 2, hh\none of many: 0, moved 1, gg\n");
+    cuda_said(s, "less: 0, moved -1, dd\nmore: 0, moved -1, dd\nruns 22\n");
     (void)snprintf(wanted, sizeof wanted, "no place %d\nno stream %d\nno function %d\nno number %d\n",
                    TN_E_ARG, TN_E_ARG, TN_E_ARG, TN_E_ARG);
     cuda_said(s, wanted);

@@ -21,16 +21,30 @@ typedef struct tncuda_operand {
     int64_t stride[TNCUDA_NDIM]; /* 0 where it broadcasts */
 } tncuda_operand;
 
+/* A divisor of numbers below 2^31: n / by = (n magic / 2^32 + n) / 2^shift. tncuda_divisor_of makes it. */
+typedef struct tncuda_divisor {
+    uint32_t by, magic, shift, reserved;
+} tncuda_divisor;
+
 /* How what was computed becomes an element of the output. */
 #define TNCUDA_STORE_SAME 0  /* its compute type is the loop's */
 #define TNCUDA_STORE_TRUTH 1 /* bool: other than 0 */
 #define TNCUDA_STORE_CUT 2   /* a double becomes an integer */
 
+/* How elements are found and read. */
+#define TNCUDA_PLACES_WIDE 0 /* in 64 bits: whatever the shape is */
+#define TNCUDA_PLACES_NARROW                                                                                 \
+    1                         /* what is divided, and every place of more than one dimension, is below 2^31 */
+#define TNCUDA_PLACES_PACKS 2 /* the same; 16 bytes at a time: all are of the compute type */
+#define TNCUDA_PLACES_MIXED 3 /* the same; f32, f16 and bf16, 4 elements at a time */
+
 typedef struct tncuda_point_args {
     int64_t count;
     int32_t ndim, store, add, scalar; /* scalar: the operand that is `number`; -1 */
+    int32_t places, reserved;         /* TNCUDA_PLACES_… */
     double number, s, s2;
     int64_t shape[TNCUDA_NDIM];
+    tncuda_divisor split[TNCUDA_NDIM]; /* of `shape`; not of WIDE */
     tncuda_operand in[3], out;
 } tncuda_point_args;
 
@@ -59,7 +73,15 @@ typedef struct tncuda_product_args {
     const void *a, *b, *bias;
     void *c;
     int32_t dtype, add;
+    int64_t slices, depth; /* of k: how many are summed apart, `depth` of k each, and then together */
+    void *room;            /* the slices' sums (slices, batch, m, n), of the compute type; NULL: one slice */
+    int32_t packs_a, packs_b, packs_c, reserved; /* TNCUDA_PACKS_… */
 } tncuda_product_args;
+
+/* Four elements side by side are read or written at once: along which side of the matrix. */
+#define TNCUDA_PACKS_NONE 0
+#define TNCUDA_PACKS_ROWS 1 /* they are of one row: columns are neighbours */
+#define TNCUDA_PACKS_COLUMNS 2
 
 /* Sums of columns: y (n) = Σ x (m, n). */
 typedef struct tncuda_columns_args {

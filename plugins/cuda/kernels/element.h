@@ -26,6 +26,11 @@ enum { /* TN_F32 … of tenon/plugin/base.h, which CUDA does not read */
        ELEMENT_BF16 = 12
 };
 
+TNCUDA_INLINE uint32_t divided(const tncuda_divisor *d, uint32_t n)
+{
+    return ((uint32_t)(((uint64_t)n * d->magic) >> 32) + n) >> d->shift;
+}
+
 #define ELEMENT_AT(type, data, i) (((const type *)(data))[i])
 #define ELEMENT_SET(type, data, i, value) (((type *)(data))[i] = (type)(value))
 
