@@ -22,6 +22,8 @@ typedef struct cli_model {
 /* The short form of a name in the zoo, which the library takes, too: resnet18. NULL: there is none. */
 #define CLI_ZOO_SHORT 24
 const char *cli_zoo_short(const char *name, char out[CLI_ZOO_SHORT]);
+/* (1, C, H, W) that a net of the zoo was made for; untouched where there is no such net. */
+void cli_zoo_shape(const char *name, int64_t out[4]);
 /* Why train.model may not be that: it is no net of the zoo and no file of a symbol (which need not be there).
  * NULL: it may. free() */
 char *cli_model_fault(const char *model);

@@ -36,6 +36,16 @@ static size_t kind_of(const char *name)
     return i;
 }
 
+void cli_zoo_shape(const char *name, int64_t out[4])
+{
+    const char *found = tn_net_zoo_find(name);
+    const size_t kind = found ? kind_of(found) : 0;
+
+    if (found)
+        memcpy(out, (int64_t[]){1, kinds[kind].channels, kinds[kind].side, kinds[kind].side},
+               4 * sizeof *out);
+}
+
 /* Elements of all that the graph takes but its data, moving averages included. */
 static int64_t parameters_of(tn_app *app, tn_net *net, const int64_t *shape)
 {
@@ -58,11 +68,8 @@ static int64_t parameters_of(tn_app *app, tn_net *net, const int64_t *shape)
 static bool row_make(zoo_row *row, tn_app *app, const char *name)
 {
     tn_net *net = tn_net_zoo(app, name);
-    const size_t kind = kind_of(name);
-
-    *row = (zoo_row){.name = name,
-                     .options = kinds[kind].options,
-                     .shape = {1, kinds[kind].channels, kinds[kind].side, kinds[kind].side}};
+    *row = (zoo_row){.name = name, .options = kinds[kind_of(name)].options};
+    cli_zoo_shape(name, row->shape);
     if (!cli_zoo_short(name, row->also))
         row->also[0] = '\0';
     row->parameters = net ? parameters_of(app, net, row->shape) : 0;

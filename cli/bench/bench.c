@@ -43,6 +43,7 @@ typedef struct figure {
     const char *name, *what;
     double unit_ns, goal; /* of the figure: 1 for ns, 1000 for us */
     double count;         /* operations of a round */
+    bool host;            /* its operator has a kernel for hosts alone */
     tn_status (*setup)(bench *b);
     tn_status (*round)(bench *b);
     void (*teardown)(bench *b);
@@ -265,20 +266,21 @@ static tn_status chain_round(bench *b)
 /* ---- series ---- */
 
 static const figure figures[] = {
-    {"replay_ns", "one node of a program of 65,536", 1, 10, (double)REPLAY_NODES *REPLAY_CALLS, replay_setup,
-     replay_round, teardown},
-    {"push_ns", "one operation, 2 reads and 1 write over 64 variables", 1, 100, PUSH_TASKS, push_setup,
+    {"replay_ns", "one node of a program of 65,536", 1, 10, (double)REPLAY_NODES *REPLAY_CALLS, true,
+     replay_setup, replay_round, teardown},
+    {"push_ns", "one operation, 2 reads and 1 write over 64 variables", 1, 100, PUSH_TASKS, false, push_setup,
      push_round, push_teardown},
-    {"eager_ns", "one addition of 4 elements through a call site", 1, 150, EAGER_CALLS, eager_setup,
+    {"eager_ns", "one addition of 4 elements through a call site", 1, 150, EAGER_CALLS, false, eager_setup,
      eager_round, teardown},
-    {"chain100_us", "100 operations forward and backward", 1000, 40, CHAIN_CALLS, chain_setup, chain_round,
-     teardown},
+    {"chain100_us", "100 operations forward and backward", 1000, 40, CHAIN_CALLS, false, chain_setup,
+     chain_round, teardown},
 };
 #define FIGURES (sizeof figures / sizeof *figures)
 
 typedef struct result {
     double value, best; /* median and smallest of all rounds */
     double spread;      /* between the medians of A and B, as a part of the smaller */
+    bool left_out;
 } result;
 
 static int by_value(const void *a, const void *b)
@@ -324,9 +326,13 @@ static void print(const cli_args *args, const result *results, bool noisy)
 
     if (!args->value[OPT_JSON]) {
         for (size_t i = 0; i < FIGURES; i++)
-            (void)printf("%-12s %8.2f  (best %.2f, goal %g, A/A spread %.1f %%)  %s\n", figures[i].name,
-                         results[i].value, results[i].best, figures[i].goal, 100 * results[i].spread,
-                         figures[i].what);
+            if (results[i].left_out)
+                (void)printf("%-12s        -  (its operator runs on hosts alone)  %s\n", figures[i].name,
+                             figures[i].what);
+            else
+                (void)printf("%-12s %8.2f  (best %.2f, goal %g, A/A spread %.1f %%)  %s\n", figures[i].name,
+                             results[i].value, results[i].best, figures[i].goal, 100 * results[i].spread,
+                             figures[i].what);
         return;
     }
     o = json_object();
@@ -335,6 +341,8 @@ static void print(const cli_args *args, const result *results, bool noisy)
     if (noisy)
         (void)json_object_set_new(o, "noisy", json_true());
     for (size_t i = 0; i < FIGURES; i++) {
+        if (results[i].left_out)
+            continue;
         (void)json_object_set_new(o, figures[i].name, cli_json_number(results[i].value));
         (void)json_object_set_new(best, figures[i].name, cli_json_number(results[i].best));
         (void)json_object_set_new(spread, figures[i].name, cli_json_number(results[i].spread));
@@ -344,10 +352,15 @@ static void print(const cli_args *args, const result *results, bool noisy)
     cli_json_line(o);
 }
 
+static bool on_host(const tn_app *app)
+{
+    return !strncmp(tn_app_device(app), "cpu", 3);
+}
+
 int cmd_bench_engine(const cli_args *args)
 {
     bench *b = calloc(1, sizeof *b);
-    result results[FIGURES] = {{0, 0, 0}};
+    result results[FIGURES] = {{0, 0, 0, false}};
     bool noisy = false;
     int code;
 
@@ -358,6 +371,8 @@ int cmd_bench_engine(const cli_args *args)
     b->app = cli_app_open(args, NULL);
     b->ctx = tn_app_ctx(b->app);
     for (size_t i = 0; tn_app_ok(b->app) && i < FIGURES; i++) {
+        if ((results[i].left_out = figures[i].host && !on_host(b->app)))
+            continue;
         (void)measure(b, &figures[i], &results[i]);
         noisy = noisy || !(results[i].spread <= SPREAD_MAX) || !(results[i].best > 0) ||
                 results[i].value > SLOWER_MAX * results[i].best; /* best 0: the clock is too coarse */

@@ -224,12 +224,17 @@ static void row_add(bench_model *b, const cli_series *s)
 static int bench_run(bench_model *b)
 {
     const uint32_t repeat = cli_repeat_of(b->args);
+    const char *model = b->args->words[0];
     cli_series series;
     int code = repeat ? cli_table_begin(&b->table, b->args) : CLI_EXIT_USAGE, end;
     tn_status st;
 
-    if (code || (code = cli_model_open(&b->m, b->app, b->args->words[0])) ||
-        (code = cli_model_infer(&b->m, b->args, true))) {
+    if (!code && !(code = cli_model_open(&b->m, b->app, model))) {
+        if (!strncmp(model, "zoo:", 4)) /* where no --shape is given */
+            cli_zoo_shape(model + 4, b->m.sample);
+        code = cli_model_infer(&b->m, b->args, true);
+    }
+    if (code) {
         (void)cli_table_end(&b->table, b->args);
         return code;
     }

@@ -115,8 +115,10 @@ tn_status cli_array_fill(tn_array *a, double low, double high)
 
     if (dtype != TN_F32 && dtype != TN_F64)
         return tn_array_fill(a, 1);
-    if (!(values = malloc((count + 1) * sizeof *values)))
+    if (!(values = malloc((count + 1) * sizeof *values))) {
+        cli_error("out of host memory for the %zu values of an input", count);
         return TN_E_NOMEM;
+    }
     singles = (float *)(void *)values; /* only one of the two is used */
     for (size_t i = 0; i < count; i++) {
         random = random * 1664525u + 1013904223u;

@@ -136,6 +136,10 @@ chk_guard *chk_guard_add(chk_env *env, const void *from, uint64_t bytes, uint32_
 const void *chk_page_closed(chk_env *env, const char *rule, const char *what);
 void chk_faults_catch(chk_env *env); /* installs the handler: once for each process */
 
+/* ---- lab.c ---- */
+
+extern const tn_host chk_host_bare; /* has no services */
+
 /* ---- near.c ---- */
 
 /* Names that somebody may have meant, the nearest first; the rest is "". */

@@ -296,7 +296,7 @@ static const tn_service *no_service(const tn_host *host, const char *id)
     return NULL;
 }
 
-static const tn_host reference_host = {
+const tn_host chk_host_bare = {
     (uint32_t)TN_END(tn_host, service), TN_ABI_MAJOR, TN_ABI_MINOR, "kit", NULL, no_service};
 
 static void reference_open(chk_lab *lab)
@@ -318,7 +318,7 @@ static void reference_open(chk_lab *lab)
         if (!tn_plugin_at(lab->ctx, i, &info) && !strcmp(info.name, "cpu") &&
             info.state != TN_PLUGIN_REFUSED && *info.path && (handle = dlopen(info.path, RTLD_NOW)) &&
             (p = dlsym(handle, "tn_plugin_v1")) &&
-            (!p->init || p->init(&reference_host, &lab->reference_self, &err) == TN_OK)) {
+            (!p->init || p->init(&chk_host_bare, &lab->reference_self, &err) == TN_OK)) {
             lab->reference = p;
             return;
         }
@@ -361,7 +361,7 @@ static bool side_find(chk_lab *lab, const tn_plugin *plugin, const char *device,
                 *out = (chk_side){.kernel = *k,
                                   .table = t,
                                   .self = reference ? lab->reference_self : lab->plugin.self,
-                                  .host = reference ? &reference_host : chk_host_table(lab->plugin.host),
+                                  .host = reference ? &chk_host_bare : chk_host_table(lab->plugin.host),
                                   .space = strcmp(device, "cpu") ? lab->device : &chk_space_host};
                 return true;
             }

@@ -30,7 +30,8 @@
 #define WATCH_MS 300 /* of one look at a case's time to the next */
 #define SLOW 3u      /* a slow machine takes so many times as long as tests.list says */
 #define KEPT_BYTES (32 << 20)
-#define BATCH_MAX 48u      /* cases of one child */
+#define BATCH_MAX 48u      /* cases of one child, */
+#define BATCH_DEVICE 160u  /* or where a driver's context has to be made for each child */
 #define OUTPUT_BYTES 2048u /* of what a case writes: its last lines */
 #define NAME_BYTES 256u
 
@@ -313,7 +314,8 @@ static _Noreturn void job_run(run *r, const job *j)
 static size_t batch_of(const run *r, size_t first)
 {
     const chk_test *test = r->cases[first].test;
-    const size_t most = test->twin ? CHK_TWIN_CASES : BATCH_MAX;
+    const bool device = strchr(r->cases[first].subject, '@') != NULL; /* OPERATOR/KERNEL@DEVICE */
+    const size_t most = test->twin ? CHK_TWIN_CASES : device ? BATCH_DEVICE : BATCH_MAX;
     size_t count = 1;
 
     while (test->many && count < most && first + count < r->count && r->cases[first + count].test == test &&

@@ -6,6 +6,11 @@
  * in stream order, and back. A kernel is run as the engine runs it: with the stream, or inside stream_call
  * where the device borrows kernels. What it leaves behind TN_OK is brought back through its own stream, what
  * it leaves behind `complete` through another one, because nothing waits for its own any more.
+ *
+ * Calls of a driver that wait, or that the system has to serve, cost most of a case's time on a real device.
+ * So copies go through pinned memory that each stream has for them, and wait for nothing; steps of draws
+ * lie in one pinned block; and from the first case of a process on, one user more has the device open: what
+ * a driver makes for the first user and destroys behind the last one is made once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +19,7 @@
 
 #include "call.h"
 #include "device.h"
+#include "internal.h"
 #include "space.h"
 
 #define LANES 5u         /* of nodes that share a plan, and one more to look on */
@@ -21,6 +27,9 @@
 #define KEPT_MAX 64u     /* extents kept for later */
 #define CANARY_BYTES 64u /* at least, before and behind the data */
 #define GARBAGE 0xffu    /* floats: NaN */
+#define STAGING_BYTES (512u << 10) /* of each stream */
+#define BACK_MAX 64u               /* copies from the device in it */
+#define STEPS_BYTES 4096u          /* pinned, for the steps of draws */
 
 /* Device memory. */
 typedef struct chk_extent {
@@ -36,6 +45,18 @@ typedef struct gate {
     bool open, passed;
 } gate;
 
+/* Pinned memory that copies of one stream go through. */
+typedef struct staging {
+    char *data; /* NULL: the device has none */
+    uint64_t used;
+    uint32_t back_count; /* copies from the device that are brought on once the stream is through */
+    struct {
+        void *to;
+        const void *from;
+        uint64_t bytes;
+    } back[BACK_MAX];
+} staging;
+
 typedef struct device_space {
     chk_space space; /* first */
     chk_env *env;
@@ -46,8 +67,12 @@ typedef struct device_space {
     uint64_t align;
     pthread_mutex_t lock; /* of lanes and kept */
     chk_lane lanes[LANES];
+    staging staging[LANES];
     chk_extent *kept;
     uint32_t kept_count;
+    uint64_t *steps; /* pinned; NULL: the device has no such memory */
+    uint32_t step_next, step_free_count;
+    uint64_t *step_free[STEPS_BYTES / sizeof(uint64_t)];
     gate gate;
 } device_space;
 
@@ -161,18 +186,52 @@ static void device_drop(chk_block *b)
     chk_buffer_destroy(b->buffer);
 }
 
+/* Room in the pinned memory of the node's stream; NULL: there is none left. */
+static char *staged(device_space *d, const chk_node *n, uint64_t bytes, bool there, void *to)
+{
+    staging *s = &d->staging[n->lane - d->lanes];
+    char *at = s->data + s->used;
+
+    if (!s->data || bytes > STAGING_BYTES - s->used || (!there && s->back_count == BACK_MAX))
+        return NULL;
+    s->used += bytes;
+    if (!there) {
+        s->back[s->back_count].to = to;
+        s->back[s->back_count].from = at;
+        s->back[s->back_count++].bytes = bytes;
+    }
+    return at;
+}
+
+/* Behind a stream that is through. */
+static void staging_end(staging *s, bool well)
+{
+    for (uint32_t i = 0; well && i < s->back_count; i++)
+        memcpy(s->back[i].to, s->back[i].from, (size_t)s->back[i].bytes);
+    s->back_count = 0;
+    s->used = 0;
+}
+
+/* Behind a failure of the stream itself a copy back is refused too: device_settle says what failed. */
 static void copy(chk_node *n, const chk_block *b, const void *from, bool there)
 {
     device_space *d = of(b->space);
     uint64_t bytes;
     void *pages = chk_buffer_pages(b->buffer, &bytes);
-    const tn_place device = {b->there->data, 0, TN_MEMORY_DEVICE, d->ops->head.id},
-                   host = chk_host_place(from ? (void *)(uintptr_t)from : pages);
+    void *const end = from ? (void *)(uintptr_t)from : pages;
+    char *pinned = staged(d, n, bytes, there, end);
+    const tn_place device = {b->there->data, 0, TN_MEMORY_DEVICE, d->ops->head.id};
+    tn_place host = chk_host_place(pinned ? pinned : end);
     tn_err err = {0};
-    tn_status st = there ? d->ops->copy(n->lane->stream, &device, &host, bytes, &err)
-                         : d->ops->copy(n->lane->stream, &host, &device, bytes, &err);
+    tn_status st;
 
-    if (st) /* the stream failed before, or this one is refused */
+    if (pinned)
+        host.memory = TN_MEMORY_PINNED;
+    if (pinned && there)
+        memcpy(pinned, end, (size_t)bytes);
+    st = there ? d->ops->copy(n->lane->stream, &device, &host, bytes, &err)
+               : d->ops->copy(n->lane->stream, &host, &device, bytes, &err);
+    if (st && (there || !d->ops->stream_wait(n->lane->stream, &(tn_err){0})))
         chk_fail(d->env, "D-copy", "a copy %s the device gives %s: %s (%s)", there ? "to" : "from",
                  tn_status_name(st), err.message, n->p->text);
 }
@@ -189,6 +248,20 @@ static void device_pull(chk_node *n, const chk_block *b)
 
 /* ---- streams ----------------------------------------------------------------------------------------- */
 
+static void *pinned_take(device_space *d, uint64_t bytes)
+{
+    void *data = NULL;
+    tn_err err = {0};
+
+    return d->ops->alloc(d->handle, TN_MEMORY_PINNED, bytes, &data, &err) ? NULL : data;
+}
+
+static void pinned_give(device_space *d, void *data)
+{
+    if (data)
+        d->ops->free(d->handle, TN_MEMORY_PINNED, data);
+}
+
 static chk_lane *lane_at(device_space *d, uint32_t index)
 {
     chk_lane *lane = &d->lanes[index];
@@ -199,6 +272,8 @@ static chk_lane *lane_at(device_space *d, uint32_t index)
         const long long held = chk_allocation_hold();
 
         must(d, "D-order", "stream_create", d->ops->stream_create(d->handle, 0, &lane->stream, &err), &err);
+        if (index < LANES - 1 && !d->staging[index].data) /* several threads look on */
+            d->staging[index].data = pinned_take(d, STAGING_BYTES);
         chk_allocation_go_on(held);
     }
     (void)pthread_mutex_unlock(&d->lock);
@@ -226,6 +301,7 @@ static tn_status device_settle(chk_node *n)
     tn_err err = {0};
     tn_status st = d->ops->stream_wait(n->lane->stream, &err);
 
+    staging_end(&d->staging[n->lane - d->lanes], !st);
     if (!st)
         return TN_OK;
     n->err = err;
@@ -389,7 +465,7 @@ static tn_status device_run(chk_node *n, const tn_exec *x)
     if (late)
         gate_open(n);
     st = chk_call_wait(n->call, st);
-    if (!pending) {
+    if (!pending && (st || n->form.pace != CHK_PACE_ANY)) { /* else once, behind the copies back */
         own_st = device_settle(n);
         st = st ? st : own_st;
     }
@@ -419,6 +495,9 @@ static void device_close(chk_space *space)
 
     for (uint32_t i = 0; i < LANES; i++)
         lane_end(d, &d->lanes[i]);
+    for (uint32_t i = 0; i < LANES; i++)
+        pinned_give(d, d->staging[i].data);
+    pinned_give(d, d->steps);
     while (d->kept) {
         chk_extent *next = d->kept->next;
 
@@ -437,22 +516,24 @@ static void device_close(chk_space *space)
 static void device_step_take(chk_node *n)
 {
     device_space *d = space_of(n);
-    const long long held = chk_allocation_hold();
-    void *data = NULL;
-    tn_err err = {0};
 
     n->step = &n->own_step;
-    if (!d->ops->alloc(d->handle, TN_MEMORY_PINNED, sizeof *n->step, &data, &err))
-        n->step = data;
-    chk_allocation_go_on(held);
+    (void)pthread_mutex_lock(&d->lock);
+    if (d->step_free_count)
+        n->step = d->step_free[--d->step_free_count];
+    else if (d->steps && d->step_next < STEPS_BYTES / sizeof *d->steps)
+        n->step = &d->steps[d->step_next++];
+    (void)pthread_mutex_unlock(&d->lock);
 }
 
 static void device_step_give(chk_node *n)
 {
     device_space *d = space_of(n);
 
+    (void)pthread_mutex_lock(&d->lock);
     if (n->step && n->step != &n->own_step)
-        d->ops->free(d->handle, TN_MEMORY_PINNED, n->step);
+        d->step_free[d->step_free_count++] = n->step;
+    (void)pthread_mutex_unlock(&d->lock);
     n->step = NULL;
 }
 
@@ -476,6 +557,29 @@ const tn_device_ops *chk_device_table(chk_env *env, const char *type)
     return chk_capability(env, TN_KIND_DEVICE, type, NULL);
 }
 
+/* For the life of the process. A plugin that needs services of its host has no such user, nor one that
+ * begins a thread for it: threads have to end with the instances of the cases. */
+static void second_user(chk_lab *lab, const tn_device_ops *ops)
+{
+    static const tn_plugin *with;
+    const tn_plugin *p = lab->plugin.descriptor;
+    const uint32_t threads = chk_imports_threads();
+    tn_device_handle *handle = NULL;
+    void *self = NULL;
+    tn_err err = {0};
+
+    if (with == p)
+        return;
+    with = p;
+    if (p->init && p->init(&chk_host_bare, &self, &err))
+        return;
+    if (ops->open(self, 0, &handle, &err) || chk_imports_threads() == threads)
+        return;
+    ops->close(handle);
+    if (p->fini)
+        p->fini(self);
+}
+
 chk_space *chk_space_device(chk_lab *lab, const tn_kernel *k, const tn_kernel_table *table)
 {
     tn_device_info info = {.struct_size = (uint32_t)TN_END(tn_device_info, alignment)};
@@ -496,6 +600,8 @@ chk_space *chk_space_device(chk_lab *lab, const tn_kernel *k, const tn_kernel_ta
         chk_skip(lab->env, "no device of type %s is here", k->device);
     must(d, "D-count", "open", d->ops->open(d->self, 0, &d->handle, &err), &err);
     must(d, "D-info", "info", d->ops->info(d->handle, &info, &err), &err);
+    second_user(lab, d->ops);
+    d->steps = pinned_take(d, STEPS_BYTES);
     d->align = info.alignment < 64 ? 64 : info.alignment;
     (void)pthread_mutex_init(&d->lock, NULL);
     (void)pthread_mutex_init(&d->gate.lock, NULL);

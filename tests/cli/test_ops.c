@@ -183,6 +183,9 @@ static void bench_model(void **state)
     assert_true(json_integer_value(json_object_get(row, "planned_bytes")) >=
                 json_integer_value(json_object_get(row, "bound_bytes")));
     json_decref(rows);
+    rows = rows_of("\"$T\" bench model zoo:lenet --batch 3 --repeat 3 -o json"); /* the input of the zoo */
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(rows, 0), "batch")), 3);
+    json_decref(rows);
 }
 
 /* The columns of each command, with an older file beside them one more;
@@ -249,7 +252,7 @@ static void bad_arguments(void **state)
         {"echo '{' >torn.json; \"$T\" bench op tanh --shape 3 --compare torn.json", "no JSON", 4},
         {"\"$T\" bench op argmax --shape 3x3 --attr axis=1 --dtype int32 --backward", "floating-point", 1},
         {"\"$T\" bench model", "argument is missing", 2},
-        {"\"$T\" bench model zoo:lenet", "give --shape data=", 2},
+        {"\"$T\" bench model zoo:lenet --batch 0", "train.batch = 0", 2},
         {"\"$T\" bench model zoo:lenet --shape 1,1,28,28 --batch 0", "batch", 2},
         {"\"$T\" bench model absent.json --shape 1", "absent.json", 1},
     };

@@ -63,9 +63,46 @@ static void no_such_index(void **state)
     cuda_said(s, "device cuda:1, but there is 1 of this type");
 }
 
+/* The script for GPUs: without one it says so, and on the emulator stages pass, are skipped, fail. */
+static void script(void **state)
+{
+    static const char *const without = "bash -c 'nvidia-smi() { :; }; export -f nvidia-smi; "
+                                       "\"$TENON_TEST_SOURCE/scripts/gpu\" --stage memory'";
+    static const char *const with =
+        "bash -c 'nvidia-smi() { case \"$*\" in *memory.total*) echo 16384 ;; *) echo emulated ;; esac; }; "
+        "export -f nvidia-smi; \"$TENON_TEST_SOURCE/scripts/gpu\" --prebuilt \"$TENON_TEST_BUILD\" %s'";
+    static const struct {
+        const char *options, *says[3];
+        int code;
+    } rows[] = {
+        {"--stage memory",
+         {"cuda:0 has no 32.0 GiB", "memory    passed", "1 passed, 0 failed, 0 skipped"},
+         0},
+        {"--stage build --stage nets", {"build     skipped", "nets      skipped", "0 failed, 2 skipped"}, 0},
+        {"--stage memory --limit memory=0.01",
+         {"memory    FAILED", "cut at its limit of 0.01 s", "1 failed"},
+         1},
+        {"--stage mempry", {"there is no stage mempry", "usage:", "sanitizer"}, 2},
+    };
+    const said *s = cuda_say_without("", without);
+    char command[1024];
+
+    (void)state;
+    assert_int_equal(s->code, 77);
+    cuda_said(s, "skipped: no GPU here: nvidia-smi lists none");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        (void)snprintf(command, sizeof command, with, rows[i].options); /* NOLINT: one of the two above */
+        s = cuda_say("TNEMU_DELAY_US=0", command);
+        for (size_t k = 0; k < 3; k++)
+            cuda_said(s, rows[i].says[k]);
+        assert_int_equal(s->code, rows[i].code);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(script),
         cmocka_unit_test(driver),
         cmocka_unit_test(what_is_wrong),
         cmocka_unit_test(no_such_index),
