@@ -35,6 +35,7 @@ typedef struct tncuda_plugin {
     char libraries[512];             /* the folder of cuBLASLt, cuDNN and NVRTC; "": where the loader looks */
     atomic_uint forked;              /* 1 in a child after fork(): the driver is of no use there */
     pthread_mutex_t lock;            /* of what follows */
+    struct tncuda_lt_library *lt;    /* lt.c; NULL: not needed so far */
     bool opened;
     tncuda_driver driver;
     struct {
@@ -53,6 +54,11 @@ tn_status tncuda_context_get(tncuda_plugin *plugin, int32_t index, tncuda_contex
 void tncuda_context_give(tncuda_plugin *plugin, int32_t index);
 
 extern const tn_device_ops tncuda_device_ops;
+
+/* ---- lt.c -------------------------------------------------------------------------------------------- */
+
+void tncuda_lt_drop(tncuda_plugin *plugin, int32_t index); /* before the context of a device goes */
+void tncuda_lt_fini(tncuda_plugin *plugin);
 
 /* ---- device.c ---------------------------------------------------------------------------------------- */
 

@@ -42,8 +42,8 @@ struct tncuda_kernels {
 
 typedef struct state_head {
     const tncuda_plugin *plugin;
-    uint64_t unused; /* keeps what follows aligned to 16 */
-} state_head;
+    tncuda_owned *owned;
+} state_head; /* what follows is aligned to 16 */
 
 tn_status tncuda_state(void *plugin, const tn_node *node, tn_plan *plan, uint64_t bytes, tn_err *err)
 {
@@ -68,9 +68,26 @@ void tncuda_release(tn_plan *plan)
 {
     state_head *h = plan->state ? (state_head *)plan->state - 1 : NULL;
 
+    for (tncuda_owned *o = h ? h->owned : NULL, *next; o; o = next) {
+        next = o->next;
+        o->free(o);
+    }
     if (h)
         tncuda_delete(h->plugin, h);
     plan->state = NULL;
+}
+
+void tncuda_own(tn_plan *plan, tncuda_owned *what)
+{
+    state_head *h = (state_head *)plan->state - 1;
+
+    what->next = h->owned;
+    h->owned = what;
+}
+
+tncuda_owned *tncuda_owned_of(const tn_plan *plan)
+{
+    return ((const state_head *)plan->state - 1)->owned;
 }
 
 /* ---- files --------------------------------------------------------------------------------------------- */

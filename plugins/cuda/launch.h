@@ -29,6 +29,15 @@ tn_status tncuda_state(void *plugin, const tn_node *node, tn_plan *plan, uint64_
 tn_status tncuda_plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
 void tncuda_release(tn_plan *plan);
 
+/* What is freed with a plan's state; `free` frees it. */
+typedef struct tncuda_owned {
+    struct tncuda_owned *next;
+    void (*free)(struct tncuda_owned *what);
+} tncuda_owned;
+
+void tncuda_own(tn_plan *plan, tncuda_owned *what);
+tncuda_owned *tncuda_owned_of(const tn_plan *plan); /* the first */
+
 /* A kernel of a family's file over `count` elements, or `blocks` blocks, in the stream of the run. `args`:
  * its struct, of `bytes`, copied by the driver. Nothing is launched for 0 of them. */
 tn_status tncuda_launch_(const tn_exec *x, const char *family, const char *name, int64_t count,

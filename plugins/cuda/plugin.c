@@ -88,8 +88,10 @@ void tncuda_context_give(tncuda_plugin *plugin, int32_t index)
     int32_t ordinal;
 
     pthread_mutex_lock(&plugin->lock);
-    if (--plugin->contexts[index].users == 0 && !plugin->driver.device_get(&ordinal, index))
+    if (--plugin->contexts[index].users == 0 && !plugin->driver.device_get(&ordinal, index)) {
+        tncuda_lt_drop(plugin, index);
         (void)plugin->driver.context_release(ordinal);
+    }
     pthread_mutex_unlock(&plugin->lock);
 }
 
@@ -219,6 +221,7 @@ static void cuda_fini(void *plugin)
     if (p) {
         const tncuda_plugin with = {.host = p->host, .memory = p->memory};
 
+        tncuda_lt_fini(p);
         pthread_mutex_destroy(&p->lock);
         tncuda_delete(&with, p);
     }
