@@ -37,6 +37,7 @@ typedef struct tncuda_plugin {
     pthread_mutex_t lock;            /* of what follows */
     bool opened;
     tncuda_driver driver;
+    struct tncuda_dnn *dnn; /* dnn.c; NULL: nobody has asked for it */
     struct {
         tncuda_context context; /* NULL: not retained */
         uint32_t users;

@@ -129,6 +129,17 @@ tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 /* Elements of a dense array in another data type; `add`: added to what is there. */
 tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err);
 
+/* Adds `bias`, `count` numbers of its type, to `to`, which is (outer, count, inner). */
+tn_status tncuda_bias_add(const tn_exec *x, const tn_tensor *bias, const tn_tensor *to, int64_t outer,
+                          int64_t count, int64_t inner, tn_err *err);
+
+/* ---- conv.c -------------------------------------------------------------------------------------------- */
+
+/* The window of a convolution, a deconvolution, or the gradients of one: all but the arrays. x lies in front of
+ * the convolution and y behind it; of a deconvolution x is the output. */
+tn_status tncuda_conv_args(const tn_node *node, tncuda_window_args *args, tn_err *err);
+extern const tn_kernel *const tncuda_family_conv[];
+
 /* ---- reduce.c ------------------------------------------------------------------------------------------ */
 
 /* What of `t` each element of the output is made of: the axes of `mask`. */

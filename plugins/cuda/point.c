@@ -231,23 +231,48 @@ static tn_status point_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
 }
 
-tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err)
+/* All but where elements lie, and the kernel's name. */
+static tncuda_point_args copy_args(const tn_tensor *from, const tn_tensor *to, bool add, char *kernel,
+                                   char *family)
 {
     static const char *const suffixes[] = {"f32", "f64", "i32", "i64"};
     const uint32_t kind = wider(kinds[from->dtype], kinds[to->dtype]);
-    char kernel[TNCUDA_NAME_BYTES], family[16];
-    tncuda_point_args a = {.count = tn_tensor_count(to),
-                           .ndim = 1,
-                           .store = store_of(kind, to->dtype),
-                           .add = add,
-                           .scalar = -1,
-                           .in = {{.data = from->data, .dtype = from->dtype}},
-                           .out = {.data = to->data, .dtype = to->dtype}};
 
+    (void)snprintf(kernel, TNCUDA_NAME_BYTES, "point_COPY_%s", suffixes[kind]);
+    (void)snprintf(family, TNCUDA_NAME_BYTES, "point_%s", suffixes[kind]);
+    return (tncuda_point_args){.count = tn_tensor_count(to),
+                               .store = store_of(kind, to->dtype),
+                               .add = add,
+                               .scalar = -1,
+                               .in = {{.data = from->data, .dtype = from->dtype}},
+                               .out = {.data = to->data, .dtype = to->dtype}};
+}
+
+tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err)
+{
+    char kernel[TNCUDA_NAME_BYTES], family[TNCUDA_NAME_BYTES];
+    tncuda_point_args a = copy_args(from, to, add, kernel, family);
+
+    a.ndim = 1;
     a.shape[0] = a.count;
     a.in[0].stride[0] = a.out.stride[0] = 1;
-    (void)snprintf(kernel, sizeof kernel, "point_COPY_%s", suffixes[kind]);
-    (void)snprintf(family, sizeof family, "point_%s", suffixes[kind]);
+    return tncuda_launch(x, family, kernel, a.count, &a, err);
+}
+
+tn_status tncuda_bias_add(const tn_exec *x, const tn_tensor *bias, const tn_tensor *to, int64_t outer,
+                          int64_t count, int64_t inner, tn_err *err)
+{
+    char kernel[TNCUDA_NAME_BYTES], family[TNCUDA_NAME_BYTES];
+    tncuda_point_args a = copy_args(bias, to, true, kernel, family);
+
+    a.ndim = 3;
+    a.shape[0] = outer;
+    a.shape[1] = count;
+    a.shape[2] = inner;
+    a.in[0].stride[1] = 1;
+    a.out.stride[0] = count * inner;
+    a.out.stride[1] = inner;
+    a.out.stride[2] = 1;
     return tncuda_launch(x, family, kernel, a.count, &a, err);
 }
 
