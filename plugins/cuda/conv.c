@@ -25,58 +25,43 @@ static void names(conv_state *s)
     (void)snprintf(s->dw, sizeof s->dw, "conv_dw_%s", suffix);
 }
 
-/* `data` and `y`: in front of and behind the convolution; of a deconvolution the other way round. */
-static tn_status conv_plan(void *plugin, const tn_node *node, tn_plan *plan, const tn_tensor *data,
-                           const tn_tensor *y, bool last, tn_err *err)
+tn_status tncuda_conv_args(const tn_node *node, tncuda_window_args *args, tn_err *err)
 {
-    conv_state *s;
-    tn_status st;
+    const bool back = node->out_count > 1, turned = strstr(node->op, "Deconvolution") != NULL;
+    const int64_t layout =
+        tn_value_int(node->attrs[turned ? (int)TN_Deconvolution_layout : (int)TN_Convolution_layout]);
+    const tn_tensor *front = node->in[back], *behind = back ? node->in[0] : node->out[0];
+    const tn_tensor *data = turned ? behind : front, *y = turned ? front : behind;
 
     if (data->ndim < 3 || data->ndim > 5)
         return tn_fail(err, TN_E_UNSUPPORTED, "space has 1 to 3 dimensions here");
-    if ((st = tncuda_state(plugin, node, plan, sizeof(conv_state), err)))
-        return st;
-    s = plan->state;
-    tnb_window_attrs(node->attrs, data->ndim - 2, window_of(&s->args));
-    tnb_window_extents(data, y, last ? 1 : 2, window_of(&s->args));
-    s->args.last = last;
-    s->args.batch = data->shape[0];
-    s->args.channels = data->shape[last ? data->ndim - 1 : 1];
-    s->args.filters = y->shape[last ? y->ndim - 1 : 1];
-    s->args.dtype = data->dtype;
-    s->bias = node->out_count > 1 ? node->out_count > 2 : node->in_count > 2;
-    names(s);
+    args->last = layout == TN_Convolution_layout_NHWC || layout == TN_Convolution_layout_NDHWC;
+    tnb_window_attrs(node->attrs, data->ndim - 2, window_of(args));
+    tnb_window_extents(data, y, args->last ? 1 : 2, window_of(args));
+    if (turned)
+        tnb_window_target(node->attrs, data->ndim - 2, window_of(args));
+    args->batch = data->shape[0];
+    args->channels = data->shape[args->last ? data->ndim - 1 : 1];
+    args->filters = y->shape[args->last ? y->ndim - 1 : 1];
+    args->groups =
+        tn_value_int(node->attrs[turned ? (int)TN_Deconvolution_num_group : (int)TN_Convolution_num_group]);
+    args->dtype = data->dtype;
     return TN_OK;
 }
 
 static tn_status conv_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const bool back = node->out_count > 1;
-    const int64_t layout = tn_value_int(node->attrs[TN_Convolution_layout]);
-    const tn_status st =
-        conv_plan(plugin, node, plan, node->in[back], back ? node->in[0] : node->out[0],
-                  layout == TN_Convolution_layout_NHWC || layout == TN_Convolution_layout_NDHWC, err);
+    tncuda_window_args args = {0};
+    conv_state *s;
+    tn_status st;
 
-    if (!st)
-        ((conv_state *)plan->state)->args.groups = tn_value_int(node->attrs[TN_Convolution_num_group]);
-    return st;
-}
-
-static tn_status deconv_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const bool back = node->out_count > 1;
-    const int64_t layout = tn_value_int(node->attrs[TN_Deconvolution_layout]);
-    const tn_tensor *data = node->in[back];
-    const tn_status st =
-        conv_plan(plugin, node, plan, back ? node->in[0] : node->out[0], data,
-                  layout == TN_Deconvolution_layout_NHWC || layout == TN_Deconvolution_layout_NDHWC, err);
-    tncuda_window_args *a;
-
-    if (st)
+    if ((st = tncuda_conv_args(node, &args, err)) ||
+        (st = tncuda_state(plugin, node, plan, sizeof(conv_state), err)))
         return st;
-    a = &((conv_state *)plan->state)->args;
-    a->groups = tn_value_int(node->attrs[TN_Deconvolution_num_group]);
-    tnb_window_target(node->attrs, data->ndim - 2, window_of(a));
+    s = plan->state;
+    s->args = args;
+    s->bias = node->out_count > 1 ? node->out_count > 2 : node->in_count > 2;
+    names(s);
     return TN_OK;
 }
 
@@ -203,8 +188,8 @@ const tn_kernel *const tncuda_family_conv[] = {
     TNCUDA_ROW("Convolution", types, TN_KERNEL_ADD_TO, conv_prepare, conv_run),
     TNCUDA_ROW("_backward_Convolution", back_types, TN_KERNEL_ADD_TO | TN_KERNEL_EMPTY_OK, conv_prepare,
                conv_back_run),
-    TNCUDA_ROW("Deconvolution", any, DECONV, deconv_prepare, deconv_run),
-    TNCUDA_ROW("_backward_Deconvolution", any, DECONV, deconv_prepare, deconv_back_run),
+    TNCUDA_ROW("Deconvolution", any, DECONV, conv_prepare, deconv_run),
+    TNCUDA_ROW("_backward_Deconvolution", any, DECONV, conv_prepare, deconv_back_run),
     UNFOLD("im2col"),
     UNFOLD("_backward_im2col"),
     UNFOLD("col2im"),

@@ -38,6 +38,7 @@ typedef struct tncuda_plugin {
     struct tncuda_lt_library *lt;    /* lt.c; NULL: not needed so far */
     bool opened;
     tncuda_driver driver;
+    struct tncuda_dnn *dnn; /* dnn.c; NULL: nobody has asked for it */
     struct {
         tncuda_context context; /* NULL: not retained */
         uint32_t users;

@@ -155,6 +155,16 @@ tn_status tncuda_product(const tn_exec *x, tncuda_product_args *args, void *room
 uint64_t tncuda_product_room(int64_t m, int64_t n, int64_t k, int64_t batch, int32_t dtype);
 /* y (n) = Σ x (outer, n, inner) */
 tn_status tncuda_columns(const tn_exec *x, const tncuda_columns_args *args, tn_err *err);
+/* Adds `bias`, `count` numbers of its type, to `to`, which is (outer, count, inner). */
+tn_status tncuda_bias_add(const tn_exec *x, const tn_tensor *bias, const tn_tensor *to, int64_t outer,
+                          int64_t count, int64_t inner, tn_err *err);
+
+/* ---- conv.c -------------------------------------------------------------------------------------------- */
+
+/* The window of a convolution, a deconvolution, or the gradients of one: all but the arrays. x lies in front of
+ * the convolution and y behind it; of a deconvolution x is the output. */
+tn_status tncuda_conv_args(const tn_node *node, tncuda_window_args *args, tn_err *err);
+extern const tn_kernel *const tncuda_family_conv[];
 
 /* ---- reduce.c ------------------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 /* Options, the plugin's memory, its driver and the contexts of its devices. */
-#include "launch.h"
+#include "dnn.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +90,7 @@ void tncuda_context_give(tncuda_plugin *plugin, int32_t index)
     pthread_mutex_lock(&plugin->lock);
     if (--plugin->contexts[index].users == 0 && !plugin->driver.device_get(&ordinal, index)) {
         tncuda_lt_drop(plugin, index);
+        tncuda_dnn_device_drop(plugin, index);
         (void)plugin->driver.context_release(ordinal);
     }
     pthread_mutex_unlock(&plugin->lock);
@@ -136,7 +137,8 @@ static const tn_option_row option_libraries = {
     .key = "libraries",
     .type = "text",
     .default_text = "",
-    .help = "folder of cuBLASLt, cuDNN and NVRTC, which are tried there first, then where the loader looks",
+    .help = "folder of cuBLASLt, cuDNN and NVRTC, which are tried there first, then where the loader looks; "
+            "none: none of them is used",
     .since = "0.1",
     .min = 1,
     .max = 0,
@@ -222,6 +224,7 @@ static void cuda_fini(void *plugin)
         const tncuda_plugin with = {.host = p->host, .memory = p->memory};
 
         tncuda_lt_fini(p);
+        tncuda_dnn_delete(p);
         pthread_mutex_destroy(&p->lock);
         tncuda_delete(&with, p);
     }

@@ -369,6 +369,23 @@ tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *
     return copy_launch(x, &a, kind, err);
 }
 
+tn_status tncuda_bias_add(const tn_exec *x, const tn_tensor *bias, const tn_tensor *to, int64_t outer,
+                          int64_t count, int64_t inner, tn_err *err)
+{
+    const uint32_t kind = wider(kinds[bias->dtype], kinds[to->dtype]);
+    tncuda_point_args a = {
+        .count = tn_tensor_count(to),
+        .ndim = 3,
+        .shape = {outer, count, inner},
+        .store = store_of(kind, to->dtype),
+        .add = 1,
+        .scalar = -1,
+        .in = {{.stride = {0, 1, 0}, .data = bias->data, .dtype = bias->dtype}},
+        .out = {.stride = {count * inner, inner, 1}, .data = to->data, .dtype = to->dtype}};
+
+    return copy_launch(x, &a, kind, err);
+}
+
 tn_status tncuda_fill(const tn_exec *x, tncuda_point_args *a, tn_err *err)
 {
     const int32_t dtype = a->out.dtype;

@@ -6,6 +6,7 @@
  * both, and over threads.
  */
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,21 @@ static void memory_free(const tn_host *host, void *memory)
     free(head.raw);
 }
 
+/* What the caller of the kit sets, as --set does: plugin.NAME.KEY=VALUE; NULL: nothing. */
+static const char *options_given(const chk_host *h, const char *key)
+{
+    const chk_case *c = chk_case_of(h->env);
+    const char *found = NULL;
+    char start[256];
+    const int length =
+        c->descriptor ? snprintf(start, sizeof start, "plugin.%s.%s=", c->descriptor->name, key) : 0;
+
+    for (size_t i = 0; length > 0 && (size_t)length < sizeof start && c->settings && c->settings[i]; i++)
+        if (strncmp(c->settings[i], start, (size_t)length) == 0)
+            found = c->settings[i] + length;
+    return found;
+}
+
 static const char *options_text(const tn_host *host, const char *key)
 {
     const chk_host *h = of(host);
@@ -111,7 +127,7 @@ static const char *options_text(const tn_host *host, const char *key)
     for (size_t i = h->option_count; i-- > 0;)
         if (strcmp(h->options[i].key, key) == 0)
             return h->options[i].value;
-    return NULL;
+    return options_given(h, key);
 }
 
 static tn_status options_integer(const tn_host *host, const char *key, int64_t fallback, int64_t *out)

@@ -57,6 +57,7 @@ typedef struct chk_case {
     const char *bounds_rule, *read_only_rule, *fault_who;
     void *handle; /* of dlopen */
     const tn_plugin *descriptor;
+    const char *const *settings; /* of the caller: "key=value", NULL-ended; NULL: none */
     tn_ctx *given;                            /* has the plugin's definitions */
     struct chk_lab *lab;                      /* that is open; NULL: none */
     bool (*needs)(const struct chk_lab *lab); /* of chk_lab_need */

@@ -231,7 +231,7 @@ typedef struct tn_body_ops {
 #define TN_OP_MUTATES_TRAINING 64u /* `mutates` holds in training only (BatchNorm's statistics) */
 #define TN_OP_ZERO_GRADIENT                                                                                  \
     16u /* the gradient of every input is zero; `gradient` is NULL (argmax, floor, comparisons) */
-#define TN_OP_INTERNAL 32u /* made by Tenon's passes and copies: calls, symbols and files cannot name it */
+#define TN_OP_INTERNAL 32u   /* made by Tenon's passes and copies: calls, symbols and files cannot name it */
 #define TN_OP_BY_VALUES 256u /* of TN_EXEC_SUBGRAPH: values decide which graphs run (a loop, a branch) */
 #define TN_OP_KNOWN                                                                                          \
     (TN_OP_POINTWISE | TN_OP_BACKWARD | TN_OP_VIEW | TN_OP_IGNORE_HEAD | TN_OP_CHECKS_VALUES |               \
@@ -531,7 +531,8 @@ typedef struct tn_kernel {
     uint32_t flags; /* TN_KERNEL_… */
     const char *const *types;
     uint32_t host_in, host_out; /* arguments (bits) that must be in host memory; see above */
-    /** TN_E_UNSUPPORTED: try the next kernel. Called once for a signature. [any] */
+    /** TN_E_UNSUPPORTED: try the next kernel; with TN_E_DEVICE in `err`, the machine lacks what any node of it
+     * would need. Called once for a signature. [any] */
     tn_status (*prepare)(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
     tn_status (*run)(const tn_plan *plan, const tn_exec *x, tn_err *err); /* [worker] */
     void (*release)(tn_plan *plan);                                       /* frees plan->state; may be NULL */

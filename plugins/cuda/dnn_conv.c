@@ -1,0 +1,293 @@
+/*
+ * Convolution, Deconvolution and their gradients by cuDNN.
+ *
+ * Each output that an engine serves is one plan; the others, the gradient of the bias, and runs that the library
+ * refuses are computed by the plain kernel of the same operator, which is planned beside. A deconvolution is
+ * convolution's gradient by its input, so x is its output.
+ */
+#include "dnn.h"
+
+#include <string.h>
+
+#include "../common/window.h"
+
+typedef struct dnn_output {
+    tncuda_dnn_plan *plan; /* NULL: the plain kernel's */
+    int32_t mode;
+    bool apart; /* made in the workspace and added then */
+} dnn_output;
+
+typedef struct dnn_state {
+    const tn_kernel *plain;
+    tn_plan inner;        /* of the plain kernel */
+    dnn_output output[2]; /* y; or the gradients of data and weight */
+    tncuda_window_args args;
+    bool turned, back, bias; /* a deconvolution; a gradient; there is a bias */
+} dnn_state;
+
+static const tn_kernel *plain_of(const char *op)
+{
+    const tn_kernel *const *row = tncuda_family_conv;
+
+    while (*row && strcmp((*row)->op, op) != 0)
+        row++;
+    return *row;
+}
+
+/* ---- planning ------------------------------------------------------------------------------------------ */
+
+static bool fits(const tn_node *node, const tncuda_window_args *a)
+{
+    const bool turned = strstr(node->op, "Deconvolution") != NULL;
+    const int off = turned ? (int)TN_Deconvolution_cudnn_off : (int)TN_Convolution_cudnn_off;
+
+    if (tn_value_int(node->attrs[off]))
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (node->in[i]->dtype != a->dtype || tn_tensor_count(node->in[i]) < 1)
+            return false;
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->out[i]->dtype != a->dtype || tn_tensor_count(node->out[i]) < 1)
+            return false;
+    for (int k = 0; k < TNCUDA_SPACE; k++) { /* a target_shape may lead elsewhere */
+        const int64_t whole = a->in[k] + 2 * a->pad[k] - a->dilate[k] * (a->kernel[k] - 1) - 1;
+
+        if (a->pad[k] < 0 || whole < 0 || whole / a->stride[k] + 1 != a->out[k])
+            return false;
+    }
+    return true;
+}
+
+static void form_of(const tncuda_plugin *plugin, const tn_node *node, const tncuda_window_args *a,
+                    tncuda_dnn_form *form)
+{
+    const bool turned = strstr(node->op, "Deconvolution") != NULL;
+    const int room = turned ? (int)TN_Deconvolution_workspace : (int)TN_Convolution_workspace;
+
+    memset(form, 0, sizeof *form);
+    form->dtype = a->dtype;
+    form->space = node->in[0]->ndim == 5 ? 3 : 2;
+    form->last = a->last;
+    form->tf32 = plugin->tf32 && a->dtype == TN_F32;
+    form->batch = a->batch;
+    form->channels = a->channels;
+    form->filters = a->filters;
+    form->groups = a->groups;
+    form->limit_bytes = tn_value_int(node->attrs[room]) << 20;
+    memcpy(form->in, a->in, sizeof form->in);
+    memcpy(form->out, a->out, sizeof form->out);
+    memcpy(form->kernel, a->kernel, sizeof form->kernel);
+    memcpy(form->stride, a->stride, sizeof form->stride);
+    memcpy(form->dilate, a->dilate, sizeof form->dilate);
+    memcpy(form->pad, a->pad, sizeof form->pad);
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + TNCUDA_ALIGN - 1) & ~(uint64_t)(TNCUDA_ALIGN - 1);
+}
+
+static uint64_t tensor_bytes(const tn_tensor *t)
+{
+    return (uint64_t)tn_tensor_count(t) * (t->dtype == TN_F64 ? 8u : t->dtype == TN_F32 ? 4u : 2u);
+}
+
+/* Where it cannot be added to what is there, it is made apart. */
+static tn_status output_plan(tncuda_plugin *plugin, const tn_node *node, uint32_t o, int32_t kind,
+                             tncuda_dnn_form *form, dnn_output *out, tn_plan *plan, tn_err *err)
+{
+    const int32_t device = node->in[0]->device;
+    tn_status st;
+
+    out->mode = node->modes[o];
+    if (out->mode == TN_MODE_NONE)
+        return TN_OK;
+    form->kind = kind;
+    form->add = out->mode == TN_MODE_ADD;
+    st = tncuda_dnn_plan_get(plugin, device, form, &out->plan, err);
+    if (st == TN_E_UNSUPPORTED && form->add) {
+        form->add = 0;
+        out->apart = true;
+        st = tncuda_dnn_plan_get(plugin, device, form, &out->plan, err);
+    }
+    if (!st) {
+        const uint64_t bytes =
+            aligned(out->plan->workspace_bytes) + (out->apart ? tensor_bytes(node->out[o]) : 0);
+
+        if (plan->workspace_bytes < bytes)
+            plan->workspace_bytes = bytes;
+    }
+    return st == TN_E_UNSUPPORTED ? TN_OK : st;
+}
+
+static void dnn_release(tn_plan *plan)
+{
+    dnn_state *s = plan->state;
+
+    if (s) {
+        tncuda_dnn_plan_give(s->output[0].plan);
+        tncuda_dnn_plan_give(s->output[1].plan);
+        if (s->inner.state)
+            s->plain->release(&s->inner);
+    }
+    tncuda_release(plan);
+}
+
+/* The plain kernel's plan, whose workspace is ours, too. */
+static tn_status plain_plan(void *plugin, const tn_node *node, tn_plan *plan, dnn_state *s, tn_err *err)
+{
+    tn_status st;
+
+    s->inner.state = NULL;
+    if ((st = s->plain->prepare(plugin, node, &s->inner, err)))
+        return st;
+    plan->flags = s->inner.flags;
+    plan->workspace_bytes = s->inner.workspace_bytes;
+    if (plan->workspace_align < s->inner.workspace_align)
+        plan->workspace_align = s->inner.workspace_align;
+    if (plan->workspace_align < TNCUDA_ALIGN)
+        plan->workspace_align = TNCUDA_ALIGN;
+    return TN_OK;
+}
+
+static tn_status dnn_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const bool turned = strstr(node->op, "Deconvolution") != NULL, back = node->out_count > 1;
+    const tn_plan like = *plan;
+    tncuda_window_args args = {0};
+    const tncuda_dnn *dnn;
+    tncuda_dnn_form form;
+    dnn_state *s;
+    tn_status st;
+
+    if ((st = tncuda_dnn_need(plugin, &dnn, err)) || (st = tncuda_conv_args(node, &args, err)))
+        return st;
+    if (!fits(node, &args) || (back && node->modes[0] == TN_MODE_NONE && node->modes[1] == TN_MODE_NONE))
+        return tn_fail(err, TN_E_UNSUPPORTED, "nothing for cuDNN");
+    if ((st = tncuda_state(plugin, node, plan, sizeof *s, err)))
+        return st;
+    s = plan->state;
+    s->plain = plain_of(node->op);
+    s->inner = like;
+    s->args = args;
+    s->turned = turned;
+    s->back = back;
+    s->bias = back ? node->out_count > 2 : node->in_count > 2;
+    form_of(plugin, node, &args, &form);
+    if (!(st = plain_plan(plugin, node, plan, s, err)) &&
+        !(st = output_plan(plugin, node, 0, turned == back ? TNCUDA_DNN_FORWARD : TNCUDA_DNN_DATA, &form,
+                           &s->output[0], plan, err)) &&
+        back)
+        st = output_plan(plugin, node, 1, TNCUDA_DNN_FILTER, &form, &s->output[1], plan, err);
+    if (!st && !s->output[0].plan && !s->output[1].plan)
+        st = TN_E_UNSUPPORTED; /* as it was said last */
+    if (st)
+        dnn_release(plan);
+    return st;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------- */
+
+/* Of one output, by the plain kernel. */
+static tn_status plain_run(const dnn_state *s, const tn_exec *x, uint32_t o, tn_err *err)
+{
+    uint8_t modes[3] = {TN_MODE_NONE, TN_MODE_NONE, TN_MODE_NONE};
+    tn_exec one = *x;
+
+    if (x->modes[o] == TN_MODE_NONE)
+        return TN_OK;
+    modes[o] = x->modes[o];
+    one.modes = modes;
+    return s->plain->run(&s->inner, &one, err);
+}
+
+/* What x, w and y of a convolution are: for each of the four operators the arguments, outputs from -1 down. */
+static void places(const dnn_state *s, const tn_exec *x, uint32_t o, void *to, tncuda_dnn_args *a)
+{
+    void **data = s->turned ? &a->y : &a->x, **other = s->turned ? &a->x : &a->y;
+
+    if (!s->back) {
+        *data = x->in[0]->data;
+        a->w = x->in[1]->data;
+        *other = to;
+        return;
+    }
+    *other = x->in[0]->data;
+    *data = o == 0 ? to : x->in[1]->data;
+    a->w = o == 1 ? to : x->in[2]->data;
+}
+
+static bool served(const dnn_output *out, const tn_exec *x, uint32_t o, const tncuda_dnn_args *a)
+{
+    const uintptr_t all = (uintptr_t)a->x | (uintptr_t)a->w | (uintptr_t)a->y;
+
+    return out->plan && !atomic_load(&out->plan->broken) && x->modes[o] == out->mode &&
+           all % TNCUDA_DNN_ALIGN == 0;
+}
+
+static tn_status output_run(const dnn_state *s, const tn_exec *x, uint32_t o, tn_err *err)
+{
+    const dnn_output *out = &s->output[o];
+    tn_tensor made = *x->out[o];
+    tncuda_dnn_args a = {.workspace = x->workspace};
+    tn_err why = {0};
+    tn_status st;
+
+    if (out->plan && out->apart)
+        made.data = (char *)x->workspace + aligned(out->plan->workspace_bytes);
+    places(s, x, o, made.data, &a);
+    if (!served(out, x, o, &a))
+        return plain_run(s, x, o, err);
+    st = tncuda_dnn_run(x, out->plan, &a, &why);
+    if (st == TN_E_UNSUPPORTED && atomic_load(&out->plan->broken))
+        return plain_run(s, x, o, err);
+    if (st && err)
+        *err = why;
+    if (!st && out->apart)
+        st = tncuda_cast(x, &made, x->out[o], true, err);
+    if (!st && s->bias && !s->back) {
+        const int64_t *extent = s->turned ? s->args.in : s->args.out;
+        const int64_t space = extent[0] * extent[1] * extent[2];
+        const int64_t channels = s->turned ? s->args.channels : s->args.filters;
+
+        st = tncuda_bias_add(x, x->in[2], x->out[o], s->args.batch * (s->args.last ? space : 1), channels,
+                             s->args.last ? 1 : space, err);
+    }
+    return st;
+}
+
+static tn_status dnn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    return x->modes[0] == TN_MODE_NONE ? TN_OK : output_run(plan->state, x, 0, err);
+}
+
+/* dy, data, weight -> ddata, dweight, dbias */
+static tn_status dnn_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const dnn_state *s = plan->state;
+    tn_status st = TN_OK;
+
+    for (uint32_t o = 0; o < 2 && !st; o++)
+        if (x->modes[o] != TN_MODE_NONE)
+            st = output_run(s, x, o, err);
+    return st || !s->bias ? st : plain_run(s, x, 2, err);
+}
+
+static const char *const types[] = {"*:" TNCUDA_FLOATS, NULL};
+
+#define ROW(op_, run_, flags_)                                                                               \
+    &(const tn_kernel)                                                                                       \
+    {                                                                                                        \
+        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 128, .op = op_, .name = "cudnn",        \
+        .device = "cuda", .isa = "", .op_version_min = 1, .op_version_max = 1,                               \
+        .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_ADD_TO | (flags_), .types = types,                      \
+        .prepare = dnn_prepare, .run = run_, .release = dnn_release                                          \
+    }
+
+const tn_kernel *const tncuda_family_dnn_conv[] = {
+    ROW("Convolution", dnn_run, 0),
+    ROW("_backward_Convolution", dnn_back_run, TN_KERNEL_EMPTY_OK),
+    ROW("Deconvolution", dnn_run, TN_KERNEL_EMPTY_OK),
+    ROW("_backward_Deconvolution", dnn_back_run, TN_KERNEL_EMPTY_OK),
+    NULL,
+};
