@@ -1,5 +1,5 @@
 /* Options, the plugin's memory, its driver and the contexts of its devices. */
-#include "launch.h"
+#include "fused.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,6 +208,7 @@ static tn_status cuda_init(const tn_host *host, void **plugin, tn_err *err)
         return st;
     }
     pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->compiling, NULL);
     *plugin = p;
     return TN_OK;
 }
@@ -219,6 +220,8 @@ static void cuda_fini(void *plugin)
     if (p) {
         const tncuda_plugin with = {.host = p->host, .memory = p->memory};
 
+        tncuda_nvrtc_close(p);
+        pthread_mutex_destroy(&p->compiling);
         pthread_mutex_destroy(&p->lock);
         tncuda_delete(&with, p);
     }
