@@ -1,10 +1,10 @@
 /*
- * Pointwise operators as one: operator _fused_pointwise. Each step is planned as the kernel of its operator is
- * (tncuda_point_resolve), and results between steps are rounded to their own data types, so the bits are those
- * of the operators one by one.
+ * Pointwise operators as one: operator _fused_pointwise. Each step is planned as the kernel of its operator
+ * is (tncuda_point_resolve), and results between steps are rounded to their own data types, so the bits are
+ * those of the operators one by one.
  *
- * Two kernels serve it: `nvrtc` compiles a kernel for the chain, `plain` interprets the chain. They plan alike,
- * so a chain whose compiled kernel a device does not load is interpreted after all.
+ * Two kernels serve it: `nvrtc` compiles a kernel for the chain, `plain` interprets the chain. They plan
+ * alike: where a device does not load what was compiled, the chain is interpreted after all.
  */
 #include "fused.h"
 

@@ -35,19 +35,19 @@ typedef struct tncuda_fused_plan {
     int32_t width; /* elements that a thread takes at a time: 1 to 8 */
 } tncuda_fused_plan;
 
-/* ---- fused_source.c ------------------------------------------------------------------------------------- */
+/* ---- fused_source.c ------------------------------------------------------------------------------------ */
 
 /* How arrays lie, and what follows from that: the last members of a plan. */
 void tncuda_fused_look(tncuda_fused_plan *p);
-/* The kernel FUSED_NAME of a chain, which is given what tncuda_fused_words writes. TN_E_UNSUPPORTED: it is longer
- * than `bytes`. */
+/* The kernel FUSED_NAME of a chain, which is given what tncuda_fused_words writes. TN_E_UNSUPPORTED: it is
+ * longer than `bytes`. */
 tn_status tncuda_fused_source(const tncuda_fused_plan *p, char *out, size_t bytes, tn_err *err);
 /* The arguments of a run, of which the chain's addresses and numbers stand in `args`; how many words of 8
  * bytes. `words` has room for TNCUDA_FUSED_WORDS. */
 #define TNCUDA_FUSED_WORDS 320
 uint32_t tncuda_fused_words(const tncuda_fused_plan *p, const tncuda_fused_args *args, uint64_t *words);
 
-/* ---- nvrtc.c -------------------------------------------------------------------------------------------- */
+/* ---- nvrtc.c ------------------------------------------------------------------------------------------- */
 
 /* Machine code of one text for one architecture; it stays until the plugin ends. */
 typedef struct tncuda_compiled {
@@ -59,8 +59,8 @@ typedef struct tncuda_compiled {
     char *image;
 } tncuda_compiled;
 
-/* What `arch` (90: 9.0) runs for the text that `write` makes of a kernel's name. TN_E_UNSUPPORTED: there is no
- * NVRTC, or it refuses the text; the first of each is logged. */
+/* The machine code of a text for architecture `arch` (90: 9.0). TN_E_UNSUPPORTED: there is no NVRTC, or it
+ * refuses the text; the first of each is logged. [any] */
 tn_status tncuda_nvrtc_compile(tncuda_plugin *plugin, int32_t arch, const char *body, tncuda_compiled **out,
                                tn_err *err);
 void tncuda_nvrtc_close(tncuda_plugin *plugin);

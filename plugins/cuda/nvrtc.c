@@ -70,6 +70,7 @@ static void say(const tncuda_plugin *plugin, int32_t level, const char *message)
         plugin->log->write(plugin->host, level, message);
 }
 
+/* What a later one makes, an earlier driver does not load. */
 static tn_status library_load(const tncuda_plugin *plugin, struct tncuda_nvrtc *n, tn_err *err)
 {
     static const char *const files[] = {"libnvrtc.so.13", "libnvrtc.so.12", NULL};
@@ -79,11 +80,12 @@ static tn_status library_load(const tncuda_plugin *plugin, struct tncuda_nvrtc *
         {"nvrtcDestroyProgram", (void *)&n->destroy}, {"nvrtcGetCUBINSize", (void *)&n->image_bytes},
         {"nvrtcGetCUBIN", (void *)&n->image},         {"nvrtcGetProgramLogSize", (void *)&n->log_bytes},
         {"nvrtcGetProgramLog", (void *)&n->log}};
+    const char *const *from = files + (plugin->driver.version && plugin->driver.version < 13000);
     const char *file = NULL;
     int32_t major = 0, minor = 0, result;
     tn_status st;
 
-    if (!(n->library = library_open(plugin->libraries, files, &file)))
+    if (!(n->library = library_open(plugin->libraries, from, &file)))
         return tn_fail(
             err, TN_E_UNSUPPORTED,
             "libnvrtc.so.13 and libnvrtc.so.12 were not found; install NVRTC of CUDA 12 or 13, or name "

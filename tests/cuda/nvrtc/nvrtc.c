@@ -1,6 +1,6 @@
 /*
- * A double of NVRTC for tests: libnvrtc.so.13, whose machine code is a library that the host's compiler makes,
- * and that the double of the driver loads. It holds the plugin to NVRTC's interface (NVIDIA, "NVRTC", 3): the
+ * A double of NVRTC for tests: libnvrtc.so.13. Its machine code is a library that the host's compiler makes
+ * and the double of the driver loads. It holds the plugin to NVRTC's interface (NVIDIA, "NVRTC", 3): the
  * options, the order of the calls, texts that are complete. Never installed.
  *
  *     TNEMU_NVRTC    unset: nvrtcVersion fails, so there is none. "1": it works. "refuse": no text is
@@ -160,7 +160,7 @@ EXPORT int32_t nvrtcDestroyProgram(program **at)
 
 /* ---- compiling ----------------------------------------------------------------------------------------- */
 
-/* "-DNAME=…" into `define`. All others must be those that this knows; bits are equal with fmad=false alone. */
+/* "-DNAME=…" into `define`. All others must be known here; bits are equal with fmad=false alone. */
 static int32_t options_read(int32_t count, const char *const *options, char *define, size_t bytes)
 {
     bool exact = false, architecture = false;
