@@ -131,7 +131,9 @@ static tn_status file_read(const tncuda_plugin *p, const char *path, void **out,
     return data ? tn_failf(err, TN_E_IO, "%s was not read as a whole", path) : tncuda_nomem(err, "kernels");
 }
 
-static tn_status module_need_locked(tn_device_handle *d, const char *family, tncuda_module *out, tn_err *err)
+/* `given`: the family's machine code; NULL: its file's. */
+static tn_status module_need_locked(tn_device_handle *d, const char *family, const void *given,
+                                    tncuda_module *out, tn_err *err)
 {
     struct tncuda_kernels *k = d->kernels;
     char path[4096];
@@ -145,12 +147,14 @@ static tn_status module_need_locked(tn_device_handle *d, const char *family, tnc
         *out = m->handle;
         return TN_OK;
     }
-    if ((st = path_of(family, path, sizeof path, err)) || (st = file_read(d->plugin, path, &image, err)))
+    (void)snprintf(path, sizeof path, "%s", family);
+    if (!given &&
+        ((st = path_of(family, path, sizeof path, err)) || (st = file_read(d->plugin, path, &image, err))))
         return st;
     if (!(m = tncuda_new(d->plugin, sizeof *m)))
         st = tncuda_nomem(err, "kernels");
     else
-        st = tncuda_check(d, d->driver->module_load(&m->handle, image), path, err);
+        st = tncuda_check(d, d->driver->module_load(&m->handle, given ? given : image), path, err);
     tncuda_delete(d->plugin, image);
     if (st) {
         tncuda_delete(d->plugin, m);
@@ -175,12 +179,12 @@ static uint32_t bucket_of(const char *name)
 }
 
 static tn_status function_make_locked(tn_device_handle *d, const char *family, const char *name,
-                                      function **out, tn_err *err)
+                                      const void *image, function **out, tn_err *err)
 {
     function *f;
     tncuda_module m;
     char what[128];
-    tn_status st = module_need_locked(d, family, &m, err);
+    tn_status st = module_need_locked(d, family, image, &m, err);
 
     if (st)
         return st;
@@ -218,7 +222,7 @@ static tn_status kernels_need(tn_device_handle *d, tn_err *err)
 }
 
 /* In the context. */
-static tn_status function_need(tn_device_handle *d, const char *family, const char *name,
+static tn_status function_need(tn_device_handle *d, const char *family, const char *name, const void *image,
                                tncuda_function *out, tn_err *err)
 {
     function *f;
@@ -231,7 +235,7 @@ static tn_status function_need(tn_device_handle *d, const char *family, const ch
     while (f && strcmp(f->name, name) != 0)
         f = f->next;
     if (!f)
-        st = function_make_locked(d, family, name, &f, err);
+        st = function_make_locked(d, family, name, image, &f, err);
     pthread_mutex_unlock(&d->kernels->lock);
     if (!st)
         *out = f->handle;
@@ -284,8 +288,8 @@ static tn_status launch_locked(tn_stream *s, tncuda_function f, int64_t blocks, 
     return tncuda_graph_note(s, f, (uint32_t)blocks, args, bytes, err);
 }
 
-static tn_status launch(const tn_exec *x, const char *family, const char *name, int64_t blocks, bool strided,
-                        const void *args, uint32_t bytes, tn_err *err)
+static tn_status launch_image(const tn_exec *x, const char *family, const char *name, const void *image,
+                              int64_t blocks, bool strided, const void *args, uint32_t bytes, tn_err *err)
 {
     tn_stream *s = (tn_stream *)(uintptr_t)x->stream;
     tncuda_function f = NULL;
@@ -295,7 +299,7 @@ static tn_status launch(const tn_exec *x, const char *family, const char *name, 
         return tn_fail(err, TN_E_INTERNAL, "a kernel of a GPU without a stream");
     if ((st = tncuda_enter(s->device, err)))
         return st;
-    if (!(st = function_need(s->device, family, name, &f, err))) {
+    if (!(st = function_need(s->device, family, name, image, &f, err))) {
         const int64_t most = strided ? (int64_t)s->device->kernels->units * BLOCKS_EACH : INT32_MAX;
 
         pthread_mutex_lock(&s->lock);
@@ -303,6 +307,34 @@ static tn_status launch(const tn_exec *x, const char *family, const char *name, 
         pthread_mutex_unlock(&s->lock);
     }
     tncuda_leave(s->device);
+    return st;
+}
+
+static tn_status launch(const tn_exec *x, const char *family, const char *name, int64_t blocks, bool strided,
+                        const void *args, uint32_t bytes, tn_err *err)
+{
+    return launch_image(x, family, name, NULL, blocks, strided, args, bytes, err);
+}
+
+tn_status tncuda_launch_image(const tn_exec *x, const char *name, const void *image, int64_t count,
+                              const void *args, uint32_t bytes, tn_err *err)
+{
+    return count > 0 ? launch_image(x, name, name, image, (count - 1) / THREADS + 1, true, args, bytes, err)
+                     : TN_OK;
+}
+
+tn_status tncuda_image_load(const tn_exec *x, const char *name, const void *image, tn_err *err)
+{
+    tn_device_handle *d = x->stream ? ((tn_stream *)(uintptr_t)x->stream)->device : NULL;
+    tncuda_function f;
+    tn_status st;
+
+    if (!d)
+        return tn_fail(err, TN_E_INTERNAL, "a kernel of a GPU without a stream");
+    if ((st = tncuda_enter(d, err)))
+        return st;
+    st = function_need(d, name, name, image, &f, err);
+    tncuda_leave(d);
     return st;
 }
 

@@ -5,6 +5,7 @@
 #include "../common/node.h"
 #include "internal.h"
 #include "kernels/args.h"
+#include "kernels/loops.h"
 #include "tenon/plugin/op.h"
 
 #define TNCUDA_NAME_BYTES 48
@@ -47,6 +48,11 @@ tn_status tncuda_launch_blocks_(const tn_exec *x, const char *family, const char
 /* `count` sums of `each` elements (kernels/sums.h): a block makes one, or a thread where they are few. */
 tn_status tncuda_launch_sums_(const tn_exec *x, const char *family, const char *name, int64_t count,
                               int64_t each, const void *args, uint32_t bytes, tn_err *err);
+/* The kernel `name` of machine code that was made by now, which may be gone once it was loaded: `load` does
+ * that, if it is not done yet. */
+tn_status tncuda_image_load(const tn_exec *x, const char *name, const void *image, tn_err *err);
+tn_status tncuda_launch_image(const tn_exec *x, const char *name, const void *image, int64_t count,
+                              const void *args, uint32_t bytes, tn_err *err);
 #define tncuda_launch(x, family, name, count, args, err)                                                     \
     tncuda_launch_(x, family, name, count, args, (uint32_t)sizeof *(args), err)
 #define tncuda_launch_blocks(x, family, name, blocks, args, err)                                             \
@@ -108,26 +114,25 @@ typedef struct tncuda_point_row {
     int8_t scalar; /* the operand that is attribute 0 as a number, or -1 */
 } tncuda_point_row;
 
-enum {
-#define LOOP1(id, ns, expression) TNCUDA_##id,
-#define LOOP2 LOOP1
-#define LOOP3 LOOP1
-#define LOOP1S LOOP1
-#define LOOP2S LOOP1
-#define LOOP1SS LOOP1
-#define LOOP2SS LOOP1
-#include "../common/loops.list"
-#include "../common/loops_float.list"
-#include "../common/loops_int.list"
-#undef LOOP1
-#undef LOOP2
-#undef LOOP3
-#undef LOOP1S
-#undef LOOP2S
-#undef LOOP1SS
-#undef LOOP2SS
-    TNCUDA_LOOP_COUNT
-};
+/* What computes a node: one of the rows of point.c, and how it reads the node. */
+typedef struct tncuda_point_how {
+    const tncuda_point_row *row;
+    const char *name;           /* of the loop */
+    const tn_tensor **in;       /* the operands that are inputs; they broadcast to the output */
+    uint32_t in_count, numbers; /* numbers: how many attributes are the loop's own, from attribute 0 on */
+    uint32_t kind;              /* TNCUDA_KIND_…, what it computes in */
+    int32_t store;              /* TNCUDA_STORE_… */
+    bool own_number;            /* `number` is in the place of attribute 0 */
+    double number;
+    const tn_tensor *inputs[3]; /* behind `in` */
+    tn_tensor gamma;            /* an operand that lies along axis 1 */
+    int64_t gamma_dims[2 * TNCUDA_NDIM];
+} tncuda_point_how;
+
+/* TN_E_UNSUPPORTED: no kernel of point.c that says TN_KERNEL_POINTWISE, or where, takes the node. */
+tn_status tncuda_point_resolve(const tn_node *node, tncuda_point_how *how, tn_err *err);
+/* A data type's compute type. */
+uint32_t tncuda_kind_of(int32_t dtype);
 
 /* Plans a row; `in_count` inputs of the node are operands. */
 tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void *plugin, const tn_node *node,

@@ -1,5 +1,6 @@
 /* Options, the plugin's memory, its driver and the contexts of its devices. */
 #include "dnn.h"
+#include "fused.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,6 +213,7 @@ static tn_status cuda_init(const tn_host *host, void **plugin, tn_err *err)
         return st;
     }
     pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->compiling, NULL);
     *plugin = p;
     return TN_OK;
 }
@@ -225,6 +227,8 @@ static void cuda_fini(void *plugin)
 
         tncuda_lt_fini(p);
         tncuda_dnn_delete(p);
+        tncuda_nvrtc_close(p);
+        pthread_mutex_destroy(&p->compiling);
         pthread_mutex_destroy(&p->lock);
         tncuda_delete(&with, p);
     }

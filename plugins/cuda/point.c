@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { K_F32, K_F64, K_I32, K_I64 };
+enum { K_F32 = TNCUDA_KIND_F32, K_F64 = TNCUDA_KIND_F64, K_I32 = TNCUDA_KIND_I32, K_I64 = TNCUDA_KIND_I64 };
 
 #define IN_FLOATS 1u
 #define IN_WHOLE 2u
@@ -74,6 +74,11 @@ static int32_t store_of(uint32_t kind, int32_t dtype)
     return dtype == TN_BOOL       ? TNCUDA_STORE_TRUTH
            : kinds[dtype] == kind ? TNCUDA_STORE_SAME
                                   : TNCUDA_STORE_CUT;
+}
+
+uint32_t tncuda_kind_of(int32_t dtype)
+{
+    return kinds[dtype];
 }
 
 static bool is_whole(uint32_t kind)
@@ -327,18 +332,6 @@ static const tncuda_point_row bool_rows[] = {
     {"_npi_lcm_scalar", TNCUDA_AND, 2, 1},
 };
 
-static tn_status point_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    for (size_t i = 0; i < sizeof bool_rows / sizeof *bool_rows && node->out[0]->dtype == TN_BOOL; i++)
-        if (!strcmp(bool_rows[i].op, node->op))
-            return tncuda_point_plan(&bool_rows[i], node->in_count, plugin, node, plan, err);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!strcmp(rows[i].op, node->op))
-            return tncuda_point_plan(&rows[i], (uint32_t)(rows[i].operands - (rows[i].scalar >= 0)), plugin,
-                                     node, plan, err);
-    return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
-}
-
 /* COPY, or of no input the fill. */
 static tn_status copy_launch(const tn_exec *x, tncuda_point_args *a, uint32_t kind, tn_err *err)
 {
@@ -399,8 +392,19 @@ tn_status tncuda_fill(const tn_exec *x, tncuda_point_args *a, tn_err *err)
     return copy_launch(x, a, kind, err);
 }
 
+/* What bodies call and no kernel of this file serves by itself. */
+static const tncuda_point_row where_row = {"where", TNCUDA_WHERE, 3, -1};
+
+static void how_set(const tn_node *node, const tncuda_point_row *row, tncuda_point_how *how)
+{
+    how->row = row;
+    how->in_count = (uint32_t)(row->operands - (row->scalar >= 0));
+    for (uint32_t k = 0; k < how->in_count && k < node->in_count; k++)
+        how->inputs[k] = node->in[k];
+}
+
 /* An attribute chooses the loop: in the order of the definition's choices. */
-static tn_status activation_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+static tn_status activation_resolve(const tn_node *node, tncuda_point_how *how, tn_err *err)
 {
     static const tncuda_point_row forward[] = {POINT_1(Activation, RELU) POINT_1(Activation, SIGMOID) POINT_1(
         Activation, TANH) POINT_1(Activation, SOFTRELU) POINT_1(Activation, SOFTSIGN)};
@@ -408,9 +412,12 @@ static tn_status activation_prepare(void *plugin, const tn_node *node, tn_plan *
         POINT_2(_backward_Activation, STEP_BACK) POINT_2(_backward_Activation, SIGMOID_BACK)
             POINT_2(_backward_Activation, TANH_BACK) POINT_2(_backward_Activation, SOFTRELU_BACK)
                 POINT_2(_backward_Activation, SOFTSIGN_Y_BACK)};
+    const bool is_forward = !strcmp(node->op, "Activation");
 
-    return tncuda_point_plan(&(node->in_count == 1 ? forward : back)[node->attrs[TN_Activation_act_type]],
-                             node->in_count, plugin, node, plan, err);
+    if (node->in_count != (is_forward ? 1u : 2u))
+        return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
+    how_set(node, &(is_forward ? forward : back)[node->attrs[TN_Activation_act_type]], how);
+    return TN_OK;
 }
 
 /* gamma as a tensor of data's dimensions: its elements lie along axis 1. */
@@ -426,7 +433,7 @@ static void gamma_view(const tn_tensor *gamma, const tn_tensor *data, int64_t *d
     view->stride = dims + TN_NDIM_MAX;
 }
 
-static tn_status leaky_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+static tn_status leaky_resolve(const tn_node *node, tncuda_point_how *how, tn_err *err)
 {
     static const tncuda_point_row forward[] = {POINT_1(LeakyReLU, LEAKY) POINT_1(LeakyReLU, LEAKY) POINT_2(
         LeakyReLU, PRELU) POINT_1(LeakyReLU, ELU) POINT_1(LeakyReLU, SELU) POINT_1(LeakyReLU, GELU)};
@@ -436,28 +443,90 @@ static tn_status leaky_prepare(void *plugin, const tn_node *node, tn_plan *plan,
         POINT_2(_backward_LeakyReLU, ELU_BACK) POINT_2(_backward_LeakyReLU, SELU_BACK)
             POINT_2(_backward_LeakyReLU, GELU_BACK)};
     const int64_t type = tn_value_int(node->attrs[TN_LeakyReLU_act_type]);
-    const tncuda_point_row *row = &(strcmp(node->op, "LeakyReLU") == 0 ? forward : back)[type];
     const double low = tn_value_float(node->attrs[TN_LeakyReLU_lower_bound]),
                  high = tn_value_float(node->attrs[TN_LeakyReLU_upper_bound]);
-    const tn_tensor *in[3] = {node->in[0], node->in_count > 1 ? node->in[1] : NULL, NULL};
-    int64_t dims[2 * TN_NDIM_MAX];
-    tn_node seen = *node;
-    tn_tensor view;
-    tn_status st;
 
     if (type == TN_LeakyReLU_act_type_rrelu && (node->flags & TN_NODE_TRAIN))
         return tn_fail(err, TN_E_UNSUPPORTED,
                        "act_type rrelu with random slopes (training) is not there yet");
+    how_set(node, &(strcmp(node->op, "LeakyReLU") == 0 ? forward : back)[type], how);
+    if (node->in_count != how->in_count)
+        return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
     if (type == TN_LeakyReLU_act_type_prelu) {
-        gamma_view(node->in[node->in_count - 1], node->in[0], dims, &view);
-        in[node->in_count - 1] = &view;
-        seen.in = in;
+        gamma_view(node->in[node->in_count - 1], node->in[0], how->gamma_dims, &how->gamma);
+        how->inputs[node->in_count - 1] = &how->gamma;
+        return TN_OK;
     }
-    st = tncuda_point_plan(row, row->operands, plugin, &seen, plan, err);
-    if (!st && type != TN_LeakyReLU_act_type_prelu)
-        tncuda_point_number(plan, type == TN_LeakyReLU_act_type_rrelu
-                                      ? (low + high) / 2
-                                      : tn_value_float(node->attrs[TN_LeakyReLU_slope]));
+    how->own_number = true;
+    how->number = type == TN_LeakyReLU_act_type_rrelu ? (low + high) / 2
+                                                      : tn_value_float(node->attrs[TN_LeakyReLU_slope]);
+    return TN_OK;
+}
+
+static tn_status row_resolve(const tn_node *node, tncuda_point_how *how, tn_err *err)
+{
+    if (!strcmp(node->op, where_row.op)) {
+        how_set(node, &where_row, how);
+        return TN_OK;
+    }
+    for (size_t i = 0; i < sizeof bool_rows / sizeof *bool_rows && node->out[0]->dtype == TN_BOOL; i++)
+        if (!strcmp(bool_rows[i].op, node->op)) {
+            how_set(node, &bool_rows[i], how);
+            return TN_OK;
+        }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].op, node->op)) {
+            how_set(node, &rows[i], how);
+            return TN_OK;
+        }
+    return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
+}
+
+static const struct {
+    const char *op;
+    tn_status (*resolve)(const tn_node *node, tncuda_point_how *how, tn_err *err);
+} by_choice[] = {{"Activation", activation_resolve},
+                 {"_backward_Activation", activation_resolve},
+                 {"LeakyReLU", leaky_resolve},
+                 {"_backward_LeakyReLU", leaky_resolve}};
+
+tn_status tncuda_point_resolve(const tn_node *node, tncuda_point_how *how, tn_err *err)
+{
+    tn_node seen = *node;
+    size_t i = 0;
+    tn_status st;
+
+    memset(how, 0, sizeof *how);
+    while (i < sizeof by_choice / sizeof *by_choice && strcmp(by_choice[i].op, node->op) != 0)
+        i++;
+    st = i < sizeof by_choice / sizeof *by_choice ? by_choice[i].resolve(node, how, err)
+                                                  : row_resolve(node, how, err);
+    if (st)
+        return st;
+    if (how->in_count > node->in_count)
+        return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
+    seen.in = how->in = how->inputs;
+    if ((st = node_check(how->row, how->in_count, &seen, err)))
+        return st;
+    how->name = loops[how->row->loop].name;
+    how->numbers = loops[how->row->loop].numbers;
+    how->kind = kind_of(how->row, how->in_count, &seen);
+    how->store = store_of(how->kind, node->out[0]->dtype);
+    return TN_OK;
+}
+
+static tn_status point_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    tncuda_point_how how;
+    tn_node seen = *node;
+    tn_status st = tncuda_point_resolve(node, &how, err);
+
+    if (st)
+        return st;
+    seen.in = how.in;
+    st = tncuda_point_plan(how.row, how.in_count, plugin, &seen, plan, err);
+    if (!st && how.own_number)
+        tncuda_point_number(plan, how.number);
     return st;
 }
 
@@ -495,7 +564,8 @@ static const char *const most[] = {"*:" TNCUDA_MOST, NULL};
 static const char *const integers[] = {"*:u8,i32,i8,i64,bool,i16,u16,u32", NULL};
 static const char *const all[] = {"*:" TNCUDA_ALL, NULL};
 
-#define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
+#define MOVES (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
+#define FLAGS (MOVES | TN_KERNEL_POINTWISE)
 #define ROW(op, types) TNCUDA_ROW(op, types, FLAGS, point_prepare, tncuda_point_run),
 #define FLOATS(op, id) ROW(#op, floats)
 #define NUMBERS(op, id) ROW(#op, numbers)
@@ -505,6 +575,7 @@ static const char *const all[] = {"*:" TNCUDA_ALL, NULL};
     TNCUDA_ROW(op, floats, 0, loss_prepare, tncuda_point_run),                                               \
         TNCUDA_ROW("_backward_" op, floats, 0, loss_prepare, tncuda_point_run),
 #define INTEGERS(op, id) ROW(#op, integers)
+#define MOVE(op, id) TNCUDA_ROW(#op, all, MOVES, point_prepare, tncuda_point_run),
 
 /* clang-format off */
 const tn_kernel *const tncuda_family_point[] = {
@@ -514,11 +585,11 @@ const tn_kernel *const tncuda_family_point[] = {
     TNB_BROADCAST_2(MOST) TNB_BROADCAST_1(ALL) TNB_BROADCAST_LIKE(ALL)
     TNB_NUMPY_QUESTIONS(MOST) TNB_NUMPY_FLOATS(FLOATS) TNB_NUMPY_NUMBERS(NUMBERS) TNB_NUMPY_INTEGERS(INTEGERS)
     TNB_NUMPY_SCALARS(MOST) TNB_NUMPY_INTEGER_SCALARS(INTEGERS) TNB_NUMPY_NOTS(INTEGERS)
-    CASTS(ALL) ROW("_fill", all)
-    TNCUDA_ROW("Activation", floats, FLAGS, activation_prepare, tncuda_point_run),
-    TNCUDA_ROW("_backward_Activation", floats, FLAGS, activation_prepare, tncuda_point_run),
-    TNCUDA_ROW("LeakyReLU", floats, FLAGS, leaky_prepare, tncuda_point_run),
-    TNCUDA_ROW("_backward_LeakyReLU", floats, FLAGS, leaky_prepare, tncuda_point_run),
+    CASTS(MOVE) TNCUDA_ROW("_fill", all, MOVES, point_prepare, tncuda_point_run),
+    TNCUDA_ROW("Activation", floats, FLAGS, point_prepare, tncuda_point_run),
+    TNCUDA_ROW("_backward_Activation", floats, FLAGS, point_prepare, tncuda_point_run),
+    TNCUDA_ROW("LeakyReLU", floats, FLAGS, point_prepare, tncuda_point_run),
+    TNCUDA_ROW("_backward_LeakyReLU", floats, FLAGS, point_prepare, tncuda_point_run),
     LOSS("LinearRegressionOutput") LOSS("LogisticRegressionOutput") LOSS("MAERegressionOutput")
     NULL,
 };

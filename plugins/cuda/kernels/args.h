@@ -48,6 +48,37 @@ typedef struct tncuda_point_args {
     tncuda_operand in[3], out;
 } tncuda_point_args;
 
+/* Chains of pointwise operators: each step makes an element of `dtype` out of inputs and earlier steps. */
+#define TNCUDA_FUSED_STEPS 32
+#define TNCUDA_FUSED_PLACES 16 /* inputs; outputs */
+#define TNCUDA_FUSED_AXES 6
+#define TNCUDA_FUSED_NUMBERS 64
+#define TNCUDA_FUSED_RESULT 32 /* operand 32 + k: the result of step k; below: an input */
+
+typedef struct tncuda_fused_step {
+    uint16_t loop;
+    uint8_t kind, dtype, store, operands;
+    uint8_t scalar;     /* the operand that is a number; 255: none */
+    uint8_t number;     /* numbers from this one on are s and s2, and the scalar is the first */
+    uint8_t operand[4]; /* of those that are no number, in order */
+} tncuda_fused_step;
+
+typedef struct tncuda_fused_place {
+    void *data;
+    int32_t dtype, mode;               /* mode: of outputs */
+    int64_t stride[TNCUDA_FUSED_AXES]; /* 0 where it broadcasts */
+} tncuda_fused_place;
+
+typedef struct tncuda_fused_args {
+    int64_t count;
+    int32_t ndim, steps, outs, reserved;
+    int64_t shape[TNCUDA_FUSED_AXES];
+    tncuda_fused_place in[TNCUDA_FUSED_PLACES], out[TNCUDA_FUSED_PLACES];
+    uint8_t result[TNCUDA_FUSED_PLACES]; /* the step that makes an output */
+    tncuda_fused_step step[TNCUDA_FUSED_STEPS];
+    double number[TNCUDA_FUSED_NUMBERS];
+} tncuda_fused_args;
+
 /* Strided copies: element (i0, i1 …) of `extent` goes from src + Σ i·src_step to dst + Σ i·dst_step. */
 typedef struct tncuda_move_args {
     int64_t count;

@@ -6,17 +6,52 @@
 #include "emulated.h"
 #include "emulator.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FATBIN_MAGIC 0xba55ed50u
 #define IMAGE_LINE "tenon kernels for the emulator"
 
+#define LIBRARY_LINE                                                                                         \
+    "tenon kernels by the host's compiler " /* of tests/cuda/nvrtc; 64 bytes, then the library */
+#define LIBRARY_HEAD 64
+
 struct CUmod_st {
-    uint32_t functions;
+    void *library; /* NULL: kernels of this one */
+    const emu_kernel *kernel;
 };
 
 _Thread_local emu_place emu_at;
+
+static emu_place *place_now(void)
+{
+    return &emu_at;
+}
+
+/* A library in memory, which is loaded as a file that is gone at once: no two are one. */
+static bool library_load(tncuda_module m, const char *image)
+{
+    char path[] = "/tmp/tnemu-module-XXXXXX";
+    const size_t bytes = (size_t)strtoull(image + sizeof LIBRARY_LINE - 1, NULL, 10);
+    void (*begin)(emu_place * (*at)(void)) = NULL;
+    const int fd = mkstemp(path);
+    void *symbol;
+
+    if (fd < 0)
+        return false;
+    if (write(fd, image + LIBRARY_HEAD, bytes) == (ssize_t)bytes)
+        m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    (void)close(fd);
+    (void)unlink(path);
+    if (!m->library || !(symbol = dlsym(m->library, "tnemu_open")) ||
+        !(m->kernel = dlsym(m->library, "tnemu_kernel")))
+        return false;
+    memcpy((void *)&begin, &symbol, sizeof symbol);
+    begin(place_now);
+    return true;
+}
 
 tncuda_result emu_module_load(tncuda_module *out, const void *image)
 {
@@ -27,6 +62,16 @@ tncuda_result emu_module_load(tncuda_module *out, const void *image)
     if (result)
         return result;
     memcpy(&magic, image, sizeof magic);
+    if (!strncmp(image, LIBRARY_LINE, sizeof LIBRARY_LINE - 1)) {
+        tncuda_module made = emu_new(sizeof *made);
+
+        if (library_load(made, image)) {
+            *out = made;
+            return 0;
+        }
+        free(made);
+        return 200;
+    }
     if (magic != FATBIN_MAGIC && strncmp(image, IMAGE_LINE, sizeof IMAGE_LINE - 1) != 0)
         return 200; /* INVALID_IMAGE */
     *out = emu_new(sizeof **out);
@@ -38,6 +83,8 @@ tncuda_result emu_module_unload(tncuda_module module)
     tncuda_context c;
     const tncuda_result result = emu_enter(EMU_module_unload, &c);
 
+    if (module->library)
+        (void)dlclose(module->library);
     free(module);
     return result;
 }
@@ -59,9 +106,10 @@ tncuda_result emu_module_function(tncuda_function *out, tncuda_module module, co
 {
     tncuda_context c;
     const tncuda_result result = emu_enter(EMU_module_function, &c);
-    const emu_kernel *k = emu_kernel_find(name);
+    const emu_kernel *k = !module->library                      ? emu_kernel_find(name)
+                          : !strcmp(module->kernel->name, name) ? module->kernel
+                                                                : NULL;
 
-    (void)module;
     if (result || !k)
         return result ? result : TNCUDA_NOT_FOUND;
     *out = (tncuda_function)(uintptr_t)k;
