@@ -118,7 +118,7 @@ TNCUDA_APART double element_number(const void *data, int32_t dtype, int64_t i)
                                      : (double)element_whole(data, dtype, i);
 }
 
-/* A double within the ends of an integer type, toward zero, NaN 0; of bool whether it is 0. */
+/* A double as an integer of a type (tnb_cut and its like); of bool whether it is other than 0. */
 TNCUDA_APART int64_t element_cut(int32_t dtype, double v)
 {
     const int32_t bits = dtype == ELEMENT_U8 || dtype == ELEMENT_I8     ? 8
@@ -133,9 +133,7 @@ TNCUDA_APART int64_t element_cut(int32_t dtype, double v)
         return tnb_i64_of_double(v);
     if (dtype == ELEMENT_U64)
         return (int64_t)tnb_u64_of_double(v);
-    if (!(v == v))
-        return 0;
-    return v < (double)low ? low : v > (double)high ? high : (int64_t)v;
+    return tnb_cut(v, (double)low, (double)high);
 }
 
 /* A double, rounded once. */
