@@ -149,6 +149,20 @@ TNCUDA_APART void element_set_number(void *data, int32_t dtype, int64_t i, doubl
         element_set_whole(data, dtype, i, element_cut(dtype, v));
 }
 
+/* An element of any type as one of any other: integers keep their low bits, or are rounded once to f32. */
+TNCUDA_APART void element_convert(void *to, int32_t to_dtype, int64_t to_at, const void *from,
+                                  int32_t from_dtype, int64_t from_at)
+{
+    if (element_is_float(from_dtype) || to_dtype == ELEMENT_F64)
+        element_set_number(to, to_dtype, to_at, element_number(from, from_dtype, from_at));
+    else if (!element_is_float(to_dtype))
+        element_set_whole(to, to_dtype, to_at, element_whole(from, from_dtype, from_at));
+    else
+        element_set_f32(to, to_dtype, to_at,
+                        from_dtype == ELEMENT_U64 ? (float)ELEMENT_AT(uint64_t, from, from_at)
+                                                  : (float)element_whole(from, from_dtype, from_at));
+}
+
 /* Arrays of a tncuda_call_args: element `i` as a double or an integer, and back. */
 #define NUMBER_IN(k, i) element_number(call->in[k].data, call->in[k].dtype, i)
 #define NUMBER_OUT(k, i, v) element_set_number(call->out[k].data, call->out[k].dtype, i, v)

@@ -19,6 +19,12 @@ TNCUDA_INLINE uint64_t order_float_key(double v)
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
+/* The number of a key. */
+TNCUDA_INLINE double order_key_float(uint64_t key)
+{
+    return tnb_bits_double(key == UINT64_MAX ? key : key >> 63 ? key & ~((uint64_t)1 << 63) : ~key);
+}
+
 /* The largest number first, then NaN; ORDER_OUT comes last, for entries that are left out. */
 #define ORDER_OUT UINT64_MAX
 TNCUDA_INLINE uint64_t order_best_key(double v)
