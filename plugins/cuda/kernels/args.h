@@ -2,6 +2,7 @@
 #ifndef TNCUDA_ARGS_H
 #define TNCUDA_ARGS_H
 
+#include "../../common/deform.h"
 #include "../../common/linalg.h"
 #include "../../common/norms_kinds.h"
 
@@ -276,6 +277,17 @@ enum { /* in the order of _npi_percentile's choices */
        TNCUDA_BETWEEN_MIDPOINT,
        TNCUDA_BETWEEN_NEAREST
 };
+
+/* Deformable convolutions of image number `image`: arrays of one type; columns, and gradients of weights, are
+ * in the type that computes. */
+typedef struct tncuda_deform_args {
+    tnb_deform d;
+    int64_t count, image, filters, groups;
+    const void *data, *offset, *mask, *weight, *bias, *dy;
+    void *to, *doffset, *dmask; /* NULL: nobody wants it */
+    void *columns, *room;       /* room: entries, four of each tap and pixel for each group of offsets */
+    int32_t dtype, add;
+} tncuda_deform_args;
 
 /* Planes (image, channel, h, w) of several arrays. */
 #define TNCUDA_PLANES 64

@@ -46,4 +46,18 @@ TNCUDA_INLINE int64_t order_count(const order_entry *entry, int64_t n)
     return low;
 }
 
+/* How many of n sorted entries have a key below this one. */
+TNCUDA_INLINE int64_t order_below(const order_entry *entry, int64_t n, uint64_t key)
+{
+    int64_t low = 0;
+
+    while (n > 0) {
+        const int64_t half = n / 2, in = entry[low + half].key < key;
+
+        low = in ? low + half + 1 : low;
+        n = in ? n - half - 1 : half;
+    }
+    return low;
+}
+
 #endif
