@@ -264,6 +264,28 @@ TNB_INLINE int64_t tnb_int_lcm(int64_t a, int64_t b)
     return (int64_t)(product / x * y);
 }
 
+/* a to the power b, as the double that it rounds to: powers below 2^53 are exact, which pow() promises on no
+ * GPU. 0 to a negative power is infinite. */
+TNB_INLINE double tnb_int_pow(int64_t a, int64_t b)
+{
+    const int32_t minus = a < 0 && (b & 1);
+    uint64_t base = tnb_magnitude(a), y = 1; /* beyond 2^64 they wrap round, */
+    double step = (double)base, size = 1;    /* and these say how large they were */
+
+    if (b < 0 && base != 1)
+        return base ? 0.0 : INFINITY;
+    for (uint64_t n = tnb_magnitude(b); n; n >>= 1) {
+        if (n & 1) {
+            y *= base;
+            size *= step;
+        }
+        base *= base;
+        step *= step;
+    }
+    size = size < 9223372036854775808.0 ? (double)y : size;
+    return minus ? -size : size;
+}
+
 /* ---- of optimizers ------------------------------------------------------------------------------ */
 
 /* LAMB's rate: r1 is the norm of the weight within bounds (below 0: none), r2 that of what it moves along. */

@@ -108,6 +108,15 @@ TNB_INLINE float tnb_odd_normal(double d)
 
 /* ---- integers of a double: toward zero; beyond the range its end, NaN 0 -------------------------- */
 
+/* Of integers below 64 bits, from `low` to `high`. Every path is defined in C and has instructions for
+ * several elements at once. */
+TNB_INLINE int64_t tnb_cut(double x, double low, double high)
+{
+    x = x == x ? x : 0.0;
+    x = x < low ? low : x;
+    return (int64_t)(x > high ? high : x);
+}
+
 TNB_INLINE int64_t tnb_i64_of_double(double x)
 {
     if (!(x == x))
@@ -126,9 +135,7 @@ TNB_INLINE uint64_t tnb_u64_of_double(double x)
 
 TNB_INLINE int32_t tnb_i32_of_double(double x)
 {
-    int64_t i = tnb_i64_of_double(x);
-
-    return (int32_t)(i < INT32_MIN ? INT32_MIN : i > INT32_MAX ? INT32_MAX : i);
+    return (int32_t)tnb_cut(x, INT32_MIN, INT32_MAX);
 }
 
 /* The integer part of `v` within lo … hi; of NaN lo. */

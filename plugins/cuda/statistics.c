@@ -113,6 +113,53 @@ static tn_status backward_average_run(const tn_plan *plan, const tn_exec *x, tn_
                : tncuda_launch(x, "statistics", "average_line", a.over.inner, &a, err);
 }
 
+/* ---- percentile ---------------------------------------------------------------------------------------- */
+
+_Static_assert((int)TN_npi_percentile_interpolation_linear == TNCUDA_BETWEEN_LINEAR &&
+                   (int)TN_npi_percentile_interpolation_lower == TNCUDA_BETWEEN_LOWER &&
+                   (int)TN_npi_percentile_interpolation_higher == TNCUDA_BETWEEN_HIGHER &&
+                   (int)TN_npi_percentile_interpolation_midpoint == TNCUDA_BETWEEN_MIDPOINT &&
+                   (int)TN_npi_percentile_interpolation_nearest == TNCUDA_BETWEEN_NEAREST,
+               "kernels know the choices by number");
+
+static tn_status percentile_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tensor *data = node->in[0];
+    const tn_status st = tncuda_state(plugin, node, plan, sizeof(tncuda_percentile_args), err);
+    tncuda_percentile_args *a = plan->state;
+
+    if (st)
+        return st;
+    tncuda_reduce_split(data, tnb_axes_mask(node->attrs[0], false, true, data->ndim), &a->over);
+    a->over.dtype = data->dtype;
+    plan->workspace_bytes = 2 * TNCUDA_ENTRY_BYTES * (uint64_t)(a->over.outer * a->over.inner + 1);
+    return TN_OK;
+}
+
+static tn_status percentile_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const double *only = (const double *)tn_value_pointer(x->attrs[TN_npi_percentile_q_scalar]);
+    tncuda_percentile_args a = *(const tncuda_percentile_args *)plan->state;
+    const int64_t entries = a.over.outer * a.over.inner;
+    void *spare = (char *)x->workspace + entries * TNCUDA_ENTRY_BYTES;
+    tn_status st;
+
+    if (x->modes[0] == TN_MODE_NONE)
+        return TN_OK;
+    a.over.x = x->in[0]->data;
+    if (!only)
+        a.q = tncuda_array_of(x->in[1], TN_MODE_NONE);
+    a.only = only ? *only : 0;
+    a.between = (int32_t)tn_value_int(x->attrs[TN_npi_percentile_interpolation]);
+    a.out = tncuda_array_of(x->out[0], x->modes[0]);
+    a.count = tn_tensor_count(x->out[0]);
+    a.room = x->workspace;
+    if ((st = tncuda_launch(x, "statistics", "percentile_load", entries, &a, err)) ||
+        (st = tncuda_order_merge(x, entries, a.over.inner, &a.room, &spare, err)))
+        return st;
+    return tncuda_launch(x, "statistics", "percentile_pick", a.count, &a, err);
+}
+
 static const char *const all[] = {"*:" TNCUDA_ALL, NULL};
 static const char *const numbers[] = {"*:" TNCUDA_NUMBERS, NULL};
 static const char *const floats[] = {"*:" TNCUDA_FLOATS, NULL};
@@ -122,6 +169,7 @@ const tn_kernel *const tncuda_family_statistics[] = {
     TNCUDA_ROW("_npi_var", all, 0, var_prepare, var_run),
     TNCUDA_ROW("_npi_std", all, 0, var_prepare, var_run),
     TNCUDA_ROW("_npi_average", all, 0, average_prepare, average_run),
+    TNCUDA_ROW("_npi_percentile", all, 0, percentile_prepare, percentile_run),
     TNCUDA_ROW("_backward__npi_average", floats, TN_KERNEL_EMPTY_OK, average_prepare, backward_average_run),
     NULL,
 };

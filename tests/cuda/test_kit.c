@@ -166,6 +166,12 @@ static const char *const ops[] = {"FullyConnected",
                                   "_multi_mp_lamb_update",
                                   "_sample_multinomial",
                                   "_npi_choice",
+                                  "_npi_insert_tensor",
+                                  "_npi_delete",
+                                  "_npi_boolean_mask_assign_tensor",
+                                  "_npi_percentile",
+                                  "_contrib_DeformableConvolution",
+                                  "_backward__contrib_ModulatedDeformableConvolution",
                                   "_npi_diff",
                                   "_histogram"};
 

@@ -15,15 +15,10 @@ static const tncpu_shorts *const shorts[TNCPU_ISAS] = {&tncpu_shorts_base, &tncp
                                                        &tncpu_shorts_avx512};
 #define SHORTS (*shorts[tncpu_isa()])
 
-/* Toward zero; beyond the range its end, NaN 0. */
 static void saturate(const double *from, int64_t *to, int64_t n, double low, double high)
 {
-    for (int64_t i = 0; i < n; i++) {
-        double x = from[i] == from[i] ? from[i] : 0.0;
-
-        x = x < low ? low : x;
-        to[i] = (int64_t)(x > high ? high : x);
-    }
+    for (int64_t i = 0; i < n; i++)
+        to[i] = tnb_cut(from[i], low, high);
 }
 
 /* Doubles between which and a short float is one rounding. */

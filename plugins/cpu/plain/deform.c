@@ -5,20 +5,15 @@
  */
 #include <math.h>
 
+#include "../../common/deform_plan.h"
 #include "../common/conv.h"
 #include "rows.h"
 #include "short.h"
 
-/* The attributes of both operators stand in the same places. */
-_Static_assert((int)TN_contrib_DeformableConvolution_no_bias ==
-                       TN_contrib_ModulatedDeformableConvolution_no_bias &&
-                   (int)TN_contrib_DeformableConvolution_kernel == TN_Convolution_kernel &&
-                   (int)TN_contrib_DeformableConvolution_pad == TN_Convolution_pad,
-               "windows are read as those of Convolution");
-
 typedef struct deform {
     tncpu_conv c;
-    int64_t offset_groups, images; /* that something is written of */
+    tnb_deform w;
+    int64_t images; /* that something is written of */
     bool modulated, backward;
     uint64_t columns; /* bytes */
 } deform;
@@ -68,8 +63,8 @@ static tn_status deform_prepare(void *plugin, const tn_node *node, tn_plan *plan
     d = plan->state;
     c = &d->c;
     d->backward = backward;
-    d->modulated = strstr(node->op, "Modulated") != NULL;
-    d->offset_groups = tn_value_int(node->attrs[TN_contrib_DeformableConvolution_num_deformable_group]);
+    tnb_deform_plan(node, data, y, &d->w);
+    d->modulated = d->w.modulated;
     c->has_bias = !tn_value_int(node->attrs[TN_contrib_DeformableConvolution_no_bias]);
     c->groups = tn_value_int(node->attrs[TN_contrib_DeformableConvolution_num_group]);
     tnb_window_attrs(node->attrs, 2, tncpu_conv_window(c));

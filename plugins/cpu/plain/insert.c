@@ -2,84 +2,36 @@
  * NumPy's insert and delete. A list in the workspace says for each index of the output's axis what stands
  * there: a slice of the array, or one of the values.
  */
-#include "tenon/plugin/op/insert.h"
+#include "../../common/insert.h"
 #include "../../common/index.h"
 #include "index.h"
 #include "pointwise.h"
 #include "rows.h"
-#include "tenon/plugin/util.h"
-
-typedef struct form {
-    const char *op;
-    uint32_t attrs; /* where start, stop, step, int_ind and axis begin */
-} form;
-
-static const form forms[] = {
-    {"_npi_insert_scalar", TN_npi_insert_start},
-    {"_npi_insert_slice", TN_npi_insert_start},
-    {"_npi_insert_tensor", TN_npi_insert_start},
-    {"_npi_delete", TN_npi_delete_start},
-};
-_Static_assert(TN_npi_insert_axis - TN_npi_insert_start == (int)TN_npi_delete_axis &&
-                   TN_npi_insert_int_ind - TN_npi_insert_start == (int)TN_npi_delete_int_ind,
-               "both have the same attributes in the same order");
-
-/* The array with its axis; without one all its elements are a row. */
-typedef struct edit_plan {
-    const form *form;
-    tncpu_rows rows;
-    int32_t axis, ndim; /* of what the rows are of; -1, 1: of all elements */
-    bool tensor, alone; /* indices are the last input; there is one, which is no list */
-} edit_plan;
-
-static const int64_t *optional(const tn_value *attrs, uint32_t index)
-{
-    return (const int64_t *)tn_value_pointer(attrs[index]);
-}
 
 static tn_status edit_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const form *f = tncpu_form_of(forms, sizeof *forms, node->op);
-    const tn_tensor *x = node->in[0];
-    const int64_t *axis = optional(node->attrs + f->attrs, TN_npi_delete_axis);
-    edit_plan *p;
-    tn_status st = tncpu_state(plugin, plan, sizeof *p, err);
+    tn_status st = tncpu_state(plugin, plan, sizeof(tnb_edit), err);
 
     if (st)
         return st;
-    p = plan->state;
-    p->form = f;
-    p->axis = axis ? tncpu_axis(*axis, x->ndim) : 0;
-    p->ndim = axis ? x->ndim : 1;
-    p->rows = axis ? tncpu_rows_of(x, p->axis, p->axis + 1) : (tncpu_rows){1, tn_tensor_count(x), 1};
-    p->tensor = strcmp(node->op, "_npi_insert_tensor") == 0 ||
-                (strcmp(node->op, "_npi_delete") == 0 && node->in_count > 1);
-    p->alone =
-        strcmp(node->op, "_npi_insert_scalar") == 0 || (p->tensor && node->in[node->in_count - 1]->ndim == 0);
-    tncpu_plan_work(node, plan, 50 + 2 * (double)tn_tensor_count(x));
+    tnb_edit_of(node, plan->state);
+    tncpu_plan_work(node, plan, 50 + 2 * (double)tn_tensor_count(node->in[0]));
     return TN_OK;
 }
 
 /* Index number `k` of those that are meant, which may be negative; `*count`: how many there are. */
-static int64_t index_of(const edit_plan *p, const tn_exec *x, uint32_t obj, int64_t k, int64_t *count)
+static int64_t index_of(const tnb_edit *p, const tn_exec *x, uint32_t obj, int64_t k, int64_t *count)
 {
-    const tn_value *attrs = x->attrs + p->form->attrs;
-    const int64_t *step = optional(attrs, TN_npi_delete_step), *one = optional(attrs, TN_npi_delete_int_ind);
-    int64_t start;
+    int64_t start = 0, step = 1;
 
-    if (p->tensor) {
-        *count = tn_tensor_count(x->in[obj]);
-        if (k < *count)
-            tncpu_indices_part(x->in[obj], k, 1, &start);
-        return k < *count ? start : 0;
+    if (!p->tensor) {
+        *count = tnb_edit_range(p, x->attrs, &start, &step);
+        return start + k * step;
     }
-    if (p->alone || (!step && one)) {
-        *count = 1;
-        return *one;
-    }
-    *count = tn_range_cut(p->rows.size, optional(attrs, TN_npi_delete_start),
-                          optional(attrs, TN_npi_delete_stop), step ? *step : 1, &start);
-    return start + k * (step ? *step : 1);
+    *count = tn_tensor_count(x->in[obj]);
+    if (k < *count)
+        tncpu_indices_part(x->in[obj], k, 1, &start);
+    return start;
 }
 
 /* ---- insert -------------------------------------------------------------------------------------- */
@@ -87,46 +39,26 @@ static int64_t index_of(const edit_plan *p, const tn_exec *x, uint32_t obj, int6
 static tn_status insert_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     tn_status st = edit_prepare(plugin, node, plan, err);
-    const edit_plan *p = plan->state;
+    const tnb_edit *p = plan->state;
 
     if (!st)
-        plan->workspace_bytes = (uint64_t)(node->out[0]->shape[p->axis] + p->rows.size + 2) * sizeof(int64_t);
+        plan->workspace_bytes = (uint64_t)(node->out[0]->shape[p->axis] + p->size + 2) * sizeof(int64_t);
     return st;
 }
 
 typedef struct insert_call {
-    const edit_plan *p;
+    const tnb_edit *p;
     const tn_tensor *x, *v, *y; /* v: NULL for a number */
     int64_t *from;              /* index of the array's axis, or -1 - that of the values' */
     int64_t step[TN_NDIM_MAX];  /* of the values, by axis of the output */
     uint64_t number;            /* an element */
 } insert_call;
 
-/* Steps of the values; dimensions of size 1 stretch. */
-static void value_steps(insert_call *c)
-{
-    const int32_t lead = c->p->ndim - c->v->ndim;
-    int64_t n = 1, first;
-
-    for (int32_t d = c->p->ndim; d-- > 0;) {
-        const int64_t size = d < lead ? 1 : c->v->shape[d - lead];
-
-        c->step[d] = size == 1 ? 0 : n;
-        n *= size;
-    }
-    if (!c->p->alone)
-        return;
-    first = c->step[0];
-    for (int32_t d = 0; d < c->p->axis; d++)
-        c->step[d] = c->step[d + 1];
-    c->step[c->p->axis] = first;
-}
-
 /* Fills in `from`. Indices that are equal keep their order; `starts` has room for all places. */
 static tn_status sources_make(const insert_call *c, const tn_exec *x, uint32_t obj, int64_t outs,
                               int64_t *starts, tn_err *err)
 {
-    const int64_t size = c->p->rows.size, added = outs - size;
+    const int64_t size = c->p->size, added = outs - size;
     int64_t count = 0, next = 0;
 
     (void)index_of(c->p, x, obj, 0, &count);
@@ -157,7 +89,7 @@ static tn_status sources_make(const insert_call *c, const tn_exec *x, uint32_t o
 /* The values of one index: elements of the slice of the output. */
 static void values_copy(const insert_call *c, int64_t outer, int64_t k, char *to)
 {
-    const tncpu_rows *r = &c->p->rows;
+    const tnb_edit *r = c->p;
     const int32_t axis = c->p->axis, inner = c->p->ndim - axis - 1;
     const tncpu_convert *out = &tncpu_converts[c->y->dtype], *in = c->v ? &tncpu_converts[c->v->dtype] : NULL;
     const int64_t row = inner > 0 ? c->y->shape[c->p->ndim - 1] : 1,
@@ -181,7 +113,7 @@ static void values_copy(const insert_call *c, int64_t outer, int64_t k, char *to
 static void insert_part(void *arg, int64_t begin, int64_t end)
 {
     const insert_call *c = arg;
-    const tncpu_rows *r = &c->p->rows;
+    const tnb_edit *r = c->p;
     const int64_t outs = c->y->shape[c->p->axis], bytes = r->inner * (int64_t)tn_dtype_bytes(c->y->dtype);
 
     for (int64_t at = begin; at < end; at++) {
@@ -205,11 +137,10 @@ static tn_status insert_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (number)
         tncpu_converts[c.y->dtype].store_f(number, &c.number, 1, 1);
     else
-        value_steps(&c);
+        tnb_edit_steps(c.p, c.v, c.step);
     if ((st = sources_make(&c, x, number ? 1 : 2, outs, c.from + outs, err)))
         return st;
-    tncpu_for(plan, x, c.p->rows.outer * outs, tncpu_ceil_div(TNCPU_TILE, c.p->rows.inner + 1), insert_part,
-              &c);
+    tncpu_for(plan, x, c.p->outer * outs, tncpu_ceil_div(TNCPU_TILE, c.p->inner + 1), insert_part, &c);
     return TN_OK;
 }
 
@@ -218,11 +149,11 @@ static tn_status insert_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status delete_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     tn_status st = edit_prepare(plugin, node, plan, err);
-    const edit_plan *p = plan->state;
+    const tnb_edit *p = plan->state;
 
     if (st)
         return st;
-    plan->workspace_bytes = (uint64_t)p->rows.size + 1;
+    plan->workspace_bytes = (uint64_t)p->size + 1;
     if (p->tensor)
         plan->flags |= TN_PLAN_RESIZES;
     return TN_OK;
@@ -230,8 +161,8 @@ static tn_status delete_prepare(void *plugin, const tn_node *node, tn_plan *plan
 
 static tn_status delete_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const edit_plan *p = plan->state;
-    const int64_t size = p->rows.size, bytes = p->rows.inner * (int64_t)tn_dtype_bytes(x->in[0]->dtype);
+    const tnb_edit *p = plan->state;
+    const int64_t size = p->size, bytes = p->inner * (int64_t)tn_dtype_bytes(x->in[0]->dtype);
     char *gone = x->workspace, *to;
     const tn_tensor *y = p->tensor ? NULL : x->out[0];
     int64_t count = 0, left = size, shape[TN_NDIM_MAX];
@@ -253,7 +184,7 @@ static tn_status delete_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (!y && (st = x->ops->resize(x->call, 0, p->ndim, shape, &y, err)))
         return st;
     to = y->data;
-    for (int64_t at = 0; at < p->rows.outer * size && bytes; at++)
+    for (int64_t at = 0; at < p->outer * size && bytes; at++)
         if (!gone[at % size]) {
             memcpy(to, (const char *)x->in[0]->data + at * bytes, (size_t)bytes);
             to += bytes;

@@ -256,7 +256,7 @@ static void output_store(const reduce_call *call, int64_t index, acc sum)
         if (p->finish == FINISH_MEAN)
             sum.i = p->reduced.count ? sum.i / p->reduced.count : 0;
         else if (p->finish == FINISH_ROOT)
-            sum.i = (int64_t)sqrt((double)sum.i);
+            sum.i = tnb_i64_of_double(sqrt((double)sum.i));
         made->store_i(&sum.i, call->add ? (void *)&one : to, 1, 1);
     }
     if (call->add)

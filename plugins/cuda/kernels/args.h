@@ -2,6 +2,7 @@
 #ifndef TNCUDA_ARGS_H
 #define TNCUDA_ARGS_H
 
+#include "../../common/deform.h"
 #include "../../common/linalg.h"
 #include "../../common/norms_kinds.h"
 
@@ -296,6 +297,50 @@ typedef struct tncuda_many_args {
     int32_t dtype, many, add, reserved;
     const void *in[TNCUDA_MANY];
 } tncuda_many_args;
+
+/* Insertions along an axis, and elements written where a mask says so: both read values by number along an
+ * axis of (outer, number, inner). shape, along: extents of the output and steps of the values. */
+typedef struct tncuda_edit_args {
+    int64_t count, outer, size, inner;   /* count: elements of the output; the others: of the array */
+    int64_t added, first, step;          /* how many are inserted; where, if they are a range */
+    int64_t most;                        /* values along the axis that there are */
+    int32_t ndim, axis, one, bytes;      /* one: all have the first place */
+    double number;                       /* without values */
+    tncuda_array x, values, places, out; /* places: where values are inserted, or the mask */
+    void *room;
+    int64_t shape[TNCUDA_NDIM], along[TNCUDA_NDIM];
+} tncuda_edit_args;
+
+#define TNCUDA_FILTER_PART 256 /* elements of a mask that a thread counts */
+
+/* Percentiles: sorted entries of each row; q: percentages, without data `only`. */
+typedef struct tncuda_percentile_args {
+    tncuda_reduce_args over;
+    int64_t count; /* elements of the output: percentages, rows */
+    tncuda_array q, out;
+    void *room;
+    double only;
+    int32_t between, reserved; /* TNCUDA_BETWEEN_… */
+} tncuda_percentile_args;
+
+enum { /* in the order of _npi_percentile's choices */
+       TNCUDA_BETWEEN_LINEAR,
+       TNCUDA_BETWEEN_LOWER,
+       TNCUDA_BETWEEN_HIGHER,
+       TNCUDA_BETWEEN_MIDPOINT,
+       TNCUDA_BETWEEN_NEAREST
+};
+
+/* Deformable convolutions of image number `image`: arrays of one type; columns, and gradients of weights, are
+ * in the type that computes. */
+typedef struct tncuda_deform_args {
+    tnb_deform d;
+    int64_t count, image, filters, groups;
+    const void *data, *offset, *mask, *weight, *bias, *dy;
+    void *to, *doffset, *dmask; /* NULL: nobody wants it */
+    void *columns, *room;       /* room: entries, four of each tap and pixel for each group of offsets */
+    int32_t dtype, add;
+} tncuda_deform_args;
 
 /* Planes (image, channel, h, w) of several arrays. */
 #define TNCUDA_PLANES 64

@@ -123,7 +123,7 @@ TNCUDA_APART double element_number(const void *data, int32_t dtype, int64_t i)
                                      : (double)element_whole(data, dtype, i);
 }
 
-/* A double within the ends of an integer type, toward zero, NaN 0; of bool whether it is 0. */
+/* A double as an integer of a type (tnb_cut and its like); of bool whether it is other than 0. */
 TNCUDA_APART int64_t element_cut(int32_t dtype, double v)
 {
     const int32_t bits = dtype == ELEMENT_U8 || dtype == ELEMENT_I8     ? 8
@@ -138,9 +138,7 @@ TNCUDA_APART int64_t element_cut(int32_t dtype, double v)
         return tnb_i64_of_double(v);
     if (dtype == ELEMENT_U64)
         return (int64_t)tnb_u64_of_double(v);
-    if (!(v == v))
-        return 0;
-    return v < (double)low ? low : v > (double)high ? high : (int64_t)v;
+    return tnb_cut(v, (double)low, (double)high);
 }
 
 /* A double, rounded once. */
@@ -154,6 +152,20 @@ TNCUDA_APART void element_set_number(void *data, int32_t dtype, int64_t i, doubl
         element_set_f32(data, dtype, i, tnb_odd_float(v));
     else
         element_set_whole(data, dtype, i, element_cut(dtype, v));
+}
+
+/* An element of any type as one of any other: integers keep their low bits, or are rounded once to f32. */
+TNCUDA_APART void element_convert(void *to, int32_t to_dtype, int64_t to_at, const void *from,
+                                  int32_t from_dtype, int64_t from_at)
+{
+    if (element_is_float(from_dtype) || to_dtype == ELEMENT_F64)
+        element_set_number(to, to_dtype, to_at, element_number(from, from_dtype, from_at));
+    else if (!element_is_float(to_dtype))
+        element_set_whole(to, to_dtype, to_at, element_whole(from, from_dtype, from_at));
+    else
+        element_set_f32(to, to_dtype, to_at,
+                        from_dtype == ELEMENT_U64 ? (float)ELEMENT_AT(uint64_t, from, from_at)
+                                                  : (float)element_whole(from, from_dtype, from_at));
 }
 
 /* Arrays of a tncuda_call_args: element `i` as a double or an integer, and back. */

@@ -75,15 +75,6 @@ TNCUDA_KERNEL(diagonal, FREE, tncuda_call_args)
         NUMBER_OUT(0, i, i % call->size - i / call->size == call->n[0] ? 1.0 : 0.0);
 }
 
-TNCUDA_INLINE void element_convert(const tncuda_operand *to, int64_t to_at, const tncuda_operand *from,
-                                   int64_t from_at)
-{
-    if (element_is_float(to->dtype) || element_is_float(from->dtype))
-        element_set_number(to->data, to->dtype, to_at, element_number(from->data, from->dtype, from_at));
-    else
-        element_set_whole(to->data, to->dtype, to_at, element_whole(from->data, from->dtype, from_at));
-}
-
 /* in: condition, where it is not 0, where it is; each broadcasts. Without data: the numbers s and s2. */
 TNCUDA_KERNEL(choose_stretched, FREE, tncuda_point_args)
 {
@@ -92,7 +83,7 @@ TNCUDA_KERNEL(choose_stretched, FREE, tncuda_point_args)
         const int32_t k = element_truth(call->in[0].data, call->in[0].dtype, at) ? 1 : 2;
 
         if (call->in[k].data)
-            element_convert(&call->out, i, &call->in[k],
+            element_convert(call->out.data, call->out.dtype, i, call->in[k].data, call->in[k].dtype,
                             tnb_offset(call->ndim, call->shape, call->in[k].stride, i));
         else
             element_set_number(call->out.data, call->out.dtype, i, k == 1 ? call->s : call->s2);

@@ -19,6 +19,12 @@ TNCUDA_INLINE uint64_t order_float_key(double v)
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
+/* The number of a key. */
+TNCUDA_INLINE double order_key_float(uint64_t key)
+{
+    return tnb_bits_double(key == UINT64_MAX ? key : key >> 63 ? key & ~((uint64_t)1 << 63) : ~key);
+}
+
 /* The largest number first, then NaN; ORDER_OUT comes last, for entries that are left out. */
 #define ORDER_OUT UINT64_MAX
 TNCUDA_INLINE uint64_t order_best_key(double v)
@@ -33,6 +39,20 @@ TNCUDA_INLINE int64_t order_count(const order_entry *entry, int64_t n)
 
     while (n > 0) {
         const int64_t half = n / 2, in = entry[low + half].key != ORDER_OUT;
+
+        low = in ? low + half + 1 : low;
+        n = in ? n - half - 1 : half;
+    }
+    return low;
+}
+
+/* How many of n sorted entries have a key below this one. */
+TNCUDA_INLINE int64_t order_below(const order_entry *entry, int64_t n, uint64_t key)
+{
+    int64_t low = 0;
+
+    while (n > 0) {
+        const int64_t half = n / 2, in = entry[low + half].key < key;
 
         low = in ? low + half + 1 : low;
         n = in ? n - half - 1 : half;

@@ -109,7 +109,7 @@ TNCUDA_APART void reduce_store_whole(const tncuda_reduce_args *call, int64_t o, 
         return;
     }
     if (call->root)
-        v = (int64_t)sqrt((double)v);
+        v = tnb_i64_of_double(sqrt((double)v));
     if (call->divide != 1)
         v = call->divide != 0 ? element_cut(call->out_dtype, (double)v / call->divide) : 0;
     if (call->add)

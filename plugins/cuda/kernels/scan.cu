@@ -197,20 +197,6 @@ TNCUDA_KERNEL(scan_bins, FREE, tncuda_call_args)
     }
 }
 
-/* How many of `n` sorted entries lie below a key. */
-TNCUDA_INLINE int64_t scan_below(const order_entry *entry, int64_t n, uint64_t key)
-{
-    int64_t low = 0;
-
-    while (n > 0) {
-        const int64_t half = n / 2, in = entry[low + half].key < key;
-
-        low = in ? low + half + 1 : low;
-        n = in ? n - half - 1 : half;
-    }
-    return low;
-}
-
 /* room: sorted entries, `size` of them; out: counts, edges */
 TNCUDA_KERNEL(scan_counts, FREE, tncuda_call_args)
 {
@@ -219,8 +205,8 @@ TNCUDA_KERNEL(scan_counts, FREE, tncuda_call_args)
     for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP) {
         if (call->out[0].mode && i < call->n[1])
             ELEMENT_SET(int64_t, call->out[0].data, i,
-                        scan_below(entry, call->size, (uint64_t)i + 1) -
-                            scan_below(entry, call->size, (uint64_t)i));
+                        order_below(entry, call->size, (uint64_t)i + 1) -
+                            order_below(entry, call->size, (uint64_t)i));
         if (call->out[1].mode)
             NUMBER_OUT(1, i, scan_edge(call, i));
     }
