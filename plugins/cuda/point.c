@@ -204,7 +204,7 @@ static void places_plan(tncuda_point_args *a, uint32_t kind, uint32_t in_count)
 {
     const uint32_t pack = pack_of(kind);
     const tncuda_operand *all[4] = {&a->out};
-    bool mixed = false, rows = a->ndim <= 1 || a->shape[a->ndim - 1] % pack == 0;
+    bool mixed = false, types = true, rows = a->ndim <= 1 || a->shape[a->ndim - 1] % pack == 0;
 
     a->places = TNCUDA_PLACES_WIDE;
     for (uint32_t k = 0; k < in_count; k++)
@@ -212,13 +212,15 @@ static void places_plan(tncuda_point_args *a, uint32_t kind, uint32_t in_count)
     for (uint32_t k = 0; k <= in_count; k++) {
         if (a->ndim > 1 && (a->count > INT32_MAX || !tncuda_is_narrow(a->ndim, a->shape, all[k]->stride)))
             return;
-        rows = packs(all[k], kind, &mixed) && rows && in_rows(a, all[k]->stride, pack);
+        types = packs(all[k], kind, &mixed) && types;
+        rows = rows && in_rows(a, all[k]->stride, pack);
     }
     for (int32_t d = 0; d < a->ndim && a->ndim > 1; d++)
         a->split[d] = tncuda_divisor_of(a->shape[d]);
-    a->places = !rows || (a->ndim == 1 && a->out.stride[0] != 1) ? TNCUDA_PLACES_NARROW
-                : mixed                                          ? TNCUDA_PLACES_MIXED
-                                                                 : TNCUDA_PLACES_PACKS;
+    rows = rows && types && (a->ndim != 1 || a->out.stride[0] == 1);
+    a->places = rows    ? mixed ? TNCUDA_PLACES_MIXED : TNCUDA_PLACES_PACKS
+                : mixed ? TNCUDA_PLACES_ANY
+                        : TNCUDA_PLACES_NARROW;
 }
 
 /* An operand whose elements are read as packs begins where these may. */
@@ -239,7 +241,8 @@ static tn_status launch(const tn_exec *x, const char *family, const char *kernel
 
         for (uint32_t k = 0; k < in_count; k++)
             all = all && aligned(a, &a->in[k], kind);
-        a->places = all ? a->places : TNCUDA_PLACES_NARROW;
+        if (!all)
+            a->places = a->places == TNCUDA_PLACES_PACKS ? TNCUDA_PLACES_NARROW : TNCUDA_PLACES_ANY;
         items = all && items > pack_of(kind) ? items / pack_of(kind) : items;
     }
     return tncuda_launch(x, family, kernel, items, a, err);

@@ -1,6 +1,6 @@
 /*
- * Products of matrices by kernels/dense.inc, for the operators that are one: which kernel makes them, and of how many
- * slices k is made. Both follow from the sizes alone, so that the bits are the same on every GPU.
+ * Products of matrices by kernels/dense.inc, for the operators that are one: which kernel makes them, and of
+ * how many slices k is made. Both follow from the sizes alone, so that the bits are the same on every GPU.
  */
 #include "launch.h"
 

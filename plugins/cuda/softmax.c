@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ROW_LEAST 8 /* elements of a row that several threads make */
+
 typedef struct soft_state {
     char kernel[TNCUDA_NAME_BYTES];
     bool back;
@@ -85,6 +87,14 @@ static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     a.x = a.dy = x->in[0]->data;
     a.y = s->back ? x->in[1]->data : NULL;
     a.to = x->out[0]->data;
+    if (a.inner == 1 && a.size >= ROW_LEAST) {
+        const int64_t rows = a.size < TNCUDA_SOFT_LONG ? TNCUDA_THREADS / 32 : 1;
+        char kernel[TNCUDA_NAME_BYTES];
+
+        (void)snprintf(kernel, sizeof kernel, "soft_%s_rows_%s", s->back ? "dx" : "y",
+                       tncuda_suffix(a.dtype));
+        return tncuda_launch_blocks(x, "softmax", kernel, (a.outer + rows - 1) / rows, &a, err);
+    }
     return tncuda_launch(x, "softmax", s->kernel, a.size ? a.outer * a.inner : 0, &a, err);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Products of matrices by the emulated kernels, against sums in the same order: sizes that fill tiles and those that
- * do not, matrices that lie either way, aligned and not, batches, slices of k. What lies around the result stays.
+ * Products of matrices by the emulated kernels, against sums in the same order: sizes that fill tiles and
+ * those that do not, matrices that lie either way, aligned and not, batches, slices of k.
  */
 #include <math.h>
 #include <setjmp.h>

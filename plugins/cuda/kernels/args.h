@@ -33,11 +33,11 @@ typedef struct tncuda_divisor {
 #define TNCUDA_STORE_CUT 2   /* a double becomes an integer */
 
 /* How elements are found and read. */
-#define TNCUDA_PLACES_WIDE 0 /* in 64 bits: whatever the shape is */
-#define TNCUDA_PLACES_NARROW                                                                                 \
-    1                         /* what is divided, and every place of more than one dimension, is below 2^31 */
-#define TNCUDA_PLACES_PACKS 2 /* the same; 16 bytes at a time: all are of the compute type */
-#define TNCUDA_PLACES_MIXED 3 /* the same; f32, f16 and bf16, 4 elements at a time */
+#define TNCUDA_PLACES_WIDE 0   /* in 64 bits: whatever the shape is */
+#define TNCUDA_PLACES_ANY 1    /* each place of more than one dimension is below 2^31 */
+#define TNCUDA_PLACES_NARROW 2 /* the same; all elements are of the compute type */
+#define TNCUDA_PLACES_PACKS 3  /* the same; 16 bytes at a time */
+#define TNCUDA_PLACES_MIXED 4  /* as ANY; f32, f16 and bf16, 4 elements at a time */
 
 typedef struct tncuda_point_args {
     int64_t count;
@@ -158,6 +158,7 @@ typedef struct tncuda_rows_args {
 
 #define TNCUDA_SOFT_MAX 0
 #define TNCUDA_SOFT_LOG 1
+#define TNCUDA_SOFT_LONG 1024 /* elements of a row from which a block makes it */
 
 /* y (kept dimensions) from x: dimensions that are kept first, then those that go. */
 typedef struct tncuda_reduce_args {
@@ -169,6 +170,11 @@ typedef struct tncuda_reduce_args {
     void *y;
     double divide;     /* mean: by how many; else 1 */
     int32_t add, root; /* root: of what is made */
+    /* of kernels whose threads share: how many make an output; outputs are side by side in memory, inputs of
+     * one are not; parts that blocks of their own make of an output, how long they are, and where they go */
+    int32_t members, columns;
+    int64_t slices, chunk;
+    void *room; /* double, or int64 of integers: (outer, slices) */
 } tncuda_reduce_args;
 
 /* Moments and averages over what `over` reduces. `w`: weights of an average; data NULL: none. */

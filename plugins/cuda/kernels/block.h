@@ -7,22 +7,51 @@
 #define EACH_BLOCK(i, count) for (int64_t i = TNCUDA_BLOCK; i < (count); i += TNCUDA_BLOCKS)
 #define EACH_THREAD(i, count) for (int64_t i = TNCUDA_THREAD; i < (count); i += TNCUDA_BLOCK_THREADS)
 
-/* The sum of all threads' `v`, for each of them; `part` is shared and has an element for each. */
-TNCUDA_INLINE double block_sum(double *part, double v)
+/* The sum over `lanes` threads side by side, a power of 2, for each of them; `part` is shared and has an
+ * element for each thread of the block. All groups of the block come here together. */
+TNCUDA_INLINE double group_sum(double *part, double v, int32_t lanes)
 {
+    const int32_t lane = TNCUDA_THREAD & (lanes - 1);
     double sum;
 
     TNCUDA_PUT(part, TNCUDA_THREAD, v);
     TNCUDA_SYNC();
-    for (int32_t half = TNCUDA_BLOCK_THREADS / 2; half > 0; half /= 2) {
-        if (TNCUDA_THREAD < half)
+    for (int32_t half = lanes / 2; half > 0; half /= 2) {
+        if (lane < half)
             TNCUDA_PUT(part, TNCUDA_THREAD,
                        TNCUDA_GET(part, TNCUDA_THREAD) + TNCUDA_GET(part, TNCUDA_THREAD + half));
         TNCUDA_SYNC();
     }
-    sum = TNCUDA_GET(part, 0);
+    sum = TNCUDA_GET(part, TNCUDA_THREAD - lane);
     TNCUDA_SYNC();
     return sum;
+}
+
+/* The largest of them; NaN where there is one. */
+TNCUDA_INLINE double group_most(double *part, double v, int32_t lanes)
+{
+    const int32_t lane = TNCUDA_THREAD & (lanes - 1);
+    double most;
+
+    TNCUDA_PUT(part, TNCUDA_THREAD, v);
+    TNCUDA_SYNC();
+    for (int32_t half = lanes / 2; half > 0; half /= 2) {
+        if (lane < half) {
+            const double a = TNCUDA_GET(part, TNCUDA_THREAD), b = TNCUDA_GET(part, TNCUDA_THREAD + half);
+
+            TNCUDA_PUT(part, TNCUDA_THREAD, b > a || b != b ? b : a);
+        }
+        TNCUDA_SYNC();
+    }
+    most = TNCUDA_GET(part, TNCUDA_THREAD - lane);
+    TNCUDA_SYNC();
+    return most;
+}
+
+/* The sum of all threads' `v`. */
+TNCUDA_INLINE double block_sum(double *part, double v)
+{
+    return group_sum(part, v, TNCUDA_BLOCK_THREADS);
 }
 
 #endif

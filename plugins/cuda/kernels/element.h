@@ -115,12 +115,17 @@ TNCUDA_INLINE int32_t element_is_float(int32_t dtype)
 }
 
 /* Of any array, as a double. */
-TNCUDA_APART double element_number(const void *data, int32_t dtype, int64_t i)
+TNCUDA_APART double element_number_of(const void *data, int32_t dtype, int64_t i)
 {
     return dtype == ELEMENT_F64      ? ELEMENT_AT(double, data, i)
            : element_is_float(dtype) ? (double)element_f32(data, dtype, i)
            : dtype == ELEMENT_U64    ? (double)ELEMENT_AT(uint64_t, data, i)
                                      : (double)element_whole(data, dtype, i);
+}
+
+TNCUDA_INLINE double element_number(const void *data, int32_t dtype, int64_t i)
+{
+    return dtype == ELEMENT_F32 ? (double)ELEMENT_AT(float, data, i) : element_number_of(data, dtype, i);
 }
 
 /* A double as an integer of a type (tnb_cut and its like); of bool whether it is other than 0. */
@@ -142,16 +147,24 @@ TNCUDA_APART int64_t element_cut(int32_t dtype, double v)
 }
 
 /* A double, rounded once. */
-TNCUDA_APART void element_set_number(void *data, int32_t dtype, int64_t i, double v)
+TNCUDA_APART void element_set_number_of(void *data, int32_t dtype, int64_t i, double v)
 {
     if (dtype == ELEMENT_F64)
         ELEMENT_SET(double, data, i, v);
+    else if (element_is_float(dtype) && dtype != ELEMENT_F32)
+        element_set_f32(data, dtype, i, tnb_odd_float(v));
     else if (dtype == ELEMENT_F32)
         ELEMENT_SET(float, data, i, v);
-    else if (element_is_float(dtype))
-        element_set_f32(data, dtype, i, tnb_odd_float(v));
     else
         element_set_whole(data, dtype, i, element_cut(dtype, v));
+}
+
+TNCUDA_INLINE void element_set_number(void *data, int32_t dtype, int64_t i, double v)
+{
+    if (dtype == ELEMENT_F32)
+        ELEMENT_SET(float, data, i, v);
+    else
+        element_set_number_of(data, dtype, i, v);
 }
 
 /* An element of any type as one of any other: integers keep their low bits, or are rounded once to f32. */

@@ -36,8 +36,9 @@
 #define TNCUDA_SHARED(type, name, count) __shared__ type name[count]
 #define TNCUDA_GET(name, index) ((name)[index])
 #define TNCUDA_PUT(name, index, value) ((name)[index] = (value))
-#define TNCUDA_UNROLL _Pragma("unroll")   /* in front of a loop whose arrays are to be registers */
-#define TNCUDA_ROLLED _Pragma("unroll 1") /* in front of a loop that would be long */
+#define TNCUDA_UNROLL _Pragma("unroll")     /* in front of a loop whose arrays are to be registers */
+#define TNCUDA_UNROLL_4 _Pragma("unroll 4") /* of one whose loads are to be under way together */
+#define TNCUDA_ROLLED _Pragma("unroll 1")   /* in front of a loop that would be long */
 #endif
 
 #define TNCUDA_ALIGNED(bytes) __attribute__((aligned(bytes))) /* of a type: it is read and written as one */

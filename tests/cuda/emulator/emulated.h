@@ -43,6 +43,7 @@ void emu_shared_touch(const void *array, size_t item_bytes, int64_t index, bool 
 #define TNCUDA_INLINE static inline
 #define TNCUDA_APART static inline
 #define TNCUDA_UNROLL
+#define TNCUDA_UNROLL_4
 #define TNCUDA_ROLLED
 #define TNCUDA_THREAD ((int32_t)emu_at.thread[0])
 #define TNCUDA_THREADS ((int32_t)emu_at.block_dim[0])
