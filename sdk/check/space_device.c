@@ -27,7 +27,7 @@
 #define KEPT_MAX 64u     /* extents kept for later */
 #define CANARY_BYTES 64u /* at least, before and behind the data */
 #define GARBAGE 0xffu    /* floats: NaN */
-#define STAGING_BYTES (512u << 10) /* of each stream */
+#define STAGING_BYTES (256u << 10) /* of each stream */
 #define BACK_MAX 64u               /* copies from the device in it */
 #define STEPS_BYTES 4096u          /* pinned, for the steps of draws */
 
@@ -70,7 +70,7 @@ typedef struct device_space {
     staging staging[LANES];
     chk_extent *kept;
     uint32_t kept_count;
-    uint64_t *steps; /* pinned; NULL: the device has no such memory */
+    uint64_t *steps; /* behind the first staging; NULL: the device has no such memory */
     uint32_t step_next, step_free_count;
     uint64_t *step_free[STEPS_BYTES / sizeof(uint64_t)];
     gate gate;
@@ -497,7 +497,6 @@ static void device_close(chk_space *space)
         lane_end(d, &d->lanes[i]);
     for (uint32_t i = 0; i < LANES; i++)
         pinned_give(d, d->staging[i].data);
-    pinned_give(d, d->steps);
     while (d->kept) {
         chk_extent *next = d->kept->next;
 
@@ -601,7 +600,8 @@ chk_space *chk_space_device(chk_lab *lab, const tn_kernel *k, const tn_kernel_ta
     must(d, "D-count", "open", d->ops->open(d->self, 0, &d->handle, &err), &err);
     must(d, "D-info", "info", d->ops->info(d->handle, &info, &err), &err);
     second_user(lab, d->ops);
-    d->steps = pinned_take(d, STEPS_BYTES);
+    d->staging[0].data = pinned_take(d, STAGING_BYTES + STEPS_BYTES);
+    d->steps = d->staging[0].data ? (uint64_t *)(void *)(d->staging[0].data + STAGING_BYTES) : NULL;
     d->align = info.alignment < 64 ? 64 : info.alignment;
     (void)pthread_mutex_init(&d->lock, NULL);
     (void)pthread_mutex_init(&d->gate.lock, NULL);
