@@ -116,7 +116,7 @@ static tn_status node_check(const tncuda_point_row *row, uint32_t in_count, cons
         return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
     if (!has_loop(row, kind))
         return tn_fail(err, TN_E_UNSUPPORTED, "no loop for this data type");
-    if (kind != out && node->out[0]->dtype != TN_BOOL && has_loop(row, out))
+    if (kind != out && node->out[0]->dtype != TN_BOOL && has_loop(row, out) && row->loop != TNCUDA_COPY)
         return tn_fail(err, TN_E_UNSUPPORTED, "an output of a narrower data type than an input");
     for (uint32_t k = 0; k < in_count; k++)
         if (!broadcasts(node->in[k], node->out[0]))
