@@ -85,10 +85,11 @@ static bool has_loop(const tncuda_point_row *row, uint32_t kind)
     return loops[row->loop].kinds & (is_whole(kind) ? IN_WHOLE : IN_FLOATS);
 }
 
-/* A number with a point is compared as such, whatever it is compared to. */
+/* A number with a point is compared as such, whatever it is compared to; one that fills an array is
+ * converted once. */
 static uint32_t kind_of(const tncuda_point_row *row, uint32_t in_count, const tn_node *node)
 {
-    uint32_t kind = kinds[node->out[0]->dtype];
+    uint32_t kind = in_count || row->loop != TNCUDA_COPY ? kinds[node->out[0]->dtype] : K_F64;
 
     for (uint32_t k = 0; k < in_count; k++)
         kind = wider(kind, kinds[node->in[k]->dtype]);

@@ -97,6 +97,27 @@ static const tn_op_case mul_scalar[] = {
     SCALAR(nan, i32, "0 0"),
 };
 
+#define FILL(type, number, expected)                                                                         \
+    {                                                                                                        \
+#type " " #number, "value=" #number,                                                                 \
+            .in = {#type "[2] 1 2" }, .out = {#type "[2] " expected }, .flags = N                            \
+    }
+static const tn_op_case fill[] = {
+    FILL(u8, 256, "255 255"),
+    FILL(u8, 3125, "255 255"),
+    FILL(u8, -1, "0 0"),
+    FILL(i8, -1e30, "-128 -128"),
+    FILL(i8, nan, "0 0"),
+    FILL(u16, 1e10, "65535 65535"),
+    FILL(i16, 1e10, "32767 32767"),
+    FILL(u32, 1e20, "4294967295 4294967295"),
+    FILL(i32, inf, "2147483647 2147483647"),
+    FILL(u64, 1e20, "18446744073709551615 18446744073709551615"),
+    FILL(u64, -1, "0 0"),
+    FILL(i64, 1e20, "9223372036854775807 9223372036854775807"),
+    FILL(bool, 0.5, "1 1"),
+};
+
 #define FULL(type, number, expected)                                                                         \
     {                                                                                                        \
 #type " " #number, "shape=(2,) dtype=" #type " value=" #number, .out = { #type "[2] " expected }     \
@@ -121,6 +142,7 @@ TN_OP_TESTS(power, "_power", power)
 TN_OP_TESTS(hypot_, "_hypot", lengths)
 TN_OP_TESTS(ldexp_, "_npi_ldexp", ldexp_cases)
 TN_OP_TESTS(mul_scalar, "_mul_scalar", mul_scalar)
+TN_OP_TESTS(fill, "_fill", fill)
 TN_OP_TESTS(full, "_full", full)
 TN_OP_TESTS(arange, "_arange", arange)
 /* clang-format on */
@@ -129,7 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TN_OP_TEST(cast),       TN_OP_TEST(power), TN_OP_TEST(hypot_), TN_OP_TEST(ldexp_),
-        TN_OP_TEST(mul_scalar), TN_OP_TEST(full),  TN_OP_TEST(arange),
+        TN_OP_TEST(mul_scalar), TN_OP_TEST(fill),  TN_OP_TEST(full),   TN_OP_TEST(arange),
     };
 
     return tn_op_main(tests);
