@@ -1,4 +1,4 @@
-/* Deformable convolutions: sizes, which bodies (deform.inc) and plans of hosts and GPUs read. In C and CUDA. */
+/* Deformable convolutions: sizes that bodies (deform.inc) and plans of hosts and GPUs read. In C and CUDA. */
 #ifndef TNB_DEFORM_H
 #define TNB_DEFORM_H
 

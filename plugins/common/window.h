@@ -54,6 +54,17 @@ static inline void tnb_window_target(const tn_value *attrs, int32_t space, tnb_w
     }
 }
 
+/* UpSampling with a weight: the windows of its Deconvolution. */
+static inline void tnb_window_scale(int64_t scale, tnb_window w)
+{
+    for (int32_t i = 0; i < TNB_SPACE; i++) {
+        w.kernel[i] = i ? 2 * scale - scale % 2 : 1;
+        w.stride[i] = i ? scale : 1;
+        w.dilate[i] = 1;
+        w.pad[i] = i ? scale / 2 : 0;
+    }
+}
+
 /* im2col and col2im: how many windows there are. */
 static inline void tnb_window_outputs(tnb_window w)
 {

@@ -153,12 +153,17 @@ static tn_status counts_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- _npi_choice, _shuffle ----------------------------------------------------------------------------- */
 
+#define CHOICE_MOST ((int64_t)1 << 28) /* positions: 8 GiB of entries */
+
 static tn_status choice_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const int64_t *a = tn_value_pointer(node->attrs[TN_npi_choice_a]);
     const int64_t count = a ? *a : tn_tensor_count(node->in[0]);
-    const tn_status st = state_make(plugin, node, plan, 2 * TNCUDA_ENTRY_BYTES * (uint64_t)(count + 1), err);
+    tn_status st;
 
+    if (count > CHOICE_MOST)
+        return tn_fail(err, TN_E_UNSUPPORTED, "a list of all positions would not fit; hosts need none");
+    st = state_make(plugin, node, plan, 2 * TNCUDA_ENTRY_BYTES * (uint64_t)(count + 1), err);
     if (!st)
         *(choice_state *)plan->state = (choice_state){
             .count = count,
@@ -294,7 +299,7 @@ static const char *const multinomial_types[] = {"data:" TNCUDA_FLOATS, "log_prob
 static const char *const back_types[] = {"dy1:" TNCUDA_FLOATS, "data:=dy1", "output:" TNCUDA_NUMBERS,
                                          "*:=dy1", NULL};
 static const char *const counts_types[] = {"output:i64", "a:" TNCUDA_NUMBERS, NULL};
-static const char *const positions_types[] = {"output:i64", "*:" TNCUDA_MOST, NULL};
+static const char *const positions_types[] = {"output:i64", "*:" TNCUDA_ALL, NULL};
 static const char *const all_types[] = {"data:" TNCUDA_ALL, "*:=data", NULL};
 static const char *const zipfian_types[] = {"*:i64", NULL};
 

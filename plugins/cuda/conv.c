@@ -1,6 +1,7 @@
 /* Convolution and Deconvolution, their gradients, im2col and col2im, as kernels/conv.inc computes them. */
 #include "../common/window.h"
 #include "launch.h"
+#include "tenon/plugin/op/resize.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static tnb_window window_of(tncuda_window_args *a)
 
 static void names(conv_state *s)
 {
-    const char *suffix = tncuda_suffix(s->args.dtype);
+    const char *suffix = s->args.dtype == TN_I8 ? "i8" : tncuda_suffix(s->args.dtype);
 
     (void)snprintf(s->y, sizeof s->y, "conv_y_%s", suffix);
     (void)snprintf(s->dx, sizeof s->dx, "conv_dx_%s", suffix);
@@ -148,6 +149,36 @@ static tn_status deconv_back_run(const tn_plan *plan, const tn_exec *x, tn_err *
     return bias_back(s, x, a.channels, a.in, err);
 }
 
+/* ---- UpSampling with a weight ---------------------------------------------------------------------- */
+
+/* The Deconvolution that UpSampling with a weight is: each channel is its own group. */
+tn_status tncuda_upsampling_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const bool back = node->out_count > 1;
+    const int64_t scale = tn_value_int(node->attrs[TN_UpSampling_scale]);
+    const tn_tensor *data = node->in[back], *y = back ? node->in[0] : node->out[0];
+    tncuda_window_args *a;
+    conv_state *s;
+    tn_status st;
+
+    if ((st = tncuda_state(plugin, node, plan, sizeof(conv_state), err)))
+        return st;
+    s = plan->state;
+    a = &s->args;
+    tnb_window_extents(y, data, 2, window_of(a));
+    tnb_window_scale(scale, window_of(a));
+    a->batch = y->shape[0];
+    a->channels = a->filters = a->groups = y->shape[1];
+    a->dtype = y->dtype;
+    names(s);
+    return TN_OK;
+}
+
+tn_status tncuda_upsampling_run(const tn_plan *plan, const tn_exec *x, bool back, tn_err *err)
+{
+    return (back ? deconv_back_run : deconv_run)(plan, x, err);
+}
+
 /* ---- im2col, col2im: s->y is the kernel ----------------------------------------------------------- */
 
 static tn_status unfold_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -178,6 +209,7 @@ static tn_status unfold_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 }
 
 static const char *const types[] = {"data:" TNCUDA_FLOATS, "*:=data", NULL};
+static const char *const bytes_types[] = {"data:i8", "*:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCUDA_FLOATS, "*:=dy", NULL};
 static const char *const any[] = {"*:" TNCUDA_FLOATS, NULL};
 
@@ -186,6 +218,7 @@ static const char *const any[] = {"*:" TNCUDA_FLOATS, NULL};
 
 const tn_kernel *const tncuda_family_conv[] = {
     TNCUDA_ROW("Convolution", types, TN_KERNEL_ADD_TO, conv_prepare, conv_run),
+    TNCUDA_ROW_NAMED("Convolution", "bytes", bytes_types, 0, conv_prepare, conv_run),
     TNCUDA_ROW("_backward_Convolution", back_types, TN_KERNEL_ADD_TO | TN_KERNEL_EMPTY_OK, conv_prepare,
                conv_back_run),
     TNCUDA_ROW("Deconvolution", any, DECONV, conv_prepare, deconv_run),

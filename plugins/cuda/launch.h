@@ -16,9 +16,12 @@
 #define TNCUDA_ALL "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,u64,bf16"
 
 #define TNCUDA_ROW(op_, types_, flags_, prepare_, run_)                                                      \
+    TNCUDA_ROW_NAMED(op_, "plain", types_, flags_, prepare_, run_)
+/* Of two kernels of an operator each has its own name. */
+#define TNCUDA_ROW_NAMED(op_, name_, types_, flags_, prepare_, run_)                                         \
     &(const tn_kernel)                                                                                       \
     {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = "plain",         \
+        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = name_,           \
         .device = "cuda", .isa = "", .op_version_min = 1, .op_version_max = 1,                               \
         .flags = TN_KERNEL_DETERMINISTIC | (flags_), .types = types_, .prepare = prepare_, .run = run_,      \
         .release = tncuda_release                                                                            \
@@ -177,6 +180,12 @@ extern const tn_kernel *const tncuda_family_conv[];
 void tncuda_reduce_split(const tn_tensor *t, uint32_t mask, tncuda_reduce_args *args);
 /* One of the kernels of ../common/reduce.list; `args` has all but what is summed by whom. */
 tn_status tncuda_reduce_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *args, tn_err *err);
+
+/* ---- conv.c -------------------------------------------------------------------------------------------- */
+
+/* UpSampling with a weight, and its gradients. */
+tn_status tncuda_upsampling_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
+tn_status tncuda_upsampling_run(const tn_plan *plan, const tn_exec *x, bool back, tn_err *err);
 
 /* ---- random.c ------------------------------------------------------------------------------------------ */
 

@@ -91,10 +91,11 @@ static bool has_loop(const tncuda_point_row *row, uint32_t kind)
     return loops[row->loop].kinds & (is_whole(kind) ? IN_WHOLE : IN_FLOATS);
 }
 
-/* A number with a point is compared as such, whatever it is compared to. */
+/* A number with a point is compared as such, whatever it is compared to; one that fills an array is
+ * converted once. */
 static uint32_t kind_of(const tncuda_point_row *row, uint32_t in_count, const tn_node *node)
 {
-    uint32_t kind = kinds[node->out[0]->dtype];
+    uint32_t kind = in_count || row->loop != TNCUDA_COPY ? kinds[node->out[0]->dtype] : K_F64;
 
     for (uint32_t k = 0; k < in_count; k++)
         kind = wider(kind, kinds[node->in[k]->dtype]);
@@ -122,7 +123,7 @@ static tn_status node_check(const tncuda_point_row *row, uint32_t in_count, cons
         return tn_fail(err, TN_E_UNSUPPORTED, "not an operator of this kernel");
     if (!has_loop(row, kind))
         return tn_fail(err, TN_E_UNSUPPORTED, "no loop for this data type");
-    if (kind != out && node->out[0]->dtype != TN_BOOL && has_loop(row, out))
+    if (kind != out && node->out[0]->dtype != TN_BOOL && has_loop(row, out) && row->loop != TNCUDA_COPY)
         return tn_fail(err, TN_E_UNSUPPORTED, "an output of a narrower data type than an input");
     for (uint32_t k = 0; k < in_count; k++)
         if (!broadcasts(node->in[k], node->out[0]))

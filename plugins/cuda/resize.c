@@ -1,4 +1,4 @@
-/* Images of other sizes: kernels/resize.cu. UpSampling by copies alone. */
+/* Images of other sizes: kernels/resize.cu. UpSampling by copies; with a weight: conv.c. */
 #include "tenon/plugin/op/resize.h"
 #include "../common/move.h"
 #include "launch.h"
@@ -21,8 +21,6 @@ static tn_status copies_prepare(void *plugin, const tn_node *node, tn_plan *plan
 {
     tn_status st;
 
-    if (tn_value_int(node->attrs[TN_UpSampling_sample_type]) != TN_UpSampling_sample_type_nearest)
-        return tn_fail(err, TN_E_UNSUPPORTED, "only copies");
     if (node->in_count > TNCUDA_PLANES)
         return tn_failf(err, TN_E_UNSUPPORTED, "at most %d arrays", TNCUDA_PLANES);
     if (!(st = tncuda_state(plugin, node, plan, sizeof(uint32_t), err)))
@@ -86,6 +84,32 @@ static tn_status copies_back_run(const tn_plan *plan, const tn_exec *x, tn_err *
     return st;
 }
 
+static bool has_weight(const tn_value *attrs)
+{
+    return tn_value_int(attrs[TN_UpSampling_sample_type]) == TN_UpSampling_sample_type_bilinear;
+}
+
+static tn_status upsampling_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    return (has_weight(node->attrs) ? tncuda_upsampling_prepare : copies_prepare)(plugin, node, plan, err);
+}
+
+static tn_status upsampling_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    return has_weight(x->attrs) ? tncuda_upsampling_run(plan, x, false, err) : copies_run(plan, x, err);
+}
+
+static tn_status upsampling_back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    return (has_weight(node->attrs) ? tncuda_upsampling_prepare : copies_back_prepare)(plugin, node, plan,
+                                                                                       err);
+}
+
+static tn_status upsampling_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    return has_weight(x->attrs) ? tncuda_upsampling_run(plan, x, true, err) : copies_back_run(plan, x, err);
+}
+
 /* ---- BilinearResize2D, AdaptiveAvgPooling2D ------------------------------------------------------------ */
 
 static tn_status planes(const tn_exec *x, const char *kernel, const tn_tensor *small, const tn_tensor *large,
@@ -145,8 +169,9 @@ static tn_status means_back_run(const tn_plan *plan, const tn_exec *x, tn_err *e
 static const char *const types[] = {"*:" TNCUDA_FLOATS, NULL};
 
 const tn_kernel *const tncuda_family_resize[] = {
-    TNCUDA_ROW("UpSampling", types, 0, copies_prepare, copies_run),
-    TNCUDA_ROW("_backward_UpSampling", types, TN_KERNEL_EMPTY_OK, copies_back_prepare, copies_back_run),
+    TNCUDA_ROW("UpSampling", types, 0, upsampling_prepare, upsampling_run),
+    TNCUDA_ROW("_backward_UpSampling", types, TN_KERNEL_EMPTY_OK, upsampling_back_prepare,
+               upsampling_back_run),
     TNCUDA_ROW("_contrib_BilinearResize2D", types, 0, tncuda_plain_prepare, bilinear_run),
     TNCUDA_ROW("_backward__contrib_BilinearResize2D", types, TN_KERNEL_EMPTY_OK, bilinear_back_prepare,
                bilinear_back_run),

@@ -9,7 +9,7 @@
 
 typedef struct soft_state {
     char kernel[TNCUDA_NAME_BYTES];
-    bool back;
+    bool back, lengths;
     tncuda_rows_args args;
 } soft_state;
 
@@ -49,11 +49,10 @@ static tn_status softmax_prepare(void *plugin, const tn_node *node, tn_plan *pla
     soft_state *s;
     tn_status st;
 
-    if (name == node->op && node->in_count > 1)
-        return tn_fail(err, TN_E_UNSUPPORTED, "no lengths of rows here");
     if ((st = soft_plan(plugin, node, plan, axis, axis + 1, err)))
         return st;
     s = plan->state;
+    s->lengths = strcmp(node->op, "softmax") == 0 && node->in_count > 1;
     s->args.form = strcmp(name, "log_softmax") == 0 ? TNCUDA_SOFT_LOG : TNCUDA_SOFT_MAX;
     s->args.scale = (strcmp(name, "softmin") == 0 ? -1 : 1) * (temperature ? 1 / *temperature : 1);
     return TN_OK;
@@ -87,7 +86,10 @@ static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     a.x = a.dy = x->in[0]->data;
     a.y = s->back ? x->in[1]->data : NULL;
     a.to = x->out[0]->data;
-    if (a.inner == 1 && a.size >= ROW_LEAST) {
+    if (s->lengths) {
+        a.label = x->in[1]->data;
+        a.label_dtype = x->in[1]->dtype;
+    } else if (a.inner == 1 && a.size >= ROW_LEAST) {
         const int64_t rows = a.size < TNCUDA_SOFT_LONG ? TNCUDA_THREADS / 32 : 1;
         char kernel[TNCUDA_NAME_BYTES];
 
@@ -99,10 +101,11 @@ static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 }
 
 static const char *const floats[] = {"*:" TNCUDA_FLOATS, NULL};
+static const char *const lengths[] = {"data:" TNCUDA_FLOATS, "length:" TNCUDA_ALL, "*:" TNCUDA_FLOATS, NULL};
 static const char *const labelled[] = {"label:" TNCUDA_MOST, "*:" TNCUDA_FLOATS, NULL};
 
 const tn_kernel *const tncuda_family_softmax[] = {
-    TNCUDA_ROW("softmax", floats, 0, softmax_prepare, soft_run),
+    TNCUDA_ROW("softmax", lengths, 0, softmax_prepare, soft_run),
     TNCUDA_ROW("log_softmax", floats, 0, softmax_prepare, soft_run),
     TNCUDA_ROW("softmin", floats, 0, softmax_prepare, soft_run),
     TNCUDA_ROW("SoftmaxActivation", floats, 0, activation_prepare, soft_run),

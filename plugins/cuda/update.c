@@ -45,7 +45,8 @@ static tn_status update_prepare(void *plugin, const tn_node *node, tn_plan *plan
     s->form = f;
     s->weights = node->out_count / (1 + f->states);
     s->each = 2 + f->states;
-    (void)snprintf(s->kernel, sizeof s->kernel, "update_%s_%s", f->step, tncuda_suffix(node->in[0]->dtype));
+    (void)snprintf(s->kernel, sizeof s->kernel, "update_%s_%s", f->step,
+                   f->flags & (MIXED | MASTER) ? "f32" : tncuda_suffix(node->in[0]->dtype));
     for (uint32_t w = 0; w < s->weights; w++)
         if (node->out[w]->dtype == node->in[w * s->each]->dtype)
             plan->inplace[w] = (int32_t)(w * s->each);
@@ -105,6 +106,7 @@ static tn_status update_args(const update_state *s, const tn_exec *x, uint32_t w
     tncuda_update_args a = {.count = tn_tensor_count(in[0]),
                             .w = weight->data,
                             .w_dtype = weight->dtype,
+                            .old = in[0]->data,
                             .g = in[1]->data,
                             .g_dtype = in[1]->dtype,
                             .master = mixed ? weight->data : NULL,
@@ -169,7 +171,7 @@ static tn_status lamb_one(const update_state *s, const tn_exec *x, uint32_t w, t
 {
     const tn_tensor *weight = x->in[w * s->each];
     const tn_floats *lrs = tn_value_pointer(x->attrs[TN_multi_lamb_update_learning_rates]);
-    const bool wide = weight->dtype == TN_F64;
+    const bool wide = weight->dtype == TN_F64 && !(s->form->flags & MIXED);
     tncuda_call_args rate = {.room = x->workspace,
                              .f = {0, tn_value_float(x->attrs[TN_multi_lamb_update_lower_bound]),
                                    tn_value_float(x->attrs[TN_multi_lamb_update_upper_bound])}};
@@ -233,15 +235,15 @@ static tn_status group_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const float_types[] = {"weight:" TNCUDA_FLOATS, "*:=weight", NULL};
 static const char *const multi_types[] = {"weight_*:" TNCUDA_FLOATS, "*:=weight_*", NULL};
-static const char *const mixed_types[] = {"weight:f16,bf16,f32", "grad:=weight", "output:=weight", "*:f32",
+static const char *const mixed_types[] = {"weight:" TNCUDA_FLOATS, "grad:=weight", "output:=weight", "*:f32",
                                           NULL};
 
 static const char *const scaled_types[] = {"weight:" TNCUDA_FLOATS, "rescale_grad:f32", "*:=weight", NULL};
 static const char *const along_types[] = {"weight:f16,bf16,f32", "grad:=weight", "*:f32", NULL};
-static const char *const move_types[] = {"weight:f16,bf16,f32", "output:=weight", "*:f32", NULL};
+static const char *const move_types[] = {"weight:" TNCUDA_FLOATS, "output:=weight", "*:f32", NULL};
 static const char *const preloaded_types[] = {"weight_*:" TNCUDA_FLOATS, "lrs:f32", "wds:f32", "*:=weight_*",
                                               NULL};
-static const char *const multi_mixed_types[] = {"weight_*:f16,bf16,f32", "grad_*:=weight_*",
+static const char *const multi_mixed_types[] = {"weight_*:" TNCUDA_FLOATS, "grad_*:=weight_*",
                                                 "output*:=weight_*", "*:f32", NULL};
 
 #define ROW(op, types) TNCUDA_ROW(op, types, 0, update_prepare, update_run)

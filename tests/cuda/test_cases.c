@@ -16,7 +16,9 @@
 
 /* Files of tests/op. A run takes two of the quick ones, which need a few seconds each; TENON_FULL: all of
  * both. */
-static const char *const quick[] = {"products", "statistics", "ctc", "conv", "rnn", "matrix", "convert"};
+static const char *const quick[] = {"products",  "statistics", "ctc",      "conv",   "rnn",
+                                    "matrix",    "convert",    "elemwise", "insert", "filter",
+                                    "optimizer", "choice",     "resize"};
 static const char *const slow[] = {"linalg", "pool", "norm", "contrib", "reduce"};
 
 static void file_run(const char *name)

@@ -5,7 +5,6 @@
 #include "support/op_case.h"
 
 #define N TN_CASE_NO_GRAD
-#define ENDS (N | TN_CASE_ONE_FORM)
 #define VALUES "256 3125 -1 1e10 1e20 inf nan"
 
 #define CAST(to, from, expected)                                                                             \
@@ -50,7 +49,6 @@ static const tn_op_case cast[] = {
 };
 
 /* Powers are exact; those of narrow types wrap as sums do, behind 32 bits (64 of the wide ones) they end. */
-/* A runner that adds to the end of a range would expect the sum: those cases have one form. */
 static const tn_op_case power[] = {
     {"u8", "", .in = {"u8[6] 16 2 4 5 0 7", "u8[6] 2 8 4 5 0 0"}, .out = {"u8[6] 0 0 0 53 1 1"}},
     {"i8", "", .in = {"i8[7] 16 2 -5 5 -1 -1 -3", "i8[7] 2 7 3 5 127 -3 -1"},
@@ -62,15 +60,13 @@ static const tn_op_case power[] = {
      .out = {"u32[4] 256 3125 1410065408 2147483648"}},
     {"i64", "", .in = {"i64[3] 10 3 2", "i64[3] 10 33 62"},
      .out = {"i64[3] 10000000000 5559060566555523 4611686018427387904"}},
-    {"narrow ends", "", .in = {"u8[3] 10 255 0", "u8[3] 10 255 1"}, .out = {"u8[3] 255 255 0"},
-     .flags = ENDS},
-    {"an infinite byte", "", .in = {"i8[1] 0", "i8[1] -1"}, .out = {"i8[1] -1"}, .flags = ENDS},
+    {"narrow ends", "", .in = {"u8[3] 10 255 0", "u8[3] 10 255 1"}, .out = {"u8[3] 255 255 0"}},
+    {"an infinite byte", "", .in = {"i8[1] 0", "i8[1] -1"}, .out = {"i8[1] -1"}},
     {"ends", "", .in = {"i32[3] 10 -10 0", "i32[3] 10 11 -1"},
-     .out = {"i32[3] 2147483647 -2147483648 2147483647"}, .flags = ENDS},
+     .out = {"i32[3] 2147483647 -2147483648 2147483647"}},
     {"wide ends", "", .in = {"i64[4] 10 -10 -2 0", "i64[4] 20 21 63 -2"},
-     .out = {"i64[4] 9223372036854775807 -9223372036854775808 -9223372036854775808 9223372036854775807"},
-     .flags = ENDS},
-    {"powers of a byte", "", .in = {"u8[300] random:0:255", "u8[300] random:0:9"}, .flags = ENDS},
+     .out = {"i64[4] 9223372036854775807 -9223372036854775808 -9223372036854775808 9223372036854775807"}},
+    {"powers of a byte", "", .in = {"u8[300] random:0:255", "u8[300] random:0:9"}},
 };
 
 static const tn_op_case lengths[] = {
@@ -83,7 +79,7 @@ static const tn_op_case ldexp_cases[] = {
     {"i32", "", .in = {"i32[5] 1 -5 7 0 1", "i32[5] 8 3 -1 5000 -5000"}, .out = {"i32[5] 256 -40 3 0 0"}},
     {"u8", "", .in = {"u8[2] 1 3", "u8[2] 8 1"}, .out = {"u8[2] 0 6"}},
     {"ends", "", .in = {"i32[3] 3 -3 1", "i32[3] 30 31 3000"},
-     .out = {"i32[3] 2147483647 -2147483648 2147483647"}, .flags = ENDS},
+     .out = {"i32[3] 2147483647 -2147483648 2147483647"}},
 };
 
 #define SCALAR(number, type, expected)                                                                       \
@@ -99,6 +95,27 @@ static const tn_op_case mul_scalar[] = {
     SCALAR(1e10, i64, "10000000000 20000000000"),
     SCALAR(1e20, i64, "9223372036854775807 -2"),
     SCALAR(nan, i32, "0 0"),
+};
+
+#define FILL(type, number, expected)                                                                         \
+    {                                                                                                        \
+#type " " #number, "value=" #number,                                                                 \
+            .in = {#type "[2] 1 2" }, .out = {#type "[2] " expected }, .flags = N                            \
+    }
+static const tn_op_case fill[] = {
+    FILL(u8, 256, "255 255"),
+    FILL(u8, 3125, "255 255"),
+    FILL(u8, -1, "0 0"),
+    FILL(i8, -1e30, "-128 -128"),
+    FILL(i8, nan, "0 0"),
+    FILL(u16, 1e10, "65535 65535"),
+    FILL(i16, 1e10, "32767 32767"),
+    FILL(u32, 1e20, "4294967295 4294967295"),
+    FILL(i32, inf, "2147483647 2147483647"),
+    FILL(u64, 1e20, "18446744073709551615 18446744073709551615"),
+    FILL(u64, -1, "0 0"),
+    FILL(i64, 1e20, "9223372036854775807 9223372036854775807"),
+    FILL(bool, 0.5, "1 1"),
 };
 
 #define FULL(type, number, expected)                                                                         \
@@ -125,6 +142,7 @@ TN_OP_TESTS(power, "_power", power)
 TN_OP_TESTS(hypot_, "_hypot", lengths)
 TN_OP_TESTS(ldexp_, "_npi_ldexp", ldexp_cases)
 TN_OP_TESTS(mul_scalar, "_mul_scalar", mul_scalar)
+TN_OP_TESTS(fill, "_fill", fill)
 TN_OP_TESTS(full, "_full", full)
 TN_OP_TESTS(arange, "_arange", arange)
 /* clang-format on */
@@ -133,7 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TN_OP_TEST(cast),       TN_OP_TEST(power), TN_OP_TEST(hypot_), TN_OP_TEST(ldexp_),
-        TN_OP_TEST(mul_scalar), TN_OP_TEST(full),  TN_OP_TEST(arange),
+        TN_OP_TEST(mul_scalar), TN_OP_TEST(fill),  TN_OP_TEST(full),   TN_OP_TEST(arange),
     };
 
     return tn_op_main(tests);

@@ -151,7 +151,7 @@ typedef struct tncuda_rows_args {
     void *to;
     double scale; /* 1 / temperature, and its sign for softmin */
     int32_t dtype, out_dtype, form, add;
-    const void *label; /* of the losses */
+    const void *label; /* of the losses; of softmax the lengths of vectors, NULL: none */
     int32_t label_dtype, use_ignore, normalize, reserved;
     double grad_scale, ignore, smooth;
 } tncuda_rows_args;
@@ -190,7 +190,7 @@ typedef struct tncuda_moments_args {
  * `v`: the numbers of the step. */
 typedef struct tncuda_update_args {
     int64_t count;
-    const void *w, *g;
+    const void *w, *g, *old; /* old: what `out` becomes where nothing is done */
     void *out, *master, *state[3]; /* out NULL: nobody wants it */
     int32_t w_dtype, g_dtype, out_dtype, state_dtype;
     double v[16];
