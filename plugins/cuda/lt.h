@@ -53,6 +53,7 @@ typedef struct tncuda_lt_choice { /* cublasLtMatmulHeuristicResult_t */
     5 /* CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: uint32; B, C, D behind */
 #define TNCUDA_LT_REDUCTION_NONE 0u
 #define TNCUDA_LT_REDUCTION_COMPUTE 2u /* CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE */
+#define TNCUDA_LT_REDUCTION_ALL 7u     /* CUBLASLT_REDUCTION_SCHEME_MASK */
 
 #define TNCUDA_LT_ALGO_ID 0        /* CUBLASLT_ALGO_CONFIG_ID: int32 */
 #define TNCUDA_LT_ALGO_TILE 1      /* uint32 */

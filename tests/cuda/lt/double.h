@@ -8,6 +8,7 @@
  *     TNLT_FAULT    "matmul:2:13,heuristic:1+:15": what the second call of cublasLtMatmul, and all calls of the
  *                   heuristic, give. create desc layout preference set heuristic algo matmul are clocks, and
  *       none        the heuristic finds nothing       inplace   it offers what the mask leaves out
+ *       state       what it finds does not serve
  *     TNLT_COUNTS   a file: how often each clock came, and what was not given back
  */
 #ifndef TNLT_DOUBLE_H

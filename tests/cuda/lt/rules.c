@@ -34,9 +34,21 @@ typedef struct double_preference {
     uint64_t workspace_bytes;
 } double_preference;
 
-static const char *const clocks[] = {"create",    "desc", "layout", "preference", "set",
-                                     "heuristic", "algo", "matmul", "none",       "inplace"};
-enum { CREATE, DESC_MADE, LAYOUT_MADE, PREFERENCE_MADE, SET, HEURISTIC, ALGO_ASKED, MATMUL, NONE, INPLACE };
+static const char *const clocks[] = {"create", "desc",   "layout", "preference", "set",  "heuristic",
+                                     "algo",   "matmul", "none",   "inplace",    "state"};
+enum {
+    CREATE,
+    DESC_MADE,
+    LAYOUT_MADE,
+    PREFERENCE_MADE,
+    SET,
+    HEURISTIC,
+    ALGO_ASKED,
+    MATMUL,
+    NONE,
+    INPLACE,
+    STATE
+};
 #define CLOCKS (sizeof clocks / sizeof *clocks)
 
 static struct {
@@ -441,7 +453,7 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
                                 (const double_layout *)d};
     const int failure = fault(HEURISTIC);
     const char *what = wrong(o, l[0], l[1], l[2], l[3]);
-    const bool inplace = fault(INPLACE) != 0;
+    const bool inplace = fault(INPLACE) != 0, bad = fault(STATE) != 0;
     uint32_t align = 256;
     uint64_t problem;
 
@@ -466,6 +478,8 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
         out[(*count)++] = result_of(13, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, align, WORKSPACE, problem);
     if (*count < wanted)
         out[(*count)++] = result_of(0, CUBLASLT_REDUCTION_SCHEME_NONE, align, 0, problem);
+    for (int i = 0; bad && i < *count; i++)
+        out[i].state = CUBLAS_STATUS_NOT_SUPPORTED;
     return CUBLAS_STATUS_SUCCESS;
 }
 
