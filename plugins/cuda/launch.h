@@ -55,9 +55,9 @@ tn_status tncuda_launch_sums_(const tn_exec *x, const char *family, const char *
     tncuda_launch_sums_(x, family, name, count, each, args, (uint32_t)sizeof *(args), err)
 
 /*
- * A call of a library that is given the run's stream, in the context. `args` is all that `call` reads and that
- * may be another at the next run of the plan (addresses, modes), padding zeroed; `state` is the plan's and the
- * rest. While a graph is compared, `call` is made only if something of it differs.
+ * A call of a library that is given the run's stream, in the context. `args` is all that `call` reads and
+ * that may be another at the next run of the plan (addresses, modes), padding zeroed; `state` is the plan's
+ * and the rest. While a graph is compared, `call` is made only if something of it differs.
  */
 typedef tn_status (*tncuda_library_fn)(const void *state, const void *args, tncuda_stream stream,
                                        tn_err *err);

@@ -1,7 +1,7 @@
 /*
- * Products of matrices by cuBLASLt, which is opened when an operator first needs it. Its types and numbers are
- * those of its binary interface (NVIDIA, cublasLt.h of CUDA 12 and 13), so that no toolkit is needed to compile
- * this. tests/cuda/test_header.c compares them with the toolkit's header.
+ * Products of matrices by cuBLASLt, which is opened when an operator first needs it. Its types and numbers
+ * are those of its binary interface (NVIDIA, cublasLt.h of CUDA 12 and 13), so that no toolkit is needed to
+ * compile this. tests/cuda/test_header.c compares them with the toolkit's header.
  */
 #ifndef TNCUDA_LT_H
 #define TNCUDA_LT_H
