@@ -228,16 +228,24 @@ static void trainings(void **state)
     }
 }
 
-/* With 10 bits of fraction, and only then, the bits are others. */
+/* With 10 bits of fraction the bits are others: by the option, or MXNET_CUDA_ALLOW_TENSOR_CORE. */
 static void tf32(void **state)
 {
-    char now[80];
+    static const char *const settings[] = {"TNEMU_DELAY_US=0",
+                                           "TNEMU_DELAY_US=0 MXNET_CUDA_ALLOW_TENSOR_CORE=1",
+                                           "TNEMU_DELAY_US=0 MXNET_CUDA_ALLOW_TENSOR_CORE=0"};
+    char now[3][80];
 
     (void)state;
-    value_of(cuda_say("TNEMU_DELAY_US=0",
-                      IN_FOLDER NET TRAIN("$D/net-symbol.json") WITH "--set plugin.cuda.tf32=true"),
-             "params_sha256 ", now, sizeof now);
-    assert_string_not_equal(now, plain);
+    for (int i = 0; i < 3; i++)
+        value_of(cuda_say(settings[i], i ? IN_FOLDER NET TRAIN("$D/net-symbol.json") WITH
+                                         : IN_FOLDER NET TRAIN("$D/net-symbol.json") WITH
+                                           "--set "
+                                           "plugin.cuda.tf32=true"),
+                 "params_sha256 ", now[i], sizeof now[i]);
+    assert_string_not_equal(now[0], plain);
+    assert_string_equal(now[1], now[0]);
+    assert_string_equal(now[2], plain);
 }
 
 static void lenet(void **state)
