@@ -54,7 +54,7 @@ struct tncuda_lt {
     struct tncuda_lt_library *library;
     int32_t index, dtype; /* index: of the device */
     int64_t batch;
-    bool swapped, biased;
+    bool swapped, biased, relu;
     uint64_t at; /* of its room in the workspace */
     tncuda_lt_desc desc;
     tncuda_lt_layout layouts[3]; /* of the library's a, b, and c and d */
@@ -311,7 +311,8 @@ static tn_status desc_make(tncuda_lt *lt, const lt_side side[3], tn_err *err)
     const int32_t compute = wide   ? TNCUDA_LT_COMPUTE_F64
                             : tf32 ? TNCUDA_LT_COMPUTE_TF32
                                    : TNCUDA_LT_COMPUTE_F32;
-    const uint32_t epilogue = TNCUDA_LT_EPILOGUE_BIAS;
+    const uint32_t epilogue =
+        (lt->biased ? TNCUDA_LT_EPILOGUE_BIAS : 0) | (lt->relu ? TNCUDA_LT_EPILOGUE_RELU : 0);
     tn_status st =
         checked(lt, lt->library->f.desc_create(&lt->desc, compute, wide ? TNCUDA_R_F64 : TNCUDA_R_F32),
                 "cublasLtMatmulDescCreate", err);
@@ -320,7 +321,7 @@ static tn_status desc_make(tncuda_lt *lt, const lt_side side[3], tn_err *err)
         (st = desc_put(lt, TNCUDA_LT_DESC_TRANS_A, &side[0].transposed, sizeof side[0].transposed, err)) ||
         (st = desc_put(lt, TNCUDA_LT_DESC_TRANS_B, &side[1].transposed, sizeof side[1].transposed, err)))
         return st;
-    return lt->biased ? desc_put(lt, TNCUDA_LT_DESC_EPILOGUE, &epilogue, sizeof epilogue, err) : TN_OK;
+    return epilogue ? desc_put(lt, TNCUDA_LT_DESC_EPILOGUE, &epilogue, sizeof epilogue, err) : TN_OK;
 }
 
 static tn_status layouts_make(tncuda_lt *lt, const lt_side side[3], tn_err *err)
@@ -528,6 +529,7 @@ tn_status tncuda_lt_make(tncuda_plugin *plugin, const tn_node *node, tn_plan *pl
     lt->batch = p->batch;
     lt->swapped = swapped;
     lt->biased = p->bias != NULL;
+    lt->relu = shape->relu;
     lt->alpha = scale_of(p->dtype, shape->alpha);
     lt->beta = scale_of(p->dtype, shape->beta);
     lt->zero = scale_of(p->dtype, 0);

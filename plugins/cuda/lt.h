@@ -42,7 +42,9 @@ typedef struct tncuda_lt_choice { /* cublasLtMatmulHeuristicResult_t */
 #define TNCUDA_LT_DESC_TRANS_B 4   /* int32 */
 #define TNCUDA_LT_DESC_EPILOGUE 7  /* uint32 */
 #define TNCUDA_LT_DESC_BIAS 8      /* CUBLASLT_MATMUL_DESC_BIAS_POINTER: a pointer */
-#define TNCUDA_LT_EPILOGUE_BIAS 4u /* CUBLASLT_EPILOGUE_BIAS: along the rows of the result */
+#define TNCUDA_LT_EPILOGUE_RELU 2u /* CUBLASLT_EPILOGUE_RELU */
+#define TNCUDA_LT_EPILOGUE_BIAS                                                                              \
+    4u /* CUBLASLT_EPILOGUE_BIAS: along the rows of the result; with RELU: before it */
 
 #define TNCUDA_LT_LAYOUT_BATCH_COUNT 5  /* CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: int32 */
 #define TNCUDA_LT_LAYOUT_BATCH_STRIDE 6 /* CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: int64, in elements */
@@ -72,6 +74,7 @@ typedef struct tncuda_lt tncuda_lt;
 typedef struct tncuda_lt_shape {
     tncuda_product_args of; /* without addresses, but for `bias`: not NULL if there is one */
     double alpha, beta;
+    bool relu; /* d = max(d, 0) at last */
 } tncuda_lt_shape;
 
 /*

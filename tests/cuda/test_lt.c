@@ -49,6 +49,7 @@
 
 static const char *const ops[] = {"FullyConnected",
                                   "_backward_FullyConnected",
+                                  "_fused_dense",
                                   "dot",
                                   "_backward_dot",
                                   "batch_dot",
@@ -93,6 +94,24 @@ static void kernels(void **state)
             if (s->code || !strstr(s->out, "1 passed, 0 failed") || strstr(s->out, "cublaslt double:"))
                 fail_msg("%s: %d\n%s", command, s->code, s->out);
         }
+    }
+}
+
+/* Where the library refuses each product at its run, plain kernels have right values, too. */
+static void kernels_refused(void **state)
+{
+    const size_t count = sizeof ops / sizeof *ops, parts = test_full() ? 1 : 2 * PARTS;
+
+    (void)state;
+    for (size_t i = (size_t)test_rotation(parts); i < count; i += parts) {
+        char command[256];
+        const said *s;
+
+        (void)snprintf(command, sizeof command,
+                       "\"$T\" plugins check cuda --only kernel/values/%s/cublaslt@cuda", ops[i]);
+        s = cuda_say(BESIDE " TNLT_FAULT=matmul:1+:15", command);
+        if (s->code || !strstr(s->out, "1 passed, 0 failed"))
+            fail_msg("%s: %d\n%s", command, s->code, s->out);
     }
 }
 
@@ -412,9 +431,16 @@ static void vendor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vendor),     cmocka_unit_test(kernels),         cmocka_unit_test(kernels_without),
-        cmocka_unit_test(candidates), cmocka_unit_test(trainings),       cmocka_unit_test(tf32),
-        cmocka_unit_test(lenet),      cmocka_unit_test(each_call_fails), cmocka_unit_test(told),
+        cmocka_unit_test(vendor),
+        cmocka_unit_test(kernels),
+        cmocka_unit_test(kernels_refused),
+        cmocka_unit_test(kernels_without),
+        cmocka_unit_test(candidates),
+        cmocka_unit_test(trainings),
+        cmocka_unit_test(tf32),
+        cmocka_unit_test(lenet),
+        cmocka_unit_test(each_call_fails),
+        cmocka_unit_test(told),
         cmocka_unit_test(no_library),
     };
 

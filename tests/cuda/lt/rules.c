@@ -283,7 +283,7 @@ EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
         return put((void *)&d->bias, sizeof d->bias, value, bytes);
     if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) {
         if (!(st = put(&d->epilogue, sizeof d->epilogue, value, bytes)) &&
-            d->epilogue != CUBLASLT_EPILOGUE_DEFAULT && d->epilogue != CUBLASLT_EPILOGUE_BIAS)
+            d->epilogue != CUBLASLT_EPILOGUE_DEFAULT && d->epilogue & ~(uint32_t)CUBLASLT_EPILOGUE_RELU_BIAS)
             st = refuse(CUBLAS_STATUS_NOT_SUPPORTED, "an epilogue that this double does not know");
         return st;
     }
@@ -374,6 +374,11 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 }
 
 /* ---- products ------------------------------------------------------------------------------------------ */
+
+static bool has_bias(const double_desc *d)
+{
+    return (d->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+}
 
 static uint32_t bytes_of(int32_t type)
 {
@@ -466,7 +471,7 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
         return CUBLAS_STATUS_SUCCESS;
     for (int i = 0; i < 4; i++)
         align = p->align[i] < align ? p->align[i] : align;
-    if (o->epilogue == CUBLASLT_EPILOGUE_BIAS)
+    if (has_bias(o))
         while ((uintptr_t)o->bias % align) /* cublasLt.h, BIAS_POINTER: its value tells the alignment */
             align /= 2;
     align = align > 32 ? 32 : align;
@@ -546,7 +551,7 @@ static const char *wrong_places(const double_job *j, const double_algo *algo)
             return "cublasLt.h, MIN_ALIGNMENT: an address is less aligned than the preference said";
     if (j->other == j->to && memcmp(&j->c, &j->d, sizeof j->c) != 0)
         return "guide 3.4, cublasLtMatmul: in place, C and D have to have one layout";
-    if (j->desc.epilogue == CUBLASLT_EPILOGUE_BIAS &&
+    if (has_bias(&j->desc) &&
         ((uintptr_t)j->desc.bias % algo->align || !on_device(j->desc.bias, j->d.rows * bytes_of(j->d.type))))
         return "cublasLt.h, BIAS_POINTER: as many elements as D has rows, aligned as the heuristic was told";
     return NULL;
@@ -595,7 +600,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
                       .beta = number_of(o->scale, beta)};
     memcpy(&chosen, algo, sizeof chosen);
     what = wrong_places(j, &chosen);
-    if (o->epilogue != CUBLASLT_EPILOGUE_BIAS)
+    if (!has_bias(o))
         j->desc.bias = NULL;
     (void)pthread_mutex_lock(&lt.lock);
     j->next = lt.jobs;
