@@ -1,6 +1,6 @@
 /*
- * FullyConnected, its gradients, and _fused_dense, which has an addend and a ReLU behind it: by the product of
- * kernels/dense.inc or by cuBLASLt.
+ * FullyConnected, its gradients, and _fused_dense, which has an addend and a ReLU behind it: by the product
+ * of kernels/dense.inc or by cuBLASLt.
  */
 #include "tenon/plugin/op/dense.h"
 #include "../common/move.h"
