@@ -1,7 +1,11 @@
-/* FullyConnected and its gradients, by the product of kernels/dense.inc or by cuBLASLt. */
+/*
+ * FullyConnected, its gradients, and _fused_dense, which has an addend and a ReLU behind it: by the product
+ * of kernels/dense.inc or by cuBLASLt.
+ */
 #include "tenon/plugin/op/dense.h"
 #include "../common/move.h"
 #include "lt.h"
+#include "tenon/plugin/op/fused.h"
 
 #include <stdio.h>
 
@@ -9,6 +13,8 @@ typedef struct dense_state {
     int64_t m, n, k;  /* rows of data, outputs, inputs of the layer */
     bool bias, apart; /* apart: the library adds a product to rows of the bias */
     int32_t dtype;
+    uint32_t addend; /* of _fused_dense: which input; 0: none */
+    bool relu;
     tncuda_lt *lt[2]; /* of the outputs but the bias; NULL: plain kernels */
 } dense_state;
 
@@ -199,6 +205,85 @@ static tn_status dense_lt_prepare(void *plugin, const tn_node *node, tn_plan *pl
     return st;
 }
 
+/* ---- with what follows --------------------------------------------------------------------------------- */
+
+/* in: data, weight, [bias], [addend]; without a library nothing is fused. */
+static tn_status fused_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    static const char any = 0;
+    const int64_t act = tn_value_int(node->attrs[TN_fused_dense_act_type]);
+    tn_status st;
+    dense_state *s;
+    tncuda_lt_shape shape;
+
+    if (act != TN_fused_dense_act_type_None && act != TN_fused_dense_act_type_relu)
+        return tn_fail(err, TN_E_UNSUPPORTED, "a function that is not relu");
+    if ((st = tncuda_state(plugin, node, plan, sizeof(dense_state), err)))
+        return st;
+    s = plan->state;
+    s->dtype = node->out[0]->dtype;
+    s->n = node->in[1]->shape[0];
+    s->k = node->in[1]->shape[1];
+    s->m = s->n ? tn_tensor_count(node->out[0]) / s->n : 0;
+    s->addend = tn_value_int(node->attrs[TN_fused_dense_with_sum]) ? node->in_count - 1 : 0;
+    s->bias = node->in_count > (s->addend ? 3u : 2u);
+    s->relu = act == TN_fused_dense_act_type_relu;
+    shape = (tncuda_lt_shape){.of = forward_args(s), .alpha = 1, .beta = 1, .relu = s->relu};
+    shape.of.bias = s->bias ? &any : NULL;
+    if ((st = tncuda_lt_make(plugin, node, plan, &shape, &s->lt[0], err)))
+        tncuda_release(plan);
+    else
+        tncuda_lt_room(plan);
+    return st;
+}
+
+static tn_status relu_run(const dense_state *s, const tn_exec *x, tn_err *err)
+{
+    const tncuda_operand y = {.data = x->out[0]->data, .dtype = s->dtype, .stride = {1}};
+    const int64_t count = s->m * s->n;
+    const tncuda_point_args a = {.count = count,
+                                 .ndim = 1,
+                                 .store = TNCUDA_STORE_SAME,
+                                 .scalar = -1,
+                                 .shape = {count},
+                                 .in = {y},
+                                 .out = y};
+
+    return s->dtype == TN_F64 ? tncuda_launch(x, "point_f64", "point_RELU_f64", count, &a, err)
+                              : tncuda_launch(x, "point_f32", "point_RELU_f32", count, &a, err);
+}
+
+/* By plain kernels, where the library refuses. */
+static tn_status fused_plain(const dense_state *s, const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    tncuda_product_args a = forward_args(s);
+    tn_status st = s->addend ? tnb_move_copy(plan, x, x->in[s->addend], x->out[0], err) : TN_OK;
+
+    a.a = x->in[0]->data;
+    a.b = x->in[1]->data;
+    a.bias = s->bias ? x->in[2]->data : NULL;
+    a.c = x->out[0]->data;
+    a.add = s->addend != 0;
+    if (!st)
+        st = tncuda_product(x, NULL, &a, err);
+    return st || !s->relu ? st : relu_run(s, x, err);
+}
+
+static tn_status fused_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const dense_state *s = plan->state;
+    const tncuda_lt_call call = {.a = x->in[0]->data,
+                                 .b = x->in[1]->data,
+                                 .bias = s->bias ? x->in[2]->data : NULL,
+                                 .c = s->addend ? x->in[s->addend]->data : NULL,
+                                 .d = x->out[0]->data};
+    tn_status st = TN_OK;
+
+    if (x->modes[0] != TN_MODE_NONE)
+        st = tncuda_lt_run(s->lt[0], x, &call, err);
+    return st == TN_E_UNSUPPORTED ? fused_plain(s, plan, x, err) : st;
+}
+
 static const char *const types[] = {"data:" TNCUDA_FLOATS, "*:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCUDA_FLOATS, "*:=dy", NULL};
 
@@ -208,5 +293,6 @@ const tn_kernel *const tncuda_family_dense[] = {
     TNCUDA_ROW("_backward_FullyConnected", back_types, FLAGS, dense_prepare, dense_back_run),
     TNCUDA_LT_ROW("FullyConnected", types, FLAGS, dense_lt_prepare, dense_run),
     TNCUDA_LT_ROW("_backward_FullyConnected", back_types, FLAGS, dense_lt_prepare, dense_back_run),
+    TNCUDA_LT_ROW("_fused_dense", types, TN_KERNEL_EMPTY_OK, fused_prepare, fused_run),
     NULL,
 };

@@ -19,7 +19,8 @@
 
 #define DIM_MAX INT32_MAX       /* "usually only values that can be expressed as int32_t are supported" */
 #define ALIGN_WHOLE 16u         /* of arrays that are no views; others have that of their elements */
-#define CHOICES 4               /* algorithms to look at */
+#define WARNINGS 8              /* of products that the library refuses at a run; the others are told, too */
+#define CHOICES 8               /* algorithms to look at */
 #define ROOM_HOPPER (32u << 20) /* what NVIDIA recommends: cuBLAS, 2.1.8, cublasSetWorkspace */
 #define ROOM_OTHERS (4u << 20)
 #define ROOM_PART 64u /* of the device's memory at most: a part of so many */
@@ -34,6 +35,7 @@ struct tncuda_lt_library {
     tncuda_lt_functions f;
     _Atomic(tncuda_lt_handle) handles[TNCUDA_DEVICES_MAX];
     uint64_t room[TNCUDA_DEVICES_MAX]; /* bytes of workspace at most */
+    atomic_uint refusals;              /* at runs: of products */
 };
 
 typedef struct lt_side { /* a matrix as the library takes it: (rows, cols), columns `ld` apart */
@@ -52,7 +54,7 @@ struct tncuda_lt {
     struct tncuda_lt_library *library;
     int32_t index, dtype; /* index: of the device */
     int64_t batch;
-    bool swapped, biased;
+    bool swapped, biased, relu;
     uint64_t at; /* of its room in the workspace */
     tncuda_lt_desc desc;
     tncuda_lt_layout layouts[3]; /* of the library's a, b, and c and d */
@@ -309,7 +311,8 @@ static tn_status desc_make(tncuda_lt *lt, const lt_side side[3], tn_err *err)
     const int32_t compute = wide   ? TNCUDA_LT_COMPUTE_F64
                             : tf32 ? TNCUDA_LT_COMPUTE_TF32
                                    : TNCUDA_LT_COMPUTE_F32;
-    const uint32_t epilogue = TNCUDA_LT_EPILOGUE_BIAS;
+    const uint32_t epilogue =
+        (lt->biased ? TNCUDA_LT_EPILOGUE_BIAS : 0) | (lt->relu ? TNCUDA_LT_EPILOGUE_RELU : 0);
     tn_status st =
         checked(lt, lt->library->f.desc_create(&lt->desc, compute, wide ? TNCUDA_R_F64 : TNCUDA_R_F32),
                 "cublasLtMatmulDescCreate", err);
@@ -318,7 +321,7 @@ static tn_status desc_make(tncuda_lt *lt, const lt_side side[3], tn_err *err)
         (st = desc_put(lt, TNCUDA_LT_DESC_TRANS_A, &side[0].transposed, sizeof side[0].transposed, err)) ||
         (st = desc_put(lt, TNCUDA_LT_DESC_TRANS_B, &side[1].transposed, sizeof side[1].transposed, err)))
         return st;
-    return lt->biased ? desc_put(lt, TNCUDA_LT_DESC_EPILOGUE, &epilogue, sizeof epilogue, err) : TN_OK;
+    return epilogue ? desc_put(lt, TNCUDA_LT_DESC_EPILOGUE, &epilogue, sizeof epilogue, err) : TN_OK;
 }
 
 static tn_status layouts_make(tncuda_lt *lt, const lt_side side[3], tn_err *err)
@@ -341,10 +344,10 @@ static tn_status layouts_make(tncuda_lt *lt, const lt_side side[3], tn_err *err)
     return st;
 }
 
-static tn_status preference_make(tncuda_lt *lt, uint32_t align, tncuda_lt_preference *out, tn_err *err)
+static tn_status preference_make(tncuda_lt *lt, uint32_t align, uint32_t schemes, tncuda_lt_preference *out,
+                                 tn_err *err)
 {
     static const char call[] = "cublasLtMatmulPreferenceSetAttribute";
-    const uint32_t schemes = TNCUDA_LT_REDUCTION_COMPUTE; /* beside none at all */
     const uint64_t room = lt->library->room[lt->index];
     const tncuda_lt_functions *f = &lt->library->f;
     tn_status st = checked(lt, f->preference_create(out), "cublasLtMatmulPreferenceCreate", err);
@@ -414,25 +417,38 @@ static tn_status choices_ask(tncuda_lt *lt, tncuda_lt_handle handle, int low, ui
                     (int)count);
 }
 
+/* `schemes`: of sums in parts that the library may look at. */
+static tn_status choose_among(tncuda_lt *lt, tncuda_lt_handle handle, int low, uint32_t schemes, tn_err *err)
+{
+    const uint32_t align = low ? (uint32_t)tn_dtype_bytes(lt->dtype) : ALIGN_WHOLE;
+    tncuda_lt_preference preference = NULL;
+    tn_status st = preference_make(lt, align, schemes, &preference, err);
+
+    if (!st)
+        st = choices_ask(lt, handle, low, align, preference, err);
+    if (preference)
+        (void)lt->library->f.preference_destroy(preference);
+    return st;
+}
+
 /* For addresses as arrays have them, then for views, which may have none: plain kernels serve those. */
 static tn_status choose(tncuda_lt *lt, tncuda_lt_handle handle, tn_err *err)
 {
-    const uint32_t aligns[] = {ALIGN_WHOLE, (uint32_t)tn_dtype_bytes(lt->dtype)};
-    tn_err unaligned = {0};
-    tn_status st = TN_OK;
+    for (int low = 0; low < 2; low++) {
+        tn_err why = {0};
+        tn_status st = choose_among(lt, handle, low, TNCUDA_LT_REDUCTION_COMPUTE, &why);
 
-    for (int low = 0; low < 2 && !st; low++) {
-        tncuda_lt_preference preference = NULL;
-
-        st = preference_make(lt, aligns[low], &preference, low ? &unaligned : err);
+        if (st == TN_E_UNSUPPORTED)
+            st = choose_among(lt, handle, low, TNCUDA_LT_REDUCTION_ALL, &why);
         if (!st)
-            st = choices_ask(lt, handle, low, aligns[low], preference, low ? &unaligned : err);
-        if (preference)
-            (void)lt->library->f.preference_destroy(preference);
+            continue;
+        if (err && !low)
+            *err = why;
+        if (!low)
+            return st;
+        tell(lt->plugin, TN_LEVEL_DEBUG, why.message);
     }
-    if (st && lt->has[0])
-        tell(lt->plugin, TN_LEVEL_DEBUG, unaligned.message);
-    return lt->has[0] ? TN_OK : st;
+    return TN_OK;
 }
 
 /* In the context. */
@@ -483,7 +499,7 @@ static void lt_free(tncuda_owned *owned)
 static void what_set(tncuda_lt *lt, const char *op, const tncuda_product_args *p)
 {
     (void)snprintf(lt->what, sizeof lt->what,
-                   "%.48s: %s (%" PRId64 ", %" PRId64 ") by (%" PRId64 ", %" PRId64 "), %" PRId64 " times%s",
+                   "%.48s: %s (%" PRId64 ", %" PRId64 ") by (%" PRId64 ", %" PRId64 "), batch %" PRId64 "%s",
                    op, types[type_find(lt->dtype)].name, p->m, p->k, p->k, p->n, p->batch,
                    p->bias ? ", bias" : "");
 }
@@ -513,6 +529,7 @@ tn_status tncuda_lt_make(tncuda_plugin *plugin, const tn_node *node, tn_plan *pl
     lt->batch = p->batch;
     lt->swapped = swapped;
     lt->biased = p->bias != NULL;
+    lt->relu = shape->relu;
     lt->alpha = scale_of(p->dtype, shape->alpha);
     lt->beta = scale_of(p->dtype, shape->beta);
     lt->zero = scale_of(p->dtype, 0);
@@ -565,7 +582,9 @@ static tn_status refused(tncuda_lt *lt, tncuda_lt_status status, tn_err *err)
     if (!atomic_exchange(&lt->refused, true)) {
         (void)snprintf(line, sizeof line, "cublaslt: %s: cublasLtMatmul gives %s (%d); a plain kernel serves",
                        lt->what, lt->library->f.status_name(status), (int)status);
-        tell(lt->plugin, TN_LEVEL_WARNING, line);
+        tell(lt->plugin,
+             atomic_fetch_add(&lt->library->refusals, 1u) < WARNINGS ? TN_LEVEL_WARNING : TN_LEVEL_DEBUG,
+             line);
     }
     return st;
 }

@@ -1,7 +1,7 @@
 /*
- * Products of matrices by cuBLASLt, which is opened when an operator first needs it. Its types and numbers are
- * those of its binary interface (NVIDIA, cublasLt.h of CUDA 12 and 13), so that no toolkit is needed to compile
- * this. tests/cuda/test_header.c compares them with the toolkit's header.
+ * Products of matrices by cuBLASLt, which is opened when an operator first needs it. Its types and numbers
+ * are those of its binary interface (NVIDIA, cublasLt.h of CUDA 12 and 13), so that no toolkit is needed to
+ * compile this. tests/cuda/test_header.c compares them with the toolkit's header.
  */
 #ifndef TNCUDA_LT_H
 #define TNCUDA_LT_H
@@ -42,7 +42,9 @@ typedef struct tncuda_lt_choice { /* cublasLtMatmulHeuristicResult_t */
 #define TNCUDA_LT_DESC_TRANS_B 4   /* int32 */
 #define TNCUDA_LT_DESC_EPILOGUE 7  /* uint32 */
 #define TNCUDA_LT_DESC_BIAS 8      /* CUBLASLT_MATMUL_DESC_BIAS_POINTER: a pointer */
-#define TNCUDA_LT_EPILOGUE_BIAS 4u /* CUBLASLT_EPILOGUE_BIAS: along the rows of the result */
+#define TNCUDA_LT_EPILOGUE_RELU 2u /* CUBLASLT_EPILOGUE_RELU */
+#define TNCUDA_LT_EPILOGUE_BIAS                                                                              \
+    4u /* CUBLASLT_EPILOGUE_BIAS: along the rows of the result; with RELU: before it */
 
 #define TNCUDA_LT_LAYOUT_BATCH_COUNT 5  /* CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: int32 */
 #define TNCUDA_LT_LAYOUT_BATCH_STRIDE 6 /* CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: int64, in elements */
@@ -53,6 +55,7 @@ typedef struct tncuda_lt_choice { /* cublasLtMatmulHeuristicResult_t */
     5 /* CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: uint32; B, C, D behind */
 #define TNCUDA_LT_REDUCTION_NONE 0u
 #define TNCUDA_LT_REDUCTION_COMPUTE 2u /* CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE */
+#define TNCUDA_LT_REDUCTION_ALL 7u     /* CUBLASLT_REDUCTION_SCHEME_MASK */
 
 #define TNCUDA_LT_ALGO_ID 0        /* CUBLASLT_ALGO_CONFIG_ID: int32 */
 #define TNCUDA_LT_ALGO_TILE 1      /* uint32 */
@@ -71,6 +74,7 @@ typedef struct tncuda_lt tncuda_lt;
 typedef struct tncuda_lt_shape {
     tncuda_product_args of; /* without addresses, but for `bias`: not NULL if there is one */
     double alpha, beta;
+    bool relu; /* d = max(d, 0) at last */
 } tncuda_lt_shape;
 
 /*

@@ -2,12 +2,14 @@
  * A double of cuBLASLt, for tests: libcublasLt.so.13 on the double of the driver (../emulator). A product is
  * a function of the stream, also while the stream is captured. Never installed.
  *
- * It knows products of real matrices, column by column, with and without a bias, as plugin cuda asks for them.
- * What NVIDIA's documents call wrong or leave open is refused, with the rule. Sums are in the order of k.
+ * It knows products of real matrices, column by column, with and without a bias, as plugin cuda asks for
+ * them. What NVIDIA's documents call wrong or leave open is refused, with the rule. Sums are in the order of
+ * k.
  *
- *     TNLT_FAULT    "matmul:2:13,heuristic:1+:15": what the second call of cublasLtMatmul, and all calls of the
- *                   heuristic, give. create desc layout preference set heuristic algo matmul are clocks, and
+ *     TNLT_FAULT    "matmul:2:13,heuristic:1+:15": what the second call of cublasLtMatmul, and all calls of
+ *                   the heuristic, give. Clocks: create desc layout preference set heuristic algo matmul, and
  *       none        the heuristic finds nothing       inplace   it offers what the mask leaves out
+ *       state       what it finds does not serve
  *     TNLT_COUNTS   a file: how often each clock came, and what was not given back
  */
 #ifndef TNLT_DOUBLE_H

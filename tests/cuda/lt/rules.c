@@ -34,9 +34,21 @@ typedef struct double_preference {
     uint64_t workspace_bytes;
 } double_preference;
 
-static const char *const clocks[] = {"create",    "desc", "layout", "preference", "set",
-                                     "heuristic", "algo", "matmul", "none",       "inplace"};
-enum { CREATE, DESC_MADE, LAYOUT_MADE, PREFERENCE_MADE, SET, HEURISTIC, ALGO_ASKED, MATMUL, NONE, INPLACE };
+static const char *const clocks[] = {"create", "desc",   "layout", "preference", "set",  "heuristic",
+                                     "algo",   "matmul", "none",   "inplace",    "state"};
+enum {
+    CREATE,
+    DESC_MADE,
+    LAYOUT_MADE,
+    PREFERENCE_MADE,
+    SET,
+    HEURISTIC,
+    ALGO_ASKED,
+    MATMUL,
+    NONE,
+    INPLACE,
+    STATE
+};
 #define CLOCKS (sizeof clocks / sizeof *clocks)
 
 static struct {
@@ -271,7 +283,7 @@ EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
         return put((void *)&d->bias, sizeof d->bias, value, bytes);
     if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) {
         if (!(st = put(&d->epilogue, sizeof d->epilogue, value, bytes)) &&
-            d->epilogue != CUBLASLT_EPILOGUE_DEFAULT && d->epilogue != CUBLASLT_EPILOGUE_BIAS)
+            d->epilogue != CUBLASLT_EPILOGUE_DEFAULT && d->epilogue & ~(uint32_t)CUBLASLT_EPILOGUE_RELU_BIAS)
             st = refuse(CUBLAS_STATUS_NOT_SUPPORTED, "an epilogue that this double does not know");
         return st;
     }
@@ -363,6 +375,11 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 
 /* ---- products ------------------------------------------------------------------------------------------ */
 
+static bool has_bias(const double_desc *d)
+{
+    return (d->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+}
+
 static uint32_t bytes_of(int32_t type)
 {
     return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
@@ -441,7 +458,7 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
                                 (const double_layout *)d};
     const int failure = fault(HEURISTIC);
     const char *what = wrong(o, l[0], l[1], l[2], l[3]);
-    const bool inplace = fault(INPLACE) != 0;
+    const bool inplace = fault(INPLACE) != 0, bad = fault(STATE) != 0;
     uint32_t align = 256;
     uint64_t problem;
 
@@ -454,7 +471,7 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
         return CUBLAS_STATUS_SUCCESS;
     for (int i = 0; i < 4; i++)
         align = p->align[i] < align ? p->align[i] : align;
-    if (o->epilogue == CUBLASLT_EPILOGUE_BIAS)
+    if (has_bias(o))
         while ((uintptr_t)o->bias % align) /* cublasLt.h, BIAS_POINTER: its value tells the alignment */
             align /= 2;
     align = align > 32 ? 32 : align;
@@ -466,6 +483,8 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
         out[(*count)++] = result_of(13, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, align, WORKSPACE, problem);
     if (*count < wanted)
         out[(*count)++] = result_of(0, CUBLASLT_REDUCTION_SCHEME_NONE, align, 0, problem);
+    for (int i = 0; bad && i < *count; i++)
+        out[i].state = CUBLAS_STATUS_NOT_SUPPORTED;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -532,7 +551,7 @@ static const char *wrong_places(const double_job *j, const double_algo *algo)
             return "cublasLt.h, MIN_ALIGNMENT: an address is less aligned than the preference said";
     if (j->other == j->to && memcmp(&j->c, &j->d, sizeof j->c) != 0)
         return "guide 3.4, cublasLtMatmul: in place, C and D have to have one layout";
-    if (j->desc.epilogue == CUBLASLT_EPILOGUE_BIAS &&
+    if (has_bias(&j->desc) &&
         ((uintptr_t)j->desc.bias % algo->align || !on_device(j->desc.bias, j->d.rows * bytes_of(j->d.type))))
         return "cublasLt.h, BIAS_POINTER: as many elements as D has rows, aligned as the heuristic was told";
     return NULL;
@@ -581,7 +600,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
                       .beta = number_of(o->scale, beta)};
     memcpy(&chosen, algo, sizeof chosen);
     what = wrong_places(j, &chosen);
-    if (o->epilogue != CUBLASLT_EPILOGUE_BIAS)
+    if (!has_bias(o))
         j->desc.bias = NULL;
     (void)pthread_mutex_lock(&lt.lock);
     j->next = lt.jobs;

@@ -92,7 +92,9 @@ void double_job_run(void *job)
                                          : 0,
                              bias = j->desc.bias ? load(j->d.type, j->desc.bias, row) : 0;
 
+                const double v = scaled(j, sum_of(j, row, col, batch), other, bias);
+
                 store(j->d.type, j->to, place(&j->d, 0, row, col, batch),
-                      scaled(j, sum_of(j, row, col, batch), other, bias));
+                      j->desc.epilogue & CUBLASLT_EPILOGUE_RELU && !(v > 0) ? 0 : v);
             }
 }
