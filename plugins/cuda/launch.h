@@ -46,9 +46,9 @@ tn_status tncuda_launch_sums_(const tn_exec *x, const char *family, const char *
     tncuda_launch_sums_(x, family, name, count, each, args, (uint32_t)sizeof *(args), err)
 
 /*
- * A call of a library that is given the run's stream, in the context. `args` is all that `call` reads and that
- * may be another at the next run of the plan (addresses, modes), padding zeroed; `state` is the plan's and the
- * rest. While a graph is compared, `call` is made only if something of it differs.
+ * A call of a library that is given the run's stream, in the context. `args` is all that `call` reads and
+ * that may be another at the next run of the plan (addresses, modes), padding zeroed; `state` is the plan's
+ * and the rest. While a graph is compared, `call` is made only if something of it differs.
  */
 typedef tn_status (*tncuda_library_fn)(const void *state, const void *args, tncuda_stream stream,
                                        tn_err *err);
@@ -135,8 +135,8 @@ tn_status tncuda_bias_add(const tn_exec *x, const tn_tensor *bias, const tn_tens
 
 /* ---- conv.c -------------------------------------------------------------------------------------------- */
 
-/* The window of a convolution, a deconvolution, or the gradients of one: all but the arrays. x lies in front of
- * the convolution and y behind it; of a deconvolution x is the output. */
+/* The window of a convolution, a deconvolution, or the gradients of one: all but the arrays. x lies in front
+ * of the convolution and y behind it; of a deconvolution x is the output. */
 tn_status tncuda_conv_args(const tn_node *node, tncuda_window_args *args, tn_err *err);
 extern const tn_kernel *const tncuda_family_conv[];
 

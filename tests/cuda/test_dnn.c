@@ -1,6 +1,6 @@
 /*
- * Convolutions by cuDNN, whose double (dnn/) checks what the plugin asks of it: the kit on its kernels, trainings,
- * graphs, and a library that is absent, damaged or refuses, where our own kernels serve.
+ * Convolutions by cuDNN, whose double (dnn/) checks what the plugin asks of it: the kit on its kernels,
+ * trainings, graphs, and a library that is absent, damaged or refuses, where our own kernels serve.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -207,8 +207,8 @@ static const said *trained(const char *settings, bool large, const char *more)
     return cuda_say(settings, command);
 }
 
-/* The accuracy of our own kernels, the same bits in any order of the streams, captured or not; equal layers and
- * steps share plans, and nothing is left at the end. */
+/* The accuracy of our own kernels, the same bits in any order of the streams, captured or not; steps share
+ * plans, and nothing is left at the end. */
 static void trainings(void **state)
 {
     const uint64_t runs = test_runs(3);

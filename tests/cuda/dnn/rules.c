@@ -1,6 +1,6 @@
 /*
- * The functions of cuDNN's graph interface, and what they refuse. The rules are those of NVIDIA's "cuDNN Backend
- * API" 9 (cudnn_graph Library: Data Type References, API Functions); the name of the section stands at each.
+ * The functions of cuDNN's graph interface, and what they refuse. The rules are those of NVIDIA's "cuDNN
+ * Backend API" 9 (cudnn_graph Library: Data Type References, API Functions); the section stands at each.
  */
 #include "double.h"
 
@@ -323,8 +323,8 @@ EXPORT cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t desc
     return status;
 }
 
-/* "cudnnBackendSetAttribute()": the descriptor is not final yet, the attribute is one of it, has this type and
- * as many elements. Descriptors that are set are final (CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED). */
+/* "cudnnBackendSetAttribute()": the descriptor is not final yet, the attribute is one of it, has this type
+ * and as many elements. Descriptors that are set are final (CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED). */
 EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
                                               cudnnBackendAttributeName_t name,
                                               cudnnBackendAttributeType_t type, int64_t count,
