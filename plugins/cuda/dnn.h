@@ -1,7 +1,7 @@
 /*
- * cuDNN 9, as far as the plugin calls it: types and numbers as the library's binary interface has them (NVIDIA,
- * cuDNN Backend API), so that no toolkit is needed to compile this. tests/cuda/test_header.c compares them with
- * the library's header.
+ * cuDNN 9, as far as the plugin calls it: types and numbers as the library's binary interface has them
+ * (NVIDIA, cuDNN Backend API), so that no toolkit is needed to compile this. tests/cuda/test_header.c
+ * compares them with the library's header.
  *
  * dnn.c: the library, its handles · dnn_plan.c: execution plans and their runs · dnn_conv.c: the kernels.
  */

@@ -1,9 +1,9 @@
 /*
  * Convolution, Deconvolution and their gradients by cuDNN.
  *
- * Each output that an engine serves is one plan; the others, the gradient of the bias, and runs that the library
- * refuses are computed by the plain kernel of the same operator, which is planned beside. A deconvolution is
- * convolution's gradient by its input, so x is its output.
+ * Each output that an engine serves is one plan; the others, the gradient of the bias, and runs that the
+ * library refuses are computed by the plain kernel of the same operator, which is planned beside. A
+ * deconvolution is convolution's gradient by its input, so x is its output.
  */
 #include "dnn.h"
 
@@ -201,7 +201,7 @@ static tn_status plain_run(const dnn_state *s, const tn_exec *x, uint32_t o, tn_
     return s->plain->run(&s->inner, &one, err);
 }
 
-/* What x, w and y of a convolution are: for each of the four operators the arguments, outputs from -1 down. */
+/* x, w and y of the convolution, one of them being `to`: the memory of output `o`. */
 static void places(const dnn_state *s, const tn_exec *x, uint32_t o, void *to, tncuda_dnn_args *a)
 {
     void **data = s->turned ? &a->y : &a->x, **other = s->turned ? &a->x : &a->y;

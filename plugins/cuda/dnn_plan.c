@@ -227,11 +227,14 @@ static bool plan_try(maker *m, tncuda_dnn_descriptor config)
         set(m, plan, what, DNN_EXECUTION_PLAN_ENGINE_CONFIG, DNN_TYPE_DESCRIPTOR, 1, &config) &&
         ok(m, m->dnn->finalize(plan), what) &&
         ok(m, m->dnn->get(plan, DNN_EXECUTION_PLAN_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &count, &bytes),
-           what) &&
-        bytes >= 0 && bytes <= m->p->form.limit_bytes) {
-        m->p->plan = plan;
-        m->p->workspace_bytes = (uint64_t)bytes;
-        return true;
+           what)) {
+        if (bytes >= 0 && bytes <= m->p->form.limit_bytes) {
+            m->p->plan = plan;
+            m->p->workspace_bytes = (uint64_t)bytes;
+            return true;
+        }
+        (void)tn_failf(&m->why, TN_E_UNSUPPORTED, "a workspace of %" PRId64 " bytes, %" PRId64 " are allowed",
+                       bytes, m->p->form.limit_bytes);
     }
     (void)m->dnn->drop(plan);
     return false;

@@ -169,8 +169,8 @@ tn_status tncuda_bias_add(const tn_exec *x, const tn_tensor *bias, const tn_tens
 
 /* ---- conv.c -------------------------------------------------------------------------------------------- */
 
-/* The window of a convolution, a deconvolution, or the gradients of one: all but the arrays. x lies in front of
- * the convolution and y behind it; of a deconvolution x is the output. */
+/* The window of a convolution, a deconvolution, or the gradients of one: all but the arrays. x lies in front
+ * of the convolution and y behind it; of a deconvolution x is the output. */
 tn_status tncuda_conv_args(const tn_node *node, tncuda_window_args *args, tn_err *err);
 extern const tn_kernel *const tncuda_family_conv[];
 

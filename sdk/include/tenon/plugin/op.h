@@ -531,8 +531,8 @@ typedef struct tn_kernel {
     uint32_t flags; /* TN_KERNEL_… */
     const char *const *types;
     uint32_t host_in, host_out; /* arguments (bits) that must be in host memory; see above */
-    /** TN_E_UNSUPPORTED: try the next kernel; with TN_E_DEVICE in `err`, the machine lacks what any node of it
-     * would need. Called once for a signature. [any] */
+    /** TN_E_UNSUPPORTED: try the next kernel; TN_E_DEVICE in `err` then says that the machine lacks what all
+     * nodes would need. Called once for a signature. [any] */
     tn_status (*prepare)(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
     tn_status (*run)(const tn_plan *plan, const tn_exec *x, tn_err *err); /* [worker] */
     void (*release)(tn_plan *plan);                                       /* frees plan->state; may be NULL */
