@@ -330,23 +330,41 @@ static tn_status nvrtc_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     return st;
 }
 
+/* Whether the chain's kernel is there; it is loaded when it is first needed. */
+static tn_status image_need(tncuda_compiled *c, const tn_exec *x, bool *usable, tn_err *err)
+{
+    const tn_stream *s = x->stream;
+    const unsigned long long bit = 1ull << (s ? s->device->index % TNCUDA_DEVICES_MAX : 0);
+    tn_status st = TN_OK;
+
+    *usable = !atomic_load_explicit(&c->broken, memory_order_relaxed);
+    if (!*usable || atomic_load_explicit(&c->loaded, memory_order_relaxed) & bit)
+        return TN_OK;
+    if (!(st = tncuda_image_load(x, c->name, c->image, err))) {
+        (void)atomic_fetch_or(&c->loaded, bit);
+        return TN_OK;
+    }
+    if (st == TN_E_NOMEM || st == TN_E_STATE)
+        return st;
+    *usable = false; /* if it is the device that has failed, the next call says so */
+    atomic_store(&c->broken, 1u);
+    return TN_OK;
+}
+
 static tn_status nvrtc_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tncuda_fused_plan *p = plan->state;
     tncuda_fused_args args;
     uint64_t words[TNCUDA_FUSED_WORDS];
+    bool usable = false;
     uint32_t count;
-    tn_status st = TN_OK;
+    tn_status st;
 
     if (!p->args.outs)
         return TN_OK;
-    if (!atomic_load_explicit(&p->compiled->broken, memory_order_relaxed) &&
-        (st = tncuda_image_load(x, p->compiled->name, p->compiled->image, err))) {
-        if (st == TN_E_NOMEM || st == TN_E_STATE)
-            return st;
-        atomic_store(&p->compiled->broken, 1); /* if the device has failed, what follows says so */
-    }
-    if (st || atomic_load_explicit(&p->compiled->broken, memory_order_relaxed))
+    if ((st = image_need(p->compiled, x, &usable, err)))
+        return st;
+    if (!usable)
         return plain_run(plan, x, err);
     args_fill(p, x, &args);
     count = tncuda_fused_words(p, &args, words);

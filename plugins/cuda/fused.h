@@ -55,6 +55,7 @@ typedef struct tncuda_compiled {
     uint64_t key;
     char name[TNCUDA_NAME_BYTES]; /* of the kernel */
     atomic_uint broken;           /* a device would not load it */
+    atomic_ullong loaded;         /* bits of devices that have loaded it */
     uint64_t bytes;
     char *image;
 } tncuda_compiled;

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,6 +44,8 @@ struct tncuda_nvrtc {
     int32_t (*log)(program p, char *out);
     tncuda_compiled *made;
     uint32_t count;
+    int32_t level; /* of what is to be logged once the lock is given back */
+    char line[1024];
 };
 
 /* Beside what the plugin has (tncuda_texts): the compiler's own headers, which NVRTC does not have. */
@@ -64,10 +67,16 @@ static const tncuda_text own_texts[] = {
 
 /* ---- the library --------------------------------------------------------------------------------------- */
 
-static void say(const tncuda_plugin *plugin, int32_t level, const char *message)
+/* One line of a call; the last one stays. */
+__attribute__((format(printf, 3, 4))) static void say_later(struct tncuda_nvrtc *n, int32_t level,
+                                                            const char *format, ...)
 {
-    if (plugin->log)
-        plugin->log->write(plugin->host, level, message);
+    va_list list;
+
+    n->level = level;
+    va_start(list, format);
+    (void)vsnprintf(n->line, sizeof n->line, format, list);
+    va_end(list);
 }
 
 /* What a later one makes, an earlier driver does not load. */
@@ -103,7 +112,6 @@ static tn_status library_load(const tncuda_plugin *plugin, struct tncuda_nvrtc *
 static struct tncuda_nvrtc *library_need_locked(tncuda_plugin *plugin)
 {
     struct tncuda_nvrtc *n = plugin->nvrtc;
-    char line[640];
     tn_err why = {0};
 
     if (!n && !(n = plugin->nvrtc = tncuda_new(plugin, sizeof *n)))
@@ -116,8 +124,7 @@ static struct tncuda_nvrtc *library_need_locked(tncuda_plugin *plugin)
     if (n->library)
         (void)dlclose(n->library);
     n->library = NULL;
-    (void)snprintf(line, sizeof line, "cuda: chains of pointwise operators are interpreted: %s", why.message);
-    say(plugin, TN_LEVEL_INFO, line);
+    say_later(n, TN_LEVEL_INFO, "chains of pointwise operators are interpreted: %s", why.message);
     return NULL;
 }
 
@@ -209,15 +216,15 @@ static void file_read(const tncuda_plugin *plugin, const char *path, uint64_t te
     (void)close(fd);
 }
 
-static void file_write(const tncuda_plugin *plugin, const char *path, uint64_t text_bytes,
+static void file_write(struct tncuda_nvrtc *n, const char *path, uint64_t text_bytes,
                        const tncuda_compiled *c)
 {
-    file_head head = {.magic = FILE_MAGIC,
-                      .key = c->key,
-                      .check = hash(c->key, c->image, (size_t)c->bytes),
-                      .text_bytes = text_bytes,
-                      .image_bytes = c->bytes};
-    char made[PATH_BYTES + 16], line[PATH_BYTES + 128];
+    const file_head head = {.magic = FILE_MAGIC,
+                            .key = c->key,
+                            .check = hash(c->key, c->image, (size_t)c->bytes),
+                            .text_bytes = text_bytes,
+                            .image_bytes = c->bytes};
+    char made[PATH_BYTES + 16];
     bool done;
     int fd;
 
@@ -228,10 +235,9 @@ static void file_write(const tncuda_plugin *plugin, const char *path, uint64_t t
         done = !close(fd) && done;
     if (done && !rename(made, path))
         return;
-    (void)snprintf(line, sizeof line, "cuda: a compiled kernel is not kept: %s: %s", path, strerror(errno));
+    say_later(n, TN_LEVEL_DEBUG, "a compiled kernel is not kept: %.800s: %s", path, strerror(errno));
     if (fd >= 0)
         (void)unlink(made);
-    say(plugin, TN_LEVEL_DEBUG, line);
 }
 
 /* ---- compiling ----------------------------------------------------------------------------------------- */
@@ -239,7 +245,7 @@ static void file_write(const tncuda_plugin *plugin, const char *path, uint64_t t
 /* The first text that is refused is a warning: it is a defect, of this plugin or of the installation. */
 static void refusal_say(const tncuda_plugin *plugin, struct tncuda_nvrtc *n, program p, int32_t result)
 {
-    char *log = NULL, line[1024];
+    char *log = NULL;
     size_t bytes = 0;
 
     if (p && !n->log_bytes(p, &bytes) && bytes > 1 && bytes < FILE_BYTES_MAX &&
@@ -247,11 +253,9 @@ static void refusal_say(const tncuda_plugin *plugin, struct tncuda_nvrtc *n, pro
         log[0] = '\0';
     for (char *c = log; c && *c; c++)
         *c = *c == '\n' ? ' ' : *c;
-    (void)snprintf(
-        line, sizeof line,
-        "cuda: NVRTC %d.%d refuses a chain of pointwise operators, which is interpreted: %s: %.700s",
-        (int)(n->version / 1000), (int)(n->version % 1000 / 10), n->text_of(result), log ? log : "");
-    say(plugin, n->said ? TN_LEVEL_DEBUG : TN_LEVEL_WARNING, line);
+    say_later(n, n->said ? TN_LEVEL_DEBUG : TN_LEVEL_WARNING,
+              "NVRTC %d.%d refuses a chain of pointwise operators, which is interpreted: %s: %.700s",
+              (int)(n->version / 1000), (int)(n->version % 1000 / 10), n->text_of(result), log ? log : "");
     n->said = true;
     tncuda_delete(plugin, log);
 }
@@ -338,7 +342,7 @@ static tn_status make_locked(const tncuda_plugin *plugin, struct tncuda_nvrtc *n
         return st;
     if (folder[0]) {
         folder_make(folder);
-        file_write(plugin, path, strlen(text), c);
+        file_write(n, path, strlen(text), c);
     }
     return TN_OK;
 }
@@ -385,11 +389,20 @@ static tn_status compile_locked(tncuda_plugin *plugin, int32_t arch, const char 
 tn_status tncuda_nvrtc_compile(tncuda_plugin *plugin, int32_t arch, const char *text, tncuda_compiled **out,
                                tn_err *err)
 {
+    char line[sizeof plugin->nvrtc->line] = "";
+    int32_t level = TN_LEVEL_DEBUG;
     tn_status st;
 
     pthread_mutex_lock(&plugin->compiling);
     st = compile_locked(plugin, arch, text, out, err);
+    if (plugin->nvrtc) {
+        memcpy(line, plugin->nvrtc->line, sizeof line);
+        level = plugin->nvrtc->level;
+        plugin->nvrtc->line[0] = '\0';
+    }
     pthread_mutex_unlock(&plugin->compiling);
+    if (line[0] && plugin->log)
+        plugin->log->write(plugin->host, level, line);
     return st;
 }
 

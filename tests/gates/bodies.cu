@@ -5,12 +5,6 @@
 #include "functions.h"
 #include "index.h"
 
-/* The words of chains that plugin cuda compiles at run time. */
-#include "../../plugins/cuda/kernels/kernel.h"
-#undef GLUE
-#undef GLUE_
-#include "../../plugins/cuda/kernels/fused_words.inc"
-
 #define GLUE_(a, b) a##_##b
 #define GLUE(a, b) GLUE_(a, b)
 

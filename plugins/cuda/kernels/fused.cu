@@ -7,6 +7,8 @@
 #include "element.h"
 #include "loops.h"
 
+#include "fused_words.inc" /* of no use here: a mistake in it ends the build */
+
 TNCUDA_INLINE int64_t fused_at(const tncuda_fused_args *call, const tncuda_fused_place *place, int64_t i)
 {
     return call->ndim == 1 ? i * place->stride[0] : tnb_offset(call->ndim, call->shape, place->stride, i);
