@@ -190,7 +190,7 @@ typedef struct tncuda_moments_args {
  * `v`: the numbers of the step. */
 typedef struct tncuda_update_args {
     int64_t count;
-    const void *w, *g, *old; /* old: what `out` becomes where nothing is done */
+    const void *w, *g, *old;       /* old: what `out` becomes where nothing is done */
     void *out, *master, *state[3]; /* out NULL: nobody wants it */
     int32_t w_dtype, g_dtype, out_dtype, state_dtype;
     double v[16];
