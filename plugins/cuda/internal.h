@@ -201,14 +201,18 @@ tncuda_point tncuda_event_point(tn_event *event); /* its fate is retained, or NU
 
 /* ---- graph.c ----------------------------------------------------------------------------------------- */
 
+#define TNCUDA_LIBRARY_NODES 4 /* of a library's call that is changed in a graph; others are recorded anew */
+
 /* A kernel, a copy or a library's call in a graph, as the driver was given it. */
 typedef struct tncuda_entry {
-    tncuda_graph_node node;   /* of a kernel or a copy */
-    uint64_t nodes;           /* that it made */
+    tncuda_graph_node node; /* of a kernel or a copy */
+    uint64_t nodes;         /* that it made */
+    tn_status (*call)(const void *state, const void *args, tncuda_stream stream, tn_err *err);
+    tncuda_graph_node chain[TNCUDA_LIBRARY_NODES]; /* of a library's call, the last one first */
     tncuda_function function; /* NULL: a copy, whose arguments are a tncuda_copied; of a library: its plan */
     uint32_t blocks, bytes;   /* of the grid; of the arguments */
     uint64_t at;              /* where they lie in graph->args */
-    bool library;             /* a call of one */
+    bool library, chained;    /* a call of one; `chain` has its nodes, which follow each other */
     bool moved;               /* they are others than those that the driver has */
 } tncuda_entry;
 
@@ -243,6 +247,7 @@ struct tn_device_graph {
     bool compares;       /* what the stream is given is compared with the entries, not done */
     bool differs;        /* it was something else */
     bool whole;          /* its nodes are its entries: nothing came past this plugin */
+    tncuda_stream side;  /* where calls of libraries are captured that change; NULL: none so far */
 };
 
 tn_status tncuda_graph_begin(tn_stream *stream, tn_err *err);
@@ -273,8 +278,8 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
 tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                             uint32_t bytes, tn_err *err);
 /* Of a call of a library, which made `nodes` nodes; while nothing is recorded, nothing is done. */
-tn_status tncuda_graph_note_library(tn_stream *stream, const void *plan, const void *args, uint32_t bytes,
-                                    uint64_t nodes, tn_err *err);
+tn_status tncuda_graph_note_library(tn_stream *stream, const tncuda_entry *entry, const void *args,
+                                    tn_err *err);
 /* Nodes of the capture so far; 0 while nothing is recorded. In the context. */
 tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err);
 void tncuda_graph_forget(tn_device_graph *graph); /* frees the entries */

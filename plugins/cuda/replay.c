@@ -5,8 +5,9 @@
  * one launch.
  *
  * A call of a library is an entry, too, with as many nodes as it made. Nobody but the library knows what of
- * its nodes follows from which argument: if one moved, all is recorded anew, and the driver changes the graph
- * that it has. So does each run where a node is none of an entry.
+ * its nodes follows from which argument: if one moved, the call is captured by itself in a stream at the side,
+ * and its nodes' arguments are taken from there. Where it makes other nodes then, or too many, all is recorded
+ * anew, and the driver changes the graph that it has. So does each run where a node is none of an entry.
  */
 #include "internal.h"
 
@@ -55,7 +56,7 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
     }
     e = &g->entries[g->next_entry++];
     if (e->function != function || e->bytes != bytes ||
-        (e->library && memcmp(g->args + e->at, args, bytes))) {
+        (e->library && !e->chained && memcmp(g->args + e->at, args, bytes))) {
         g->differs = true;
     } else if (e->blocks != blocks || memcmp(g->args + e->at, args, bytes) != 0) {
         e->blocks = blocks;
@@ -127,13 +128,36 @@ tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err)
     return st;
 }
 
-tn_status tncuda_graph_note_library(tn_stream *stream, const void *plan, const void *args, uint32_t bytes,
-                                    uint64_t nodes, tn_err *err)
+/* The last `count` nodes of a stream's capture; false: they do not follow each other. In the context. */
+static bool chain_find(tn_device_handle *d, tncuda_stream stream, uint64_t count, tncuda_graph_node *out)
 {
-    const tncuda_entry entry = {
-        .library = true, .nodes = nodes, .function = (tncuda_function)(uintptr_t)plan, .bytes = bytes};
+    const tncuda_graph_node *last = NULL;
+    size_t lasts = 0;
+    int32_t state = 0;
 
-    return stream->recording ? entry_add(stream->recording, &entry, args, err) : TN_OK;
+    if (!count || count > TNCUDA_LIBRARY_NODES ||
+        d->driver->capture_info(stream, &state, NULL, NULL, &last, &lasts) || lasts != 1)
+        return false;
+    out[0] = last[0];
+    for (uint64_t i = 1; i < count; i++) {
+        size_t before = 0;
+
+        if (d->driver->graph_before(out[i - 1], NULL, &before) || before != 1 ||
+            d->driver->graph_before(out[i - 1], &out[i], &before))
+            return false;
+    }
+    return true;
+}
+
+tn_status tncuda_graph_note_library(tn_stream *stream, const tncuda_entry *entry, const void *args,
+                                    tn_err *err)
+{
+    tncuda_entry e = *entry;
+
+    if (!stream->recording)
+        return TN_OK;
+    e.chained = chain_find(stream->device, stream->handle, e.nodes, e.chain);
+    return entry_add(stream->recording, &e, args, err);
 }
 
 /* ---- changes ------------------------------------------------------------------------------------------- */
@@ -168,6 +192,63 @@ static tn_status copy_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err
                         "cuGraphExecMemcpyNodeSetParams", err);
 }
 
+/* One node of the graph takes over what a node of the same type does. */
+static tncuda_result node_take(tn_device_graph *g, tncuda_graph_node to, tncuda_graph_node from)
+{
+    const tncuda_driver *d = g->device->driver;
+    int32_t types[2] = {-1, -1};
+    tncuda_kernel_node kernel;
+    tncuda_host_node function;
+    tncuda_result result;
+
+    if ((result = d->graph_node_type(to, &types[0])) || (result = d->graph_node_type(from, &types[1])))
+        return result;
+    if (types[0] == TNCUDA_NODE_KERNEL && types[1] == TNCUDA_NODE_KERNEL)
+        return (result = d->graph_kernel(from, &kernel)) ? result : d->graph_set_kernel(g->exec, to, &kernel);
+    if (types[0] == TNCUDA_NODE_HOST && types[1] == TNCUDA_NODE_HOST)
+        return (result = d->graph_host(from, &function)) ? result : d->graph_set_host(g->exec, to, &function);
+    return TNCUDA_NOT_SUPPORTED;
+}
+
+static tn_status captured_aside(tn_device_graph *g, const tncuda_entry *e, tncuda_graph *made,
+                                tncuda_graph_node *chain, tn_err *err)
+{
+    tn_device_handle *d = g->device;
+    tncuda_graph graph = NULL;
+    size_t count = 0;
+    int32_t state = 0;
+    bool found = false;
+    tn_status st, ended;
+
+    if (!g->side && (st = tncuda_check(d, d->driver->stream_create(&g->side, TNCUDA_STREAM_NON_BLOCKING, 0),
+                                       "cuStreamCreateWithPriority", err)))
+        return st;
+    if ((st = tncuda_check(d, d->driver->capture_begin(g->side, TNCUDA_CAPTURE_RELAXED),
+                           "cuStreamBeginCapture", err)))
+        return st;
+    if (!(st = e->call((const void *)(uintptr_t)e->function, g->args + e->at, g->side, err)))
+        found = !d->driver->capture_info(g->side, &state, NULL, &graph, NULL, NULL) && graph &&
+                !d->driver->graph_nodes(graph, NULL, &count) && count == e->nodes &&
+                chain_find(d, g->side, count, chain);
+    ended = tncuda_check(d, d->driver->capture_end(g->side, made), "cuStreamEndCapture", err);
+    return st ? st : ended ? ended : found ? TN_OK : TN_E_UNSUPPORTED;
+}
+
+static tn_status library_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
+{
+    tn_device_handle *d = g->device;
+    tncuda_graph_node chain[TNCUDA_LIBRARY_NODES];
+    tncuda_graph made = NULL;
+    tn_status st = captured_aside(g, e, &made, chain, err);
+
+    for (uint64_t i = 0; i < e->nodes && !st; i++)
+        if (node_take(g, e->chain[i], chain[i]))
+            st = TN_E_UNSUPPORTED;
+    if (made)
+        (void)d->driver->graph_destroy(made);
+    return st;
+}
+
 /* In the context. */
 static tn_status moved_set(tn_device_graph *g, uint32_t *moved, tn_err *err)
 {
@@ -178,9 +259,11 @@ static tn_status moved_set(tn_device_graph *g, uint32_t *moved, tn_err *err)
 
         if (!e->moved)
             continue;
-        if (!(st = e->function ? kernel_set(g, e, err) : copy_set(g, e, err))) {
+        if (!(st = (e->library ? library_set : e->function ? kernel_set : copy_set)(g, e, err))) {
             e->moved = false;
             ++*moved;
+        } else {
+            e->chained = false; /* of a library: from now on it is recorded anew */
         }
     }
     return st;
@@ -231,6 +314,7 @@ static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
 {
     const tn_device_graph was = *g;
     tncuda_graph_difference difference = {0};
+    bool same = true;
 
     if (g->calls || g->marks || fresh->calls || fresh->marks || g->entry_count != fresh->entry_count ||
         g->device->driver->graph_exec_update(g->exec, fresh->graph, &difference))
@@ -242,8 +326,14 @@ static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
     g->args_room = fresh->args_room;
     fresh->entries = was.entries;
     fresh->args = was.args;
-    for (uint64_t i = 0; i < g->entry_count; i++)
-        g->entries[i].node = was.entries[i].node;
+    for (uint64_t i = 0; i < g->entry_count; i++) {
+        tncuda_entry *e = &g->entries[i];
+
+        e->node = was.entries[i].node;
+        same = same && e->nodes == was.entries[i].nodes;
+        e->chained = e->chained && same && was.entries[i].chained;
+        memcpy(e->chain, was.entries[i].chain, sizeof e->chain);
+    }
     return true;
 }
 

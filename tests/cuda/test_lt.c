@@ -209,8 +209,8 @@ static void counted(const said *s, const char *name, unsigned least, unsigned mo
         fail_msg("%s is %u, not %u to %u:\n%s", name, value, least, most, s->out);
 }
 
-#define COUNTED "export TNLT_COUNTS=$D/counts; "
-#define COUNTS "R=$?; echo counts; cat $D/counts; exit $R"
+#define COUNTED "export TNLT_COUNTS=$D/counts TNEMU_COUNTS=$D/emulator; "
+#define COUNTS "R=$?; echo counts; cat $D/counts; grep cuGraph $D/emulator; exit $R"
 
 /* A training with the library has the plain kernels' bits, and gives all back. */
 static const said *trained(const char *settings, const char *more)
@@ -244,6 +244,9 @@ static void trainings(void **state)
         assert_int_equal(times(s, ABSENT), 0);
         counted(s, "matmul", 20, UINT32_MAX);
         counted(s, "create", 1, 1);
+        assert_int_equal(times(s, "cuGraphLaunch "), i == 1 ? 0 : 1);
+        assert_int_equal(times(s, "cuGraphExecUpdate "),
+                         0); /* arguments are changed, nothing is recorded anew */
     }
 }
 

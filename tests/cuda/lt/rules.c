@@ -608,5 +608,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     (void)pthread_mutex_unlock(&lt.lock);
     if (what)
         return refuse(CUBLAS_STATUS_INVALID_VALUE, what);
-    return lt.function(stream, double_job_run, j) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+    return (bytes && lt.function(stream, double_room_spoil, j)) || lt.function(stream, double_job_run, j)
+               ? CUBLAS_STATUS_EXECUTION_FAILED
+               : CUBLAS_STATUS_SUCCESS;
 }
