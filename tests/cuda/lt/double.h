@@ -47,8 +47,6 @@ typedef struct double_job { /* a product on its way */
     double alpha, beta;
 } double_job;
 
-/* Functions of the stream: a product that has a workspace is two of them. */
-void double_room_spoil(void *job);
 void double_job_run(void *job); /* a function of the stream; graphs call it again and again */
 
 #endif

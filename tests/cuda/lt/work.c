@@ -78,14 +78,6 @@ static double scaled(const double_job *j, double sum, double other, double bias)
            (float)((float)((float)j->alpha * (float)sum) + (float)bias);
 }
 
-/* The workspace is the library's. */
-void double_room_spoil(void *job)
-{
-    const double_job *j = job;
-
-    memset(j->workspace, 0xa5, j->workspace_bytes);
-}
-
 void double_job_run(void *job)
 {
     const double_job *j = job;
