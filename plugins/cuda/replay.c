@@ -5,9 +5,10 @@
  * one launch.
  *
  * A call of a library is an entry, too, with as many nodes as it made. Nobody but the library knows what of
- * its nodes follows from which argument: if one moved, the call is captured by itself in a stream at the side,
- * and its nodes' arguments are taken from there. Where it makes other nodes then, or too many, all is recorded
- * anew, and the driver changes the graph that it has. So does each run where a node is none of an entry.
+ * its nodes follows from which argument: if one moved, the call is captured by itself in a stream at the
+ * side, and its nodes' arguments are taken from there. Where it makes other nodes then, or too many, all is
+ * recorded anew, and the driver changes the graph that it has. So does each run where a node is none of an
+ * entry.
  */
 #include "internal.h"
 
