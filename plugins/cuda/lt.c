@@ -24,8 +24,6 @@
 #define ROOM_HOPPER (32u << 20) /* what NVIDIA recommends: cuBLAS, 2.1.8, cublasSetWorkspace */
 #define ROOM_OTHERS (4u << 20)
 #define ROOM_PART 64u /* of the device's memory at most: a part of so many */
-#define HOW_ADD 1     /* lt_args.how */
-#define HOW_LOW 2     /* addresses are not aligned to ALIGN_WHOLE */
 #define ADVICE "install cuBLAS of CUDA 12 or 13, or name its folder in plugin.cuda.libraries"
 
 struct tncuda_lt_library {
@@ -48,8 +46,14 @@ typedef union lt_scale { /* of the scale's type */
     double wide;
 } lt_scale;
 
+typedef struct lt_way { /* graphs know a call by its address: another algorithm is another call */
+    tncuda_lt *lt;
+    int low;
+} lt_way;
+
 struct tncuda_lt {
     tncuda_owned owned; /* first */
+    lt_way ways[2];     /* by aligned addresses, and by others */
     tncuda_plugin *plugin;
     struct tncuda_lt_library *library;
     int32_t index, dtype; /* index: of the device */
@@ -70,7 +74,7 @@ struct tncuda_lt {
 typedef struct lt_args { /* without padding: graphs compare them */
     const void *a, *b, *bias, *c;
     void *d, *room;
-    int64_t how;
+    int64_t add;
 } lt_args;
 
 static void tell(const tncuda_plugin *p, int32_t level, const char *text)
@@ -534,6 +538,8 @@ tn_status tncuda_lt_make(tncuda_plugin *plugin, const tn_node *node, tn_plan *pl
     lt->beta = scale_of(p->dtype, shape->beta);
     lt->zero = scale_of(p->dtype, 0);
     lt->one = scale_of(p->dtype, 1);
+    for (int low = 0; low < 2; low++)
+        lt->ways[low] = (lt_way){lt, low};
     pthread_mutex_init(&lt->lock, NULL);
     what_set(lt, node->op, p);
     if (lt->index < 0 || lt->index >= TNCUDA_DEVICES_MAX)
@@ -592,11 +598,12 @@ static tn_status refused(tncuda_lt *lt, tncuda_lt_status status, tn_err *err)
 /* A tncuda_library_fn. */
 static tn_status multiply(const void *state, const void *args, tncuda_stream stream, tn_err *err)
 {
-    tncuda_lt *lt = (tncuda_lt *)(uintptr_t)state;
+    const lt_way *way = state;
+    tncuda_lt *lt = way->lt;
     const tncuda_lt_functions *f = &lt->library->f;
     const lt_args *a = args;
-    const int low = (a->how & HOW_LOW) != 0;
-    const lt_scale *beta = a->how & HOW_ADD ? &lt->one : a->c ? &lt->beta : &lt->zero;
+    const int low = way->low;
+    const lt_scale *beta = a->add ? &lt->one : a->c ? &lt->beta : &lt->zero;
     tncuda_lt_handle handle = NULL;
     tncuda_lt_status status = 0;
     tn_status st = handle_need(lt->plugin, lt->library, lt->index, &handle, err);
@@ -632,11 +639,11 @@ tn_status tncuda_lt_run(tncuda_lt *lt, const tn_exec *x, const tncuda_lt_call *c
                           .c = call->c,
                           .d = call->d,
                           .room = lt->bytes[low] ? (char *)x->workspace + lt->at : NULL,
-                          .how = (call->add ? HOW_ADD : 0) | (low ? HOW_LOW : 0)};
+                          .add = call->add};
 
     if (!lt->has[low] || atomic_load_explicit(&lt->refused, memory_order_relaxed))
         return TN_E_UNSUPPORTED;
-    return tncuda_library_call(x, multiply, lt, &args, (uint32_t)sizeof args, err);
+    return tncuda_library_call(x, multiply, &lt->ways[low], &args, (uint32_t)sizeof args, err);
 }
 
 tn_status tncuda_product_by(const tn_exec *x, tncuda_lt *lt, tncuda_product_args *args, void *room,

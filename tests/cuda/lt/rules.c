@@ -4,6 +4,8 @@
  */
 #include "double.h"
 
+#include "../../../plugins/cuda/kernels/args.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,6 +59,10 @@ static struct {
     int (*device)(int *out);
     int (*pointer)(void *out, int attribute, unsigned long long data);
     int (*function)(cudaStream_t stream, void (*fn)(void *arg), void *arg);
+    int (*find)(void **out, void *module, const char *name);
+    int (*launch)(void *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                  unsigned block_y, unsigned block_z, unsigned shared, cudaStream_t stream, void **params,
+                  void **extra);
     atomic_uint counts[CLOCKS];
     atomic_int handles, things; /* that were not given back */
     double_job *jobs;           /* all: graphs may have them */
@@ -115,6 +121,8 @@ static void driver_open(void)
         const char *name;
         void *member;
     } rows[] = {{"cuLaunchHostFunc", (void *)&lt.function},
+                {"cuModuleGetFunction", (void *)&lt.find},
+                {"cuLaunchKernel", (void *)&lt.launch},
                 {"cuCtxGetDevice", (void *)&lt.device},
                 {"cuPointerGetAttribute", (void *)&lt.pointer}};
 
@@ -557,6 +565,19 @@ static const char *wrong_places(const double_job *j, const double_algo *algo)
     return NULL;
 }
 
+/* The workspace is the library's: a kernel of the driver's double writes zeros, as the first of two nodes. */
+static int room_use(const double_job *j, cudaStream_t stream)
+{
+    tncuda_columns_args args = {.n = (int64_t)(j->workspace_bytes / sizeof(float)), .y = j->workspace};
+    void *kernel = NULL, *params[] = {&args};
+    int failure;
+
+    if (!j->workspace_bytes)
+        return 0;
+    failure = lt.find(&kernel, NULL, "columns_f32");
+    return failure ? failure : lt.launch(kernel, 2, 1, 1, 256, 1, 1, 0, stream, params, NULL);
+}
+
 static double number_of(int32_t scale, const void *at)
 {
     return scale == CUDA_R_64F ? *(const double *)at : (double)*(const float *)at;
@@ -608,5 +629,6 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     (void)pthread_mutex_unlock(&lt.lock);
     if (what)
         return refuse(CUBLAS_STATUS_INVALID_VALUE, what);
-    return lt.function(stream, double_job_run, j) ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
+    return room_use(j, stream) || lt.function(stream, double_job_run, j) ? CUBLAS_STATUS_EXECUTION_FAILED
+                                                                         : CUBLAS_STATUS_SUCCESS;
 }

@@ -82,8 +82,6 @@ void double_job_run(void *job)
 {
     const double_job *j = job;
 
-    if (j->workspace_bytes) /* it is the library's */
-        memset(j->workspace, 0xa5, j->workspace_bytes);
     for (int64_t batch = 0; batch < j->d.batch; batch++)
         for (int64_t col = 0; col < (int64_t)j->d.cols; col++)
             for (int64_t row = 0; row < (int64_t)j->d.rows; row++) {
