@@ -16,9 +16,11 @@
 #define TNCUDA_ALL "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,u64,bf16"
 
 #define TNCUDA_ROW(op_, types_, flags_, prepare_, run_)                                                      \
+    TNCUDA_ROW_NAMED("plain", op_, types_, flags_, prepare_, run_)
+#define TNCUDA_ROW_NAMED(name_, op_, types_, flags_, prepare_, run_)                                         \
     &(const tn_kernel)                                                                                       \
     {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = "plain",         \
+        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = name_,           \
         .device = "cuda", .isa = "", .op_version_min = 1, .op_version_max = 1,                               \
         .flags = TN_KERNEL_DETERMINISTIC | (flags_), .types = types_, .prepare = prepare_, .run = run_,      \
         .release = tncuda_release                                                                            \
