@@ -94,7 +94,7 @@ static const char *const any_back[] = {"condition:" TNCUDA_ALL, "dy:" TNCUDA_ALL
 
 const tn_kernel *const tncuda_family_elemwise[] = {
     TNCUDA_ROW("add_n", exact, TN_KERNEL_ADD_TO | TN_KERNEL_POINTWISE, elemwise_prepare, sum_run),
-    TNCUDA_ROW_NAMED("rounded", "add_n", rounded, TN_KERNEL_ADD_TO, elemwise_prepare, sum_run),
+    TNCUDA_ROW_NAMED("add_n", "rounded", rounded, TN_KERNEL_ADD_TO, elemwise_prepare, sum_run),
     TNCUDA_ROW("amp_multicast", all, 0, elemwise_prepare, multicast_run),
     TNCUDA_ROW("where", any, 0, elemwise_prepare, where_run),
     TNCUDA_ROW("_backward_where_x", any_back, 0, elemwise_prepare, where_x_run),

@@ -16,8 +16,9 @@
 #define TNCUDA_ALL "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,u64,bf16"
 
 #define TNCUDA_ROW(op_, types_, flags_, prepare_, run_)                                                      \
-    TNCUDA_ROW_NAMED("plain", op_, types_, flags_, prepare_, run_)
-#define TNCUDA_ROW_NAMED(name_, op_, types_, flags_, prepare_, run_)                                         \
+    TNCUDA_ROW_NAMED(op_, "plain", types_, flags_, prepare_, run_)
+/* Of two kernels of an operator each has its own name. */
+#define TNCUDA_ROW_NAMED(op_, name_, types_, flags_, prepare_, run_)                                         \
     &(const tn_kernel)                                                                                       \
     {                                                                                                        \
         .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = name_,           \
@@ -54,9 +55,9 @@ tn_status tncuda_launch_image(const tn_exec *x, const char *name, const void *im
     tncuda_launch_sums_(x, family, name, count, each, args, (uint32_t)sizeof *(args), err)
 
 /*
- * A call of a library that is given the run's stream, in the context. `args` is all that `call` reads and that
- * may be another at the next run of the plan (addresses, modes), padding zeroed; `state` is the plan's and the
- * rest. While a graph is compared, `call` is made only if something of it differs.
+ * A call of a library that is given the run's stream, in the context. `args` is all that `call` reads and
+ * that may be another at the next run of the plan (addresses, modes), padding zeroed; `state` is the plan's
+ * and the rest. While a graph is compared, `call` is made only if something of it differs.
  */
 typedef tn_status (*tncuda_library_fn)(const void *state, const void *args, tncuda_stream stream,
                                        tn_err *err);
