@@ -306,12 +306,11 @@ static void args_fill(const tncuda_fused_plan *p, const tn_exec *x, tncuda_fused
 {
     *args = p->args;
     for (uint32_t i = 0; i < p->in_count; i++)
-        args->in[i].data = x->in[p->in_of[i]]->data;
-    for (int32_t o = 0; o < args->outs; o++)
-        args->out[o].data = x->out[p->out_of[o]]->data;
+        args->in[i].data = tncuda_fused_data(p, x, i);
+    for (uint32_t o = 0; o < (uint32_t)args->outs; o++)
+        args->out[o].data = tncuda_fused_data(p, x, p->in_count + o);
     for (uint32_t n = 0; n < p->numbers; n++)
-        args->number[n] = p->number[n].run == TN_POINT_NUMBER ? p->number[n].value
-                                                              : tn_value_float(x->attrs[p->number[n].run]);
+        args->number[n] = tncuda_fused_number(p, x, n);
 }
 
 static tn_status plain_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -388,10 +387,9 @@ static tn_status image_need(tncuda_compiled *c, const tn_exec *x, bool *usable, 
 static tn_status nvrtc_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tncuda_fused_plan *p = plan->state;
-    tncuda_fused_args args;
     uint64_t words[TNCUDA_FUSED_WORDS];
     bool usable = false;
-    uint32_t count;
+    uint32_t bytes;
     tn_status st;
 
     if (!p->args.outs)
@@ -400,11 +398,10 @@ static tn_status nvrtc_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         return st;
     if (!usable)
         return plain_run(plan, x, err);
-    args_fill(p, x, &args);
-    count = tncuda_fused_words(p, &args, words);
+    bytes = tncuda_fused_words(p, x, words) * (uint32_t)sizeof *words;
     return tncuda_launch_image(x, p->compiled->name, p->compiled->image,
-                               words[1] ? (args.count + p->width - 1) / p->width : args.count, words,
-                               count * (uint32_t)sizeof *words, err);
+                               words[1] ? (p->args.count + p->width - 1) / p->width : p->args.count, words,
+                               bytes, err);
 }
 
 static const char *const most[] = {"*:" TNCUDA_MOST, NULL};
