@@ -85,12 +85,16 @@ static tn_status where_y_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return choose(plan, x, -1, 1, err);
 }
 
+/* A chain sums them one after the other with the same bits, unless a sum is rounded to less than it has. */
+static const char *const exact[] = {"*:f32,f64,u8,i32,i8,i64,bool,i16,u16,u32", NULL};
+static const char *const rounded[] = {"*:f16,bf16,u64", NULL};
 static const char *const all[] = {"*:" TNCUDA_ALL, NULL};
 static const char *const any[] = {"condition:" TNCUDA_ALL, "x:" TNCUDA_ALL, "*:=x", NULL};
 static const char *const any_back[] = {"condition:" TNCUDA_ALL, "dy:" TNCUDA_ALL, "*:=dy", NULL};
 
 const tn_kernel *const tncuda_family_elemwise[] = {
-    TNCUDA_ROW("add_n", all, TN_KERNEL_ADD_TO, elemwise_prepare, sum_run),
+    TNCUDA_ROW("add_n", exact, TN_KERNEL_ADD_TO | TN_KERNEL_POINTWISE, elemwise_prepare, sum_run),
+    TNCUDA_ROW_NAMED("add_n", "rounded", rounded, TN_KERNEL_ADD_TO, elemwise_prepare, sum_run),
     TNCUDA_ROW("amp_multicast", all, 0, elemwise_prepare, multicast_run),
     TNCUDA_ROW("where", any, 0, elemwise_prepare, where_run),
     TNCUDA_ROW("_backward_where_x", any_back, 0, elemwise_prepare, where_x_run),

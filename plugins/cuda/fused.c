@@ -12,6 +12,7 @@
 #include "tenon/plugin/op/fused.h"
 #include "tenon/plugin/pointwise.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct planner {
@@ -19,6 +20,7 @@ typedef struct planner {
     tncuda_fused_plan *p;
     tn_point_code code;
     tn_tensor result[TN_POINT_STEPS_MAX];
+    uint8_t made[TN_POINT_STEPS_MAX]; /* the kernel's step that makes a result of the code */
     int64_t result_stride[TN_NDIM_MAX];
     int64_t steps[2 * TNCUDA_FUSED_PLACES][TN_NDIM_MAX]; /* of places, along all axes of the output */
 } planner;
@@ -103,7 +105,7 @@ static tn_status operands_plan(planner *w, const tn_point_step *s, const tncuda_
 
         tnb_steps(t->ndim, t->shape, t->stride, w->node->out[0]->ndim, steps);
         if (s->operand[k] >= TN_POINT_RESULT)
-            to->operand[k] = (uint8_t)(s->operand[k] - TN_POINT_RESULT + TNCUDA_FUSED_RESULT);
+            to->operand[k] = (uint8_t)(w->made[s->operand[k] - TN_POINT_RESULT] + TNCUDA_FUSED_RESULT);
         else
             st = place_find(w, s->operand[k], steps, &to->operand[k], err);
         if (!st && s->operand[k] >= TN_POINT_RESULT && t != &w->result[s->operand[k] - TN_POINT_RESULT])
@@ -112,22 +114,22 @@ static tn_status operands_plan(planner *w, const tn_point_step *s, const tncuda_
     return st;
 }
 
-static tn_status step_plan(planner *w, uint32_t index, tn_err *err)
+/* One step of the kernel: the result of step `index` of the code, or a part of it. */
+static tn_status part_plan(planner *w, const tn_point_step *s, uint32_t index, tn_err *err)
 {
-    const tn_point_step *s = &w->code.step[index];
-    tncuda_fused_step *to = &w->p->args.step[index];
     const tn_tensor *in[TN_POINT_OPERANDS_MAX], *out = &w->result[index];
+    const uint32_t at = (uint32_t)w->p->args.steps;
+    tncuda_fused_step *to = &w->p->args.step[at];
     tn_node node = *w->node;
     tncuda_point_how how;
     uint32_t numbers;
     tn_status st;
 
+    if (at == TNCUDA_FUSED_STEPS)
+        return tn_fail(err, TN_E_UNSUPPORTED, "more than 48 steps");
     for (uint32_t k = 0; k < s->operand_count; k++)
         in[k] = s->operand[k] < TN_POINT_RESULT ? w->node->in[s->operand[k]]
                                                 : &w->result[s->operand[k] - TN_POINT_RESULT];
-    w->result[index] = *w->node->out[0];
-    w->result[index].stride = w->result_stride;
-    w->result[index].dtype = s->dtype;
     node.op = s->op;
     node.attrs = s->attrs;
     node.attr_count = s->attr_count;
@@ -144,11 +146,44 @@ static tn_status step_plan(planner *w, uint32_t index, tn_err *err)
     to->dtype = (uint8_t)s->dtype;
     to->store = (uint8_t)how.store;
     to->number = numbers ? (uint8_t)w->p->numbers : 0;
-    w->p->loop[index] = how.name;
-    w->p->loop_numbers[index] = (uint8_t)how.numbers;
+    w->p->loop[at] = how.name;
+    w->p->loop_numbers[at] = (uint8_t)how.numbers;
     for (uint32_t a = 0; a < numbers && !st; a++)
         st = number_add(w, s, &how, a, err);
+    w->made[index] = (uint8_t)at;
+    w->p->args.steps++;
     return st;
+}
+
+/* ((a + b) + c) + d. Of short floats, which are summed as float32 and rounded once, that is another sum. */
+static tn_status sum_plan(planner *w, const tn_point_step *s, uint32_t index, tn_err *err)
+{
+    tn_point_step part = {.dtype = s->dtype, .operand_count = 2, .operand = {s->operand[0], s->operand[0]}};
+    tn_status st = TN_OK;
+
+    if ((s->dtype == TN_F16 || s->dtype == TN_BF16) && s->operand_count > 2)
+        return tn_fail(err, TN_E_UNSUPPORTED, "a sum of short floats");
+    (void)snprintf(part.op, sizeof part.op, "%s", s->operand_count == 1 ? "_copy" : "_grad_add");
+    if (s->operand_count == 1) {
+        part.operand_count = 1;
+        return part_plan(w, &part, index, err);
+    }
+    for (uint32_t k = 1; k < s->operand_count && !st; k++) {
+        part.operand[1] = s->operand[k];
+        st = part_plan(w, &part, index, err);
+        part.operand[0] = TN_POINT_RESULT + index;
+    }
+    return st;
+}
+
+static tn_status step_plan(planner *w, uint32_t index, tn_err *err)
+{
+    const tn_point_step *s = &w->code.step[index];
+
+    w->result[index] = *w->node->out[0];
+    w->result[index].stride = w->result_stride;
+    w->result[index].dtype = s->dtype;
+    return strcmp(s->op, "add_n") ? part_plan(w, s, index, err) : sum_plan(w, s, index, err);
 }
 
 static void outputs_plan(planner *w)
@@ -160,7 +195,7 @@ static void outputs_plan(planner *w)
         if (n->modes[o] == TN_MODE_NONE)
             continue;
         w->p->out_of[a->outs] = (uint8_t)o;
-        a->result[a->outs] = (uint8_t)(w->code.output[o] - TN_POINT_RESULT);
+        a->result[a->outs] = w->made[w->code.output[o] - TN_POINT_RESULT];
         a->out[a->outs].dtype = n->out[o]->dtype;
         a->out[a->outs++].mode = n->modes[o];
     }
@@ -240,7 +275,6 @@ static tn_status chain_plan(planner *w, tn_plan *plan, tn_err *err)
         st = step_plan(w, s, err);
     if (st)
         return st;
-    w->p->args.steps = (int32_t)w->code.step_count;
     outputs_plan(w);
     if ((st = axes_plan(w, err)))
         return st;
@@ -272,12 +306,11 @@ static void args_fill(const tncuda_fused_plan *p, const tn_exec *x, tncuda_fused
 {
     *args = p->args;
     for (uint32_t i = 0; i < p->in_count; i++)
-        args->in[i].data = x->in[p->in_of[i]]->data;
-    for (int32_t o = 0; o < args->outs; o++)
-        args->out[o].data = x->out[p->out_of[o]]->data;
+        args->in[i].data = tncuda_fused_data(p, x, i);
+    for (uint32_t o = 0; o < (uint32_t)args->outs; o++)
+        args->out[o].data = tncuda_fused_data(p, x, p->in_count + o);
     for (uint32_t n = 0; n < p->numbers; n++)
-        args->number[n] = p->number[n].run == TN_POINT_NUMBER ? p->number[n].value
-                                                              : tn_value_float(x->attrs[p->number[n].run]);
+        args->number[n] = tncuda_fused_number(p, x, n);
 }
 
 static tn_status plain_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -354,10 +387,9 @@ static tn_status image_need(tncuda_compiled *c, const tn_exec *x, bool *usable, 
 static tn_status nvrtc_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const tncuda_fused_plan *p = plan->state;
-    tncuda_fused_args args;
     uint64_t words[TNCUDA_FUSED_WORDS];
     bool usable = false;
-    uint32_t count;
+    uint32_t bytes;
     tn_status st;
 
     if (!p->args.outs)
@@ -366,11 +398,10 @@ static tn_status nvrtc_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         return st;
     if (!usable)
         return plain_run(plan, x, err);
-    args_fill(p, x, &args);
-    count = tncuda_fused_words(p, &args, words);
+    bytes = tncuda_fused_words(p, x, words) * (uint32_t)sizeof *words;
     return tncuda_launch_image(x, p->compiled->name, p->compiled->image,
-                               words[1] ? (args.count + p->width - 1) / p->width : args.count, words,
-                               count * (uint32_t)sizeof *words, err);
+                               words[1] ? (p->args.count + p->width - 1) / p->width : p->args.count, words,
+                               bytes, err);
 }
 
 static const char *const most[] = {"*:" TNCUDA_MOST, NULL};

@@ -42,10 +42,12 @@ void tncuda_fused_look(tncuda_fused_plan *p);
 /* The kernel FUSED_NAME of a chain, which is given what tncuda_fused_words writes. TN_E_UNSUPPORTED: it is
  * longer than `bytes`. */
 tn_status tncuda_fused_source(const tncuda_fused_plan *p, char *out, size_t bytes, tn_err *err);
-/* The arguments of a run, of which the chain's addresses and numbers stand in `args`; how many words of 8
- * bytes. `words` has room for TNCUDA_FUSED_WORDS. */
+/* The arguments of a run; how many words of 8 bytes. `words` has room for TNCUDA_FUSED_WORDS. */
 #define TNCUDA_FUSED_WORDS 320
-uint32_t tncuda_fused_words(const tncuda_fused_plan *p, const tncuda_fused_args *args, uint64_t *words);
+uint32_t tncuda_fused_words(const tncuda_fused_plan *p, const tn_exec *x, uint64_t *words);
+/* Where a place (inputs, then outputs) lies in a run; a number of it. */
+void *tncuda_fused_data(const tncuda_fused_plan *p, const tn_exec *x, uint32_t place);
+double tncuda_fused_number(const tncuda_fused_plan *p, const tn_exec *x, uint32_t index);
 
 /* ---- nvrtc.c ------------------------------------------------------------------------------------------- */
 

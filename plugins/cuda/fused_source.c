@@ -7,6 +7,8 @@
  */
 #include "fused.h"
 
+#include "tenon/plugin/pointwise.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -361,38 +363,48 @@ tn_status tncuda_fused_source(const tncuda_fused_plan *p, char *out, size_t byte
 
 /* ---- arguments ----------------------------------------------------------------------------------------- */
 
-/* Groups of the wide loop stay within rows, and all packs are aligned. */
-static bool fits_wide(const tncuda_fused_plan *p, const tncuda_fused_args *args)
+void *tncuda_fused_data(const tncuda_fused_plan *p, const tn_exec *x, uint32_t place)
 {
-    const int32_t width = p->width, last = args->ndim - 1;
-    bool fits = width > 1;
+    return place < p->in_count ? x->in[p->in_of[place]]->data : x->out[p->out_of[place - p->in_count]]->data;
+}
 
-    if (p->far_count && args->shape[last] % width)
-        return false;
+double tncuda_fused_number(const tncuda_fused_plan *p, const tn_exec *x, uint32_t index)
+{
+    return p->number[index].run == TN_POINT_NUMBER ? p->number[index].value
+                                                   : tn_value_float(x->attrs[p->number[index].run]);
+}
+
+/* Groups of the wide loop stay within rows, and all packs are aligned. */
+static bool fits_wide(const tncuda_fused_plan *p, const tn_exec *x)
+{
+    bool fits = p->width > 1 && !(p->far_count && p->args.shape[p->args.ndim - 1] % p->width);
+
     for (uint32_t i = 0; i < places(p) && fits; i++) {
-        const tncuda_fused_place *place = i < p->in_count ? &args->in[i] : &args->out[i - p->in_count];
-        const uint64_t bytes = (uint64_t)(bytes_of(place) * width);
+        const uint32_t bytes = (uint32_t)(bytes_of(place_at(p, i)) * p->width);
 
         if (p->lies[i] == TNCUDA_LIES_DENSE)
-            fits = (uint64_t)(uintptr_t)place->data % (bytes < 16 ? bytes : 16) == 0;
+            fits = (uintptr_t)tncuda_fused_data(p, x, i) % (bytes < 16 ? bytes : 16) == 0;
     }
     return fits;
 }
 
-uint32_t tncuda_fused_words(const tncuda_fused_plan *p, const tncuda_fused_args *args, uint64_t *words)
+uint32_t tncuda_fused_words(const tncuda_fused_plan *p, const tn_exec *x, uint64_t *words)
 {
+    const size_t axes = (size_t)p->args.ndim;
     uint32_t n = 0;
-    const uint64_t axes = (uint64_t)args->ndim;
 
-    words[n++] = (uint64_t)args->count;
-    words[n++] = fits_wide(p, args);
+    words[n++] = (uint64_t)p->args.count;
+    words[n++] = fits_wide(p, x);
     for (uint32_t i = 0; i < places(p); i++)
-        words[n++] = (uint64_t)(uintptr_t)(i < p->in_count ? args->in[i] : args->out[i - p->in_count]).data;
-    memcpy(words + n, args->number, p->numbers * sizeof *words);
-    n += p->numbers;
+        words[n++] = (uint64_t)(uintptr_t)tncuda_fused_data(p, x, i);
+    for (uint32_t i = 0; i < p->numbers; i++, n++) {
+        const double number = tncuda_fused_number(p, x, i);
+
+        memcpy(&words[n], &number, sizeof number);
+    }
     if (!p->far_count)
         return n;
-    memcpy(words + n, args->shape, axes * sizeof *words);
+    memcpy(words + n, p->args.shape, axes * sizeof *words);
     n += (uint32_t)axes;
     for (uint32_t f = 0; f < p->far_count; f++, n += (uint32_t)axes)
         memcpy(words + n, place_at(p, p->far[f])->stride, axes * sizeof *words);

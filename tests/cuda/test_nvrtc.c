@@ -210,7 +210,6 @@ static void refused(void **state)
 
 #define CASES "\"$TENON_TEST_BUILD/tests/op/test_fused\" 2>&1"
 #define IN_FOLDER "D=$(mktemp -d); trap 'chmod -R u+w $D; rm -r $D' EXIT; export XDG_CACHE_HOME=$D; "
-#define KIT "\"$T\" plugins check cuda --only kernel/values/_fused_pointwise/nvrtc@cuda"
 #define CUDA "TENON_CASE_DEVICE=cuda TNEMU_DELAY_US=0 "
 
 static void without_compiler(void)
@@ -237,26 +236,50 @@ static void values(void **state)
     cuda_said(s, "[  PASSED  ]");
 }
 
+/* A net whose forward and backward are chains, with a sum of three gradients: the same bits compiled,
+ * interpreted, and one operator after the other; in graphs, too. */
+static const char net[] =
+    "printf '%s' '{\"nodes\":[{\"op\":\"null\",\"name\":\"data\",\"inputs\":[]},"
+    "{\"op\":\"null\",\"name\":\"a_weight\",\"inputs\":[]},{\"op\":\"null\",\"name\":\"a_bias\",\"inputs\":[]"
+    "},"
+    "{\"op\":\"FullyConnected\",\"name\":\"a\",\"attrs\":{\"num_hidden\":\"18\"},"
+    "\"inputs\":[[0,0,0],[1,0,0],[2,0,0]]},"
+    "{\"op\":\"tanh\",\"name\":\"t\",\"inputs\":[[3,0,0]]},"
+    "{\"op\":\"_mul_scalar\",\"name\":\"m\",\"attrs\":{\"scalar\":\"1.5\"},\"inputs\":[[4,0,0]]},"
+    "{\"op\":\"elemwise_add\",\"name\":\"s\",\"inputs\":[[5,0,0],[3,0,0]]},"
+    "{\"op\":\"LeakyReLU\",\"name\":\"l\",\"attrs\":{\"act_type\":\"leaky\",\"slope\":\"0.1\"},"
+    "\"inputs\":[[6,0,0]]},{\"op\":\"sigmoid\",\"name\":\"g\",\"inputs\":[[7,0,0]]},"
+    "{\"op\":\"elemwise_mul\",\"name\":\"e\",\"inputs\":[[8,0,0],[3,0,0]]},"
+    "{\"op\":\"null\",\"name\":\"b_weight\",\"inputs\":[]},{\"op\":\"null\",\"name\":\"b_bias\",\"inputs\":[]"
+    "},"
+    "{\"op\":\"FullyConnected\",\"name\":\"b\",\"attrs\":{\"num_hidden\":\"10\"},"
+    "\"inputs\":[[9,0,0],[10,0,0],[11,0,0]]}],\"arg_nodes\":[0,1,2,10,11],\"heads\":[[12,0,0]]}' "
+    ">$D/net-symbol.json; ";
+
+#define TRAIN                                                                                                \
+    "\"$T\" train $D/net-symbol.json --data digits --progress none --seed 3 --epochs 1 --set "               \
+    "device.default=cuda:0 --out "
+
 /* Machine code is kept in files; one that is damaged (a way with each commit) is made anew. */
 static void kept(void **state)
 {
     static const char *const damages[] = {"truncate -s -1 $f", ": >$f",
                                           "printf x | dd of=$f bs=1 seek=200 conv=notrunc 2>/dev/null"};
-    char command[1536];
+    char command[4096];
     const said *s;
 
     (void)state;
     without_compiler();
     (void)snprintf(command, sizeof command,
-                   IN_FOLDER "export TNEMU_NVRTC_COUNTS=$D/counts; lines() { wc -l <$D/counts; }\n"
-                             "run() { : >$D/counts; " KIT " >$D/log || cat $D/log; }\n"
+                   IN_FOLDER "%sexport TNEMU_NVRTC_COUNTS=$D/counts; lines() { wc -l <$D/counts; }\n"
+                             "run() { : >$D/counts; rm -rf $D/run; " TRAIN "$D/run >$D/log || cat $D/log; }\n"
                              "run; first=$(lines); run; echo again $(lines)\n"
                              "echo files $(($(ls $D/tenon/cuda | wc -l) - first))\n"
                              "for f in $D/tenon/cuda/*; do %s; done\n"
                              "run; echo damaged $(($(lines) - first)); run; echo whole $(lines)\n"
-                             "ls $D/tenon/cuda | grep -vc '^[0-9a-f]*[.]cubin$'; test $first -gt 3",
-                   damages[test_rotation(3)]);
-    s = cuda_say(CUDA "TNEMU_NVRTC=1", command);
+                             "ls $D/tenon/cuda | grep -vc '^[0-9a-f]*[.]cubin$'; test $first -gt 1",
+                   net, damages[test_rotation(3)]);
+    s = cuda_say("TNEMU_DELAY_US=0 TNEMU_NVRTC=1", command);
     if (s->code)
         fail_msg("ends with %d:\n%s", s->code, s->out);
     cuda_said(s, "again 0\nfiles 0\ndamaged 0\nwhole 0\n0\n");
@@ -266,31 +289,38 @@ static void kept(void **state)
 static void not_kept(void **state)
 {
     static const char *const folders[] = {"$D/file", "/proc/nowhere", "relative"};
-    char command[512];
+    char command[3000];
     const said *s;
 
     (void)state;
     without_compiler();
-    (void)snprintf(command, sizeof command, IN_FOLDER "HOME=; : >$D/file; XDG_CACHE_HOME=%s; " KIT,
+    (void)snprintf(command, sizeof command,
+                   IN_FOLDER "%sHOME=; : >$D/file; XDG_CACHE_HOME=%s; " TRAIN "$D/run", net,
                    folders[test_rotation(3)]);
-    s = cuda_say(CUDA "TNEMU_NVRTC=1", command);
-    if (s->code || !strstr(s->out, "1 passed, 0 failed"))
-        fail_msg("%d\n%s", s->code, s->out);
+    s = cuda_say("TNEMU_DELAY_US=0 TNEMU_NVRTC=1", command);
+    if (s->code)
+        fail_msg("ends with %d\n%s", s->code, s->out);
+    cuda_said(s, "params_sha256");
 }
 
 static void two_at_once(void **state)
 {
+    char command[3000];
     const said *s;
 
     (void)state;
     without_compiler();
-    s = cuda_say(CUDA "TNEMU_NVRTC=1", IN_FOLDER KIT " >$D/one & one=$!; " KIT " >$D/two; two=$?\n"
-                                                     "wait $one && [ $two = 0 ] || cat $D/one $D/two\n"
-                                                     "export TNEMU_NVRTC_COUNTS=$D/counts; : >$D/counts; " KIT
-                                                     "; wc -l <$D/counts\n"
-                                                     "ls $D/tenon/cuda | grep -vc '^[0-9a-f]*[.]cubin$'");
-    cuda_said(s, "1 passed, 0 failed");
-    cuda_said(s, "\n0\n0\n"); /* the third compiled nothing, and no file of another name is left */
+    (void)snprintf(command, sizeof command,
+                   IN_FOLDER "%s" TRAIN "$D/a >$D/one 2>&1 & one=$!; " TRAIN "$D/b >$D/two 2>&1; two=$?\n"
+                             "wait $one && [ $two = 0 ] || cat $D/one $D/two\n"
+                             "export TNEMU_NVRTC_COUNTS=$D/counts; : >$D/counts; " TRAIN
+                             "$D/c >$D/three || cat $D/three; wc -l <$D/counts\n"
+                             "ls $D/tenon/cuda | grep -vc '^[0-9a-f]*[.]cubin$'\n"
+                             "cat $D/one $D/two $D/three | grep params_sha256 | uniq | wc -l",
+                   net);
+    s = cuda_say("TNEMU_DELAY_US=0 TNEMU_NVRTC=1", command);
+    /* the third compiled nothing, no file of another name is left, and all have the same bits */
+    assert_string_equal(s->out, "0\n0\n1\n");
 }
 
 /* Where nothing is compiled, or what is compiled is no machine code, chains are interpreted: one of the ways
@@ -315,12 +345,49 @@ static void interpreted(void **state)
     }
 }
 
+static void trained(const char *settings, const char *options, char *out, size_t bytes, int *launches)
+{
+    char all[96], command[3000];
+    const said *s;
+    const char *at;
+
+    (void)snprintf(all, sizeof all, "TNEMU_DELAY_US=0 %s", settings);
+    (void)snprintf(command, sizeof command,
+                   IN_FOLDER "%sexport TNEMU_COUNTS=$D/counts; " TRAIN
+                             "$D/run %s && grep cuLaunchKernel $D/counts",
+                   net, options);
+    s = cuda_say(all, command);
+    at = strstr(s->out, "params_sha256 ");
+    if (s->code || !at)
+        fail_msg("%s, %s: %d\n%s", settings, options, s->code, s->out);
+    (void)snprintf(out, bytes, "%.*s", (int)strcspn(at, "\n"), at);
+    assert_non_null(at = strstr(s->out, "cuLaunchKernel "));
+    *launches = atoi(at + strlen("cuLaunchKernel "));
+}
+
+static void nets(void **state)
+{
+    char compiled_bits[128], interpreted_bits[128], single_bits[128];
+    int compiled_launches, interpreted_launches, single_launches;
+
+    (void)state;
+    without_compiler();
+    trained("TNEMU_NVRTC=1", "", compiled_bits, sizeof compiled_bits, &compiled_launches);
+    trained("TNEMU_NVRTC=", "", interpreted_bits, sizeof interpreted_bits, &interpreted_launches);
+    trained("TNEMU_NVRTC=1", "--set compile.passes_off=pointwise", single_bits, sizeof single_bits,
+            &single_launches);
+    assert_string_equal(compiled_bits, single_bits);
+    assert_string_equal(interpreted_bits, single_bits);
+    assert_int_equal(compiled_launches, interpreted_launches);
+    assert_true(compiled_launches < single_launches);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows),        cmocka_unit_test(data_types),  cmocka_unit_test(refused),
-        cmocka_unit_test(values),      cmocka_unit_test(kept),        cmocka_unit_test(not_kept),
-        cmocka_unit_test(two_at_once), cmocka_unit_test(interpreted),
+        cmocka_unit_test(rows),     cmocka_unit_test(data_types),  cmocka_unit_test(refused),
+        cmocka_unit_test(nets),     cmocka_unit_test(values),      cmocka_unit_test(kept),
+        cmocka_unit_test(not_kept), cmocka_unit_test(two_at_once), cmocka_unit_test(interpreted),
     };
     const char *build = getenv("TENON_TEST_BUILD");
     char folder[] = "/tmp/tenon-nvrtc-XXXXXX", command[64];
