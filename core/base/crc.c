@@ -6,6 +6,7 @@
 #include <sha2.h>
 #include <zlib.h>
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -24,6 +25,7 @@ _Static_assert(sizeof(SHA2_CTX) <= sizeof(tni_sha256_state), "tni_sha256_state m
 static const uint64_t by_four[2] = {0x154442bd4, 0x1c6e41596}, by_one[2] = {0x1751997d0, 0x0ccaa009e},
                       by_half[2] = {0x163cd6124, 0}, barrett[2] = {0x1db710641, 0x1f7011641};
 
+#define ABLE (1u << 1 | 1u << 19) /* PCLMULQDQ, SSE4.1: ecx of leaf 1 (xxh3.c) */
 #define CARRYLESS __attribute__((target("pclmul,sse4.1")))
 
 CARRYLESS static inline __m128i load(const void *at)
@@ -80,8 +82,10 @@ static uint64_t folded_bytes(uint64_t count)
     if (count < FOLDED)
         return 0;
     if (!known) {
-        __builtin_cpu_init();
-        known = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1") ? 2 : 1;
+        unsigned a, b, c = 0, d;
+
+        (void)__get_cpuid(1, &a, &b, &c, &d);
+        known = (c & ABLE) == ABLE ? 2 : 1;
         atomic_store_explicit(&able, known, memory_order_relaxed);
     }
     return known == 2 ? count & ~(uint64_t)15 : 0;

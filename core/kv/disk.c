@@ -20,6 +20,7 @@
 
 struct tni_kv_disk {
     char *folder, *text; /* text: of the snapshot or journal that was read */
+    const tni_log *log;
     uint64_t job, steps[3];
     uint32_t rank;
     tni_thread *thread; /* that writes; what it works on is its own until `over` */
@@ -148,31 +149,49 @@ static tn_status each(tni_kv_disk *d, void (*fn)(tni_kv_disk *d, uint64_t step, 
     return TN_OK;
 }
 
-static void old_remove(tni_kv_disk *d, uint64_t step, const char *name, void *arg)
+/* `aside`: whole ones get another name, under which no process finds them; it counts them. */
+static void old_remove(tni_kv_disk *d, uint64_t step, const char *name, void *aside)
 {
-    char *path = NULL;
+    char *path = NULL, *kept = NULL, other[NAME_BYTES];
 
-    (void)arg;
-    if ((!step || (step != d->steps[0] && step != d->steps[1] && step != d->steps[2])) &&
-        !tni_path_join(d->folder, name, &path))
+    (void)snprintf(other, sizeof other, "%s.aside", name);
+    if ((step && (step == d->steps[0] || step == d->steps[1] || step == d->steps[2])) ||
+        tni_path_join(d->folder, name, &path))
+        return;
+    if (!aside || !step)
         (void)unlink(path);
+    else if (!tni_path_join(d->folder, other, &kept) && !rename(path, kept))
+        ++*(uint32_t *)aside;
     tni_free(path);
+    tni_free(kept);
 }
 
-/* To go on from: those behind it are of a past that is over, and no later process may find them. */
+/* To go on from: those behind it are of a past that is over, and no later process may find them. To begin
+ * empty is mostly not meant (a server's disk is lost, or not mounted yet): then they are set aside. Nobody
+ * waits for the disk here. */
 static tn_status snapshot_load(void *arg, uint64_t step, const void **text, uint64_t *bytes)
 {
     tni_kv_disk *d = arg;
-    const tn_status st = step ? snapshot_read(d, step, text, bytes) : TN_OK;
+    uint32_t aside = 0;
+    tn_status st;
 
-    if (st)
+    if (d->thread && !atomic_load(&d->over))
+        return TN_PENDING;
+    if (step && (st = snapshot_read(d, step, text, bytes)))
         return st;
     writer_wait(d);
     for (uint32_t i = 0; i < 3 && d->steps[0] > step; i++) {
         memmove(d->steps, d->steps + 1, 2 * sizeof *d->steps);
         d->steps[2] = 0;
     }
-    return each(d, old_remove, NULL);
+    st = each(d, old_remove, step ? NULL : &aside);
+    if (aside)
+        tni_logf(d->log, TN_LOG_WARNING,
+                 "kvstore: the servers have no snapshot of one step and begin empty; the %u of this one are "
+                 "kept in %s as .aside: if another server's kvstore.state_folder comes back, end the job, "
+                 "take .aside away and begin again",
+                 aside, d->folder);
+    return st;
 }
 
 /* The third one, which nobody is told of, is there in case that servers go back while this is written. */
@@ -276,6 +295,7 @@ tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank,
     if (st)
         return st;
     d->rank = rank;
+    d->log = log;
     while (!st && count < 3) {
         d->steps[0] = 0;
         st = each(d, newest_take, &below);

@@ -11,7 +11,7 @@
 #define FLAGS_AT 4u
 #define ROUND_AT 28u
 #define SEQUENCE_AT 32u
-#define KEY_AT 40u
+#define KEY_AT 40u /* behind the sequence */
 
 /* ---- nodes and links ---- */
 
@@ -110,7 +110,7 @@ static tni_kv_hold *copy_make(tni_kv_post *p, const uint8_t *header, const void 
     return &c->hold;
 }
 
-static tni_kv_flight *flight_take(tni_kv_post *p, tni_kv_link *l, tni_kv_hold *hold)
+static tni_kv_flight *flight_take(tni_kv_post *p, tni_kv_link *l, const tni_kv_parcel *m)
 {
     tni_kv_flight *f = p->spare;
 
@@ -118,7 +118,11 @@ static tni_kv_flight *flight_take(tni_kv_post *p, tni_kv_link *l, tni_kv_hold *h
         p->spare = f->next;
     else if (!(f = tni_alloc(sizeof *f)))
         return NULL;
-    *f = (tni_kv_flight){.next = p->flights, .hold = hold, .link = l};
+    f->next = p->flights;
+    f->previous = NULL;
+    f->hold = m->hold;
+    f->link = l;
+    memcpy(f->header, m->header, sizeof f->header);
     if (p->flights)
         p->flights->previous = f;
     p->flights = f;
@@ -149,7 +153,7 @@ void tni_kv_link_sent(tni_kv_post *p, uint64_t cookie)
 /* As tn_transport_ops.send. */
 static tn_status transfer(tni_kv_post *p, tni_kv_link *l, const tni_kv_parcel *m)
 {
-    tni_kv_flight *f = m->hold ? flight_take(p, l, m->hold) : NULL;
+    tni_kv_flight *f = m->hold ? flight_take(p, l, m) : NULL;
     const tn_piece piece = {.data = m->payload, .bytes = m->bytes};
     const tn_send send = {.struct_size = (uint32_t)sizeof send,
                           .flags = m->flags | (f ? 0 : TN_SEND_COPY),
@@ -184,11 +188,24 @@ static void parcel_free(tni_kv_post *p, tni_kv_link *l, tni_kv_parcel *m)
     hold_drop(hold);
 }
 
-static bool same(const tni_kv_parcel *a, const uint8_t *header)
+static bool same(const uint8_t *a, const uint8_t *b)
 {
-    return a->header[TYPE_AT] == header[TYPE_AT] && header[TYPE_AT] != TNI_KV_BATCH &&
-           !memcmp(a->header + SEQUENCE_AT, header + SEQUENCE_AT, 8) &&
-           !memcmp(a->header + KEY_AT, header + KEY_AT, 8);
+    return a[TYPE_AT] == b[TYPE_AT] && b[TYPE_AT] != TNI_KV_BATCH &&
+           !memcmp(a + SEQUENCE_AT, b + SEQUENCE_AT, 16);
+}
+
+/* It is sent again, and the one before has not left this process. */
+static bool leaves(const tni_kv_post *p, const tni_kv_link *l, const uint8_t *header)
+{
+    if (!(header[FLAGS_AT] & TNI_KV_RETRY))
+        return false;
+    for (const tni_kv_parcel *o = l->parcels; o; o = o->next)
+        if (same(o->header, header))
+            return true;
+    for (const tni_kv_flight *f = p->flights; f; f = f->next)
+        if (f->link == l && same(f->header, header))
+            return true;
+    return false;
 }
 
 /* Keeps it until there is credit, behind those of its priority. */
@@ -197,10 +214,6 @@ static void park(tni_kv_post *p, tni_kv_link *l, const tni_kv_parcel *m)
     const uint64_t copied = m->hold ? 0 : m->bytes;
     tni_kv_parcel **at = &l->parcels, *kept;
 
-    if (m->header[FLAGS_AT] & TNI_KV_RETRY)
-        for (const tni_kv_parcel *o = l->parcels; o; o = o->next)
-            if (same(o, m->header))
-                return;
     if (l->parcel_count >= TNI_KV_PARCELS_MAX || p->waiting_bytes + copied > TNI_KV_PARCEL_BYTES_MAX)
         return;
     kept = tni_alloc(sizeof *kept + copied);
@@ -304,7 +317,7 @@ void tni_kv_post_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER
     tni_kv_link *l = link_to(p, to, header);
     tni_kv_parcel m = {.payload = payload, .bytes = bytes, .priority = priority};
 
-    if (!l)
+    if (!l || leaves(p, l, header))
         return;
     memcpy(m.header, header, sizeof m.header);
     m.flags = urgent(header[TYPE_AT], bytes) ? TN_SEND_URGENT : 0;

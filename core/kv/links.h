@@ -32,6 +32,7 @@ typedef struct tni_kv_flight { /* a payload in the transport's hands; its addres
     struct tni_kv_flight *next, *previous;
     tni_kv_hold *hold;
     tni_kv_link *link;
+    uint8_t header[TNI_KV_HEADER_BYTES];
 } tni_kv_flight;
 
 typedef struct tni_kv_dial { /* a node, and the way to it */

@@ -146,7 +146,7 @@ void tni_kv_node_send(tni_kv_node *n, uint16_t to, tni_kv_header *h, const void 
     h->job = n->settings->job;
     h->bytes = bytes;
     if (bytes > (n->settings->batch_bytes ? n->settings->batch_bytes : TNI_KV_SMALL_MAX) ||
-        h->type < TNI_KV_INIT || h->type > TNI_KV_BATCH || to == TNI_KV_UNKNOWN ||
+        h->type < TNI_KV_INIT || h->type > TNI_KV_BATCH || to == TNI_KV_UNKNOWN || h->alone ||
         !batch_add(n, to, h, payload))
         message_send(n, to, h, payload, bytes);
 }
@@ -274,8 +274,39 @@ static bool other_version(tni_kv_node *n, const tni_kv_header *h, const uint8_t 
     return true;
 }
 
+#define BY_SCHEDULER (1u << TNI_KV_SCHEDULER)
+#define BY_SERVER (1u << TNI_KV_SERVER)
+#define BY_WORKER (1u << TNI_KV_WORKER)
+#define BY_STRANGER 8u /* who has no number */
+
+/* Who may send what. */
+static const uint8_t senders[TNI_KV_TYPE_END] = {
+    [TNI_KV_HELLO] = BY_STRANGER,
+    [TNI_KV_WELCOME] = BY_SCHEDULER,
+    [TNI_KV_VIEW] = BY_SCHEDULER,
+    [TNI_KV_BEAT] = BY_SCHEDULER | BY_SERVER | BY_WORKER,
+    [TNI_KV_INIT] = BY_WORKER,
+    [TNI_KV_PUSH] = BY_WORKER,
+    [TNI_KV_PULL] = BY_WORKER,
+    [TNI_KV_ACK] = BY_SCHEDULER | BY_SERVER,
+    [TNI_KV_VALUE] = BY_SERVER,
+    [TNI_KV_COMMAND] = BY_WORKER,
+    [TNI_KV_SNAPSHOT] = BY_WORKER,
+    [TNI_KV_BARRIER] = BY_WORKER,
+    [TNI_KV_END] = BY_WORKER,
+    [TNI_KV_BYE] = BY_SERVER | BY_WORKER,
+    [TNI_KV_REFUSED] = BY_SCHEDULER,
+    [TNI_KV_ASK] = BY_SCHEDULER | BY_STRANGER,
+    [TNI_KV_REPORT] = BY_SERVER | BY_WORKER,
+};
+
 static bool entry_handle(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)
 {
+    char name[24];
+
+    if (!(senders[h->type] >> TNI_KV_ROLE(h->from) & 1u))
+        return !tni_error(TN_E_FORMAT, "%s may not send messages of type %u", tni_kv_node_name(h->from, name),
+                          h->type);
     return n->handle(n, h, payload) == TN_OK;
 }
 

@@ -1,8 +1,14 @@
 /*
  * Sharding. A small array is one part, on the server that a hash of its key names. A big one is cut into
  * equal parts, which go round the servers from that one on: each holds as many, give or take one.
+ *
+ * Of several servers each gets SHARES parts if they are long enough. A link is idle at the end of a round for
+ * about the time of two parts, since the last values wait for the last gradients (docs/store.md).
  */
 #include "kv/plan.h"
+
+#define SHARES 64u  /* parts of an array that a server gets */
+#define SHORTEST 8u /* they are not shorter than this share of part_bytes, as each costs processor time */
 
 static uint64_t round_up(uint64_t a, uint64_t b)
 {
@@ -26,9 +32,12 @@ tn_status tni_kv_plan_make(const tni_kv_plan_options *o, uint32_t key, uint64_t 
     p.piece = p.bytes;
     big = o->bound ? elements >= o->bound : p.bytes > o->part_bytes;
     if (big && p.bytes > TNI_KV_ALIGN) {
-        p.piece = round_up(p.bytes, o->servers);
-        if (p.piece > o->part_bytes)
-            p.piece = o->part_bytes;
+        const uint64_t least = round_up(o->part_bytes, SHORTEST), each = round_up(p.bytes, o->servers);
+        const uint64_t share = o->servers > 1 ? each / SHARES : each;
+
+        p.piece = share > least ? share : least;
+        p.piece = p.piece < o->part_bytes ? p.piece : o->part_bytes;
+        p.piece = p.piece < each ? p.piece : each;
         if (round_up(p.bytes, p.piece) > TNI_KV_PARTS_MAX)
             p.piece = round_up(p.bytes, TNI_KV_PARTS_MAX);
         p.piece = round_up(p.piece, unit) * unit;

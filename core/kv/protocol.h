@@ -337,7 +337,8 @@ typedef struct tni_kv_snapshots {
     /* Seals the text and writes it; it may take its memory and leave an empty one. TN_PENDING: `saved`
      * follows, and workers go on until then. */
     tn_status (*write)(void *arg, uint64_t step, tni_str *text);
-    /* Borrowed until the next. What lies behind this step is over; step 0: all is, and there is no text. */
+    /* Borrowed until the next. What lies behind this step is over; step 0: all is, and there is no text.
+     * TN_PENDING: one is still being written; `saved` follows, and then it is asked again. */
     tn_status (*read)(void *arg, uint64_t step, const void **text, uint64_t *bytes);
     /* What `write` left pending, once it is over. NULL: the host knows by itself. */
     bool (*over)(void *arg, uint64_t *step, tn_status *st);

@@ -12,7 +12,6 @@
 
 #define RETRY_MIN_NS 50000000u
 #define RETRY_MAX_NS 2000000000u
-#define ASK_NS 1000000000u /* how often one asks for what is held */
 #define CACHE_BYTES ((uint64_t)16 << 20) /* values of a round that are more do not stay in caches */
 
 const tni_kv_kind_row tni_kv_kinds[] = {
@@ -87,7 +86,7 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     const tni_kv_kind_row *k = tni_kv_op_kind(op);
     tni_kv_piece *p = &l->pieces[index];
     const tni_kv_part part = tni_kv_plan_part(&l->plan, index);
-    const bool ask = p->state == TNI_KV_WAITS && k->type == TNI_KV_PUSH;
+    const bool ask = p->last && k->type == TNI_KV_PUSH && tni_kv_op_sends(op);
     const uint32_t code = op->r.kind == TNI_KV_DO_INIT ? 0 : op->r.shrink_log2;
     const uint64_t round_up = ((uint64_t)1 << code) - 1;
     const tni_kv_cut *c = op->r.cuts;
@@ -96,6 +95,7 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
                        .dtype = l->dtype,
                        .what = op->r.what,
                        .priority = (uint8_t)op->r.priority,
+                       .alone = ask && p->cost > TNI_KV_SMALL_MAX,
                        .round = op->round,
                        .sequence = p->sequence,
                        .key = l->control ? op->r.step : part.key};
@@ -111,8 +111,9 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     }
     *tni_kv_number(&w->node, TNI_KV_N_REPEATED) += p->tries && !ask;
     p->tries++;
+    p->last = ask ? TNI_KV_SEND_PROBE : TNI_KV_SEND_ALL;
     p->sent_ns = w->node.now;
-    retry_at(w, p, p->state == TNI_KV_WAITS ? ASK_NS : answer_time(lane_of(w, l, index)));
+    retry_at(w, p, p->state == TNI_KV_WAITS ? TNI_KV_ASK_NS : answer_time(lane_of(w, l, index)));
     tni_kv_node_send(&w->node, tni_kv_op_target(w, l, index), &h, payload, bytes);
     w->sending = 0;
     tni_kv_op_sent(l);
@@ -247,6 +248,7 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
 
         p->sequence = op->sequence + i;
         p->tries = p->missing = 0;
+        p->last = TNI_KV_SEND_NONE;
         p->stalled = false;
         p->cost = op_cost(op, i);
         if (!st)
@@ -497,7 +499,9 @@ static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
     TNI_KV_POINT_IF(l->left && tni_kv_op_kind(op)->value, pull_in_half);
     TNI_KV_POINT_IF(l->left && op->r.kind == TNI_KV_DO_SNAPSHOT, save_half);
     if (l->left == 0) {
-        if (!l->control && !l->known && (op->r.kind == TNI_KV_DO_INIT || op->r.kind == TNI_KV_DO_PULL)) {
+        /* The process before this one may have pushed a round that completes behind an init. */
+        if ((op->r.kind == TNI_KV_DO_INIT || op->r.kind == TNI_KV_DO_PULL) &&
+            (!l->known || (l->last == op && l->got > l->round))) {
             l->known = true;
             l->round = l->got;
         }
@@ -526,21 +530,6 @@ static void op_void(tni_kv_worker *w, tni_kv_lot *l, const uint8_t *payload, uin
     tni_error_set(&error);
     l->first->r.kind = TNI_KV_DO_BREAK; /* what it came to */
     op_end(w, l->first, TN_E_STATE);
-}
-
-static void op_failed(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni_kv_header *h,
-                      const uint8_t *payload)
-{
-    tn_status st = h->bytes >= 4 ? (tn_status)tni_kv_get(payload, 4) : TN_E_PEER;
-    const uint64_t length = h->bytes < 4 ? 0 : h->bytes - 4;
-    char name[96], peer[24];
-
-    if (st <= TN_OK || st > TN_E_INTERNAL)
-        st = TN_E_PEER;
-    tni_kv_op_name(l->first, piece, name);
-    (void)tni_error(st, "%s: %s says: %.*s", name, tni_kv_node_name(h->from, peer),
-                    (int)(length < 396 ? length : 396), length ? (const char *)payload + 4 : "");
-    op_end(w, l->first, st);
 }
 
 static void value_take(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni_kv_header *h,
@@ -574,7 +563,6 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
     tni_kv_lot *l = answer_lot(w, h, &piece);
     tni_kv_lane *lane;
     tni_kv_piece *p;
-    bool asked;
 
     if (!l || !h->sequence || l->pieces[piece].sequence != h->sequence ||
         l->pieces[piece].state < TNI_KV_SENT)
@@ -584,6 +572,8 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
     if (lane && p->state == TNI_KV_SENT) /* of the last try: too short at worst, which the next one mends */
         lane->answer_ns = (7 * lane->answer_ns + (w->node.now - p->sent_ns)) / 8;
     if (h->type == TNI_KV_VALUE) {
+        if (lane)
+            lane->value_ns = w->node.now;
         value_take(w, l, piece, h, payload);
         return;
     }
@@ -599,16 +589,17 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
     case TNI_KV_HELD:
         piece_land(w, l, piece, TNI_KV_WAITS);
         p->tries = 1;
-        retry_at(w, p, ASK_NS);
+        retry_at(w, p, TNI_KV_ASK_NS);
         if (l == &w->saves)
             save_release(w);
         if (lane)
             lane_pump(w, lane);
         break;
-    case TNI_KV_ABSENT: /* lost by the server: at once; not there yet: later */
-        asked = p->state == TNI_KV_WAITS;
-        if (asked && !piece_queue(w, l, piece) && lane)
+    case TNI_KV_ABSENT: /* lost on its way or by the server: at once; the part is not there yet: later */
+        if (p->last == TNI_KV_SEND_PROBE && !piece_queue(w, l, piece)) {
+            p->last = TNI_KV_SEND_NONE;
             lane_pump(w, lane);
+        }
         break;
     case TNI_KV_VOID:
         if (l->first->r.kind == TNI_KV_DO_BREAK)
@@ -617,7 +608,7 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
             op_void(w, l, payload, h->bytes);
         break;
     case TNI_KV_FAILED:
-        op_failed(w, l, piece, h, payload);
+        op_end(w, l->first, tni_kv_op_refused(l, piece, h, payload));
         break;
     default: /* BUSY: the retry comes */
         break;
@@ -669,6 +660,8 @@ void tni_kv_ops_tick(tni_kv_worker *w)
             const tni_kv_queued *q = tni_vec_at(&w->flights, i);
             tni_kv_piece *p = &q->lot->pieces[q->piece];
 
+            if (p->retry_ns <= w->node.now)
+                tni_kv_value_await(w, lane_of(w, q->lot, q->piece), q->lot->first, p);
             if (p->retry_ns <= w->node.now)
                 piece_send(w, q->lot, q->piece);
             else if (p->retry_ns < w->retry_ns)

@@ -63,7 +63,7 @@ static tn_status load(tni_kv_server *s, uint64_t step)
     command_errors_clear(s);
     memset(s->commands, 0, s->node.settings->workers * sizeof *s->commands);
     s->saving = 0;
-    s->lasts = false;
+    s->lasts = s->loading = false;
     if (s->snapshots.read)
         st = s->snapshots.read(s->snapshots.arg, step, &text, &bytes);
     else if (step)
@@ -98,6 +98,10 @@ static void view_changed(tni_kv_server *s)
         st = tni_kv_view_failure(&s->node.view);
     else if (v->epoch_view > s->loaded_epoch)
         st = load(s, v->cut);
+    if (st == TN_PENDING) {
+        s->loading = true; /* `saved` comes here again; meanwhile it beats, and takes nothing */
+        return;
+    }
     if (st) {
         tni_kv_server_stop(s, st);
         return;
@@ -200,6 +204,8 @@ static void command_handle(tni_kv_server *s, const tni_kv_header *h, const uint8
 void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t now)
 {
     s->node.now = now;
+    if (s->loading)
+        view_changed(s);
     if (step != s->saving)
         return; /* of an epoch that is over */
     s->saving = 0;
@@ -260,7 +266,8 @@ static tn_status data_handle(tni_kv_server *s, const tni_kv_header *h, const uin
     tni_kv_store_part *p;
     tn_status st;
 
-    if (TNI_KV_ROLE(h->from) != TNI_KV_WORKER || !h->sequence || s->node.view.flags & TNI_KV_RECOVERING)
+    if (TNI_KV_ROLE(h->from) != TNI_KV_WORKER || !h->sequence || s->loading ||
+        s->node.view.flags & TNI_KV_RECOVERING)
         return tni_error(TN_E_STATE, "message of type %u at a bad time", h->type);
     if (s->node.view.flags & TNI_KV_CLOSED) {
         st = tni_error(TN_E_PEER, "a worker has left and a server was lost then: its values are gone");

@@ -76,6 +76,7 @@ struct tni_kv_server {
     uint64_t late_rounds; /* of parts */
     tni_kv_hold *sending; /* of the value that is being sent */
     bool finished, lasts; /* lasts: some worker has said LAST */
+    bool loading;         /* an epoch has begun whose snapshot cannot be read yet */
     bool all_needed;      /* all_needed: every worker, in every round, as far as the view says */
     tn_status status;
     tn_err error;

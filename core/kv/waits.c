@@ -1,6 +1,8 @@
 /* What a worker's requests wait for: in errors of those that are late, and in its report. */
 #include "kv/worker.h"
 
+#define AWAIT_NS 8000000000u /* the longest that others' values put a question off */
+
 void tni_kv_op_name(const tni_kv_op *op, uint32_t part, char out[96])
 {
     if (op->lot->control)
@@ -124,3 +126,27 @@ void tni_kv_op_sent(const tni_kv_lot *l)
     TNI_KV_POINT_IF(kind == TNI_KV_DO_BYE, leave_sent);
 }
 #endif
+
+tn_status tni_kv_op_refused(const tni_kv_lot *l, uint32_t piece, const tni_kv_header *h,
+                            const uint8_t *payload)
+{
+    tn_status st = h->bytes >= 4 ? (tn_status)tni_kv_get(payload, 4) : TN_E_PEER;
+    const uint64_t length = h->bytes < 4 ? 0 : h->bytes - 4;
+    char name[96], peer[24];
+
+    if (st <= TN_OK || st > TN_E_INTERNAL)
+        st = TN_E_PEER;
+    tni_kv_op_name(l->first, piece, name);
+    return tni_error(st, "%s: %s says: %.*s", name, tni_kv_node_name(h->from, peer),
+                     (int)(length < 396 ? length : 396), length ? (const char *)payload + 4 : "");
+}
+
+/* Values come one behind the other: a server from which they come is not asked for one that may be among
+ * them, as it would send it twice. */
+void tni_kv_value_await(const tni_kv_worker *w, const tni_kv_lane *lane, const tni_kv_op *op, tni_kv_piece *p)
+{
+    const uint64_t quiet = lane ? lane->value_ns + TNI_KV_ASK_NS : 0, most = p->sent_ns + AWAIT_NS;
+
+    if (tni_kv_op_kind(op)->value && quiet > w->node.now)
+        p->retry_ns = quiet < most ? quiet : most;
+}

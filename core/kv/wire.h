@@ -23,7 +23,7 @@
 #define TNI_KV_HEADER_BYTES 64u
 #define TNI_KV_ENTRY_BYTES 32u
 #define TNI_KV_WIRE_VERSION 2u
-#define TNI_KV_CRC_MAX 1024u /* bytes of a payload whose checksum is a CRC */
+#define TNI_KV_CRC_MAX 1024u                   /* bytes of a payload whose checksum is a CRC */
 #define TNI_KV_MESSAGE_MAX ((uint64_t)1 << 40) /* bytes of a payload: a part of the longest array */
 #define TNI_KV_BATCH_MAX 65536u                /* bytes of a batch */
 #define TNI_KV_SMALL_MAX 1024u                 /* bytes of a message that waits for others */
@@ -77,6 +77,7 @@ typedef enum tni_kv_refusal { TNI_KV_FENCED = 1, TNI_KV_FULL, TNI_KV_MALFORMED }
 typedef struct tni_kv_header {
     uint8_t type, flags, dtype, what, priority;
     bool summed; /* of what is sent: payload_sum is that of the payload already */
+    bool alone;  /* of what is sent: no part of a batch, so it does not overtake payloads */
     uint8_t version;
     uint16_t from, to;
     uint32_t view, incarnation, round, payload_sum;
@@ -133,9 +134,9 @@ void tni_kv_write(tni_str *s, uint64_t value, uint32_t bytes);
     X(BARRIER_COUNT)                                                                                         \
     X(NO_DEADLINE)                                                                                           \
     X(ID_WRAP)                                                                                               \
-    X(LIVE_BUFFER) X(GIVE_UP) X(NO_BEAT) X(REJOIN_IGNORED) X(NO_JOB) X(NO_FENCE) X(EXIT_STOPS)               \
-        X(PULL_LATEST) X(NO_LEAVE) X(CONTROL_ONCE) X(NO_CHECKSUM) X(HALF_ROUND) X(OVERWRITE) X(REPLAY_LATE)  \
-            X(REPLAY_TRIM)
+    X(LIVE_BUFFER)                                                                                           \
+    X(GIVE_UP) X(NO_BEAT) X(REJOIN_IGNORED) X(NO_JOB) X(NO_FENCE) X(EXIT_STOPS) X(PULL_LATEST) X(NO_LEAVE)   \
+        X(CONTROL_ONCE) X(NO_CHECKSUM) X(HALF_ROUND) X(OVERWRITE) X(REPLAY_LATE) X(REPLAY_TRIM)
 #define TNI_KV_BUG_NAME(name) TNI_KV_BUG_##name,
 enum { TNI_KV_BUG_NONE, TNI_KV_BUGS(TNI_KV_BUG_NAME) TNI_KV_BUG_END };
 #ifdef TN_TEST_SWITCHES

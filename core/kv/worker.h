@@ -21,12 +21,15 @@ typedef struct tni_kv_op {             /* a request */
 
 typedef enum tni_kv_flight { TNI_KV_IDLE, TNI_KV_QUEUED, TNI_KV_SENT, TNI_KV_WAITS } tni_kv_flight;
 
+/* What a piece sent last. A push goes out once; then the server is asked whether it came. */
+enum { TNI_KV_SEND_NONE, TNI_KV_SEND_ALL, TNI_KV_SEND_PROBE };
+
 typedef struct tni_kv_piece { /* a part's share of the request under way */
     uint64_t sequence, sent_ns, retry_ns, cost;
     uint32_t tries, missing, flight; /* flight: place in `flights` */
     uint16_t who;                    /* is missing */
-    uint8_t state;
-    bool stalled; /* it has waited for credit */
+    uint8_t state, last;             /* TNI_KV_SEND_… */
+    bool stalled;                    /* it has waited for credit */
 } tni_kv_piece;
 
 /* A key, or all servers, or the scheduler: what has one request under way. */
@@ -49,6 +52,7 @@ typedef struct tni_kv_queued {
 typedef struct tni_kv_lane {       /* to a server */
     tni_vec heap;                  /* tni_kv_queued: highest priority, then lowest order, first */
     uint64_t in_flight, answer_ns; /* bytes; what an answer takes */
+    uint64_t value_ns;             /* when a value came last */
 } tni_kv_lane;
 /* lane.c. TN_E_NOMEM: nothing was queued. */
 tn_status tni_kv_lane_push(tni_kv_lane *lane, const tni_kv_queued *q);
@@ -66,7 +70,7 @@ struct tni_kv_worker {
     tni_vec flights; /* pieces that are SENT or WAIT: tni_kv_queued */
     uint64_t counter, order, token;
     uint64_t value_bytes; /* of all keys */
-    uint64_t sending; /* cookie of the request whose payload is being sent */
+    uint64_t sending;     /* cookie of the request whose payload is being sent */
     uint64_t begun_ns, hello_ns, beat_ns, retry_ns, deadline_ns; /* when the next is due */
     uint32_t fences, barriers, epoch, epochs, end_round;
     uint32_t break_round;       /* up to which there is still to break, for want of memory; 0: none */
@@ -104,6 +108,13 @@ void tni_kv_op_span(char phase, const tni_kv_op *op, const char *name);
  * there, and for whom it waits. */
 void tni_kv_op_name(const tni_kv_op *op, uint32_t part, char out[96]);
 void tni_kv_op_late(tni_kv_worker *w, const tni_kv_op *op);
+/* What a server says that FAILED: the status, with the thread's error. */
+tn_status tni_kv_op_refused(const tni_kv_lot *l, uint32_t piece, const tni_kv_header *h,
+                            const uint8_t *payload);
+/* A piece is due again: later, while values come over its lane. `lane`: NULL: it has none. */
+void tni_kv_value_await(const tni_kv_worker *w, const tni_kv_lane *lane, const tni_kv_op *op,
+                        tni_kv_piece *p);
+#define TNI_KV_ASK_NS 1000000000u /* how often one asks for what is held */
 
 #ifdef TN_TEST_SWITCHES
 void tni_kv_op_sent(const tni_kv_lot *l); /* a piece of it: points of tests */

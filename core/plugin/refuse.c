@@ -57,39 +57,6 @@ static tn_status tag_check(const tn_note_body *b)
                       b->tag[0] ? b->tag : "no platform", TN_ABI_TAG);
 }
 
-#if defined(__x86_64__)
-static bool level_present(int level)
-{
-    __builtin_cpu_init();
-    if (level >= 2 && !(__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") &&
-                        __builtin_cpu_supports("popcnt")))
-        return false;
-    if (level >= 3 && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")))
-        return false;
-    return level < 4 || (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                         __builtin_cpu_supports("avx512vl"));
-}
-
-bool tni_isa_present(const char *isa)
-{
-    static const char *const levels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
-
-    if (!isa || !isa[0])
-        return true;
-    for (int i = 0; i < 4; i++)
-        if (strcmp(isa, levels[i]) == 0)
-            return level_present(i + 1);
-    return false;
-}
-#else
-bool tni_isa_present(const char *isa)
-{
-    return !isa || !isa[0];
-}
-#endif
-
 tn_status tni_refuse_note(const tni_note *note, const tni_abi_range *range)
 {
     const tn_note_body *b = &note->body;

@@ -59,11 +59,33 @@ static void big_arrays_over_all_servers(void **unused)
     assert_int_equal(tni_kv_plan_make(&o, 1, 999999, 4, &p), TN_OK);
     assert_int_equal(p.parts, 1);
     assert_int_equal(tni_kv_plan_make(&o, 1, 1000000, 4, &p), TN_OK);
-    assert_int_equal(p.parts, 3);
+    assert_int_equal(p.parts, 8); /* of an eighth of part_bytes at least */
     assert_int_equal(tni_kv_plan_make(&own, 1, 1 << 20, 4, &p), TN_OK); /* 4 MiB: one part */
     assert_int_equal(p.parts, 1);
     assert_int_equal(tni_kv_plan_make(&o, 1, (uint64_t)1 << 36, 4, &p), TN_OK); /* 256 GiB: longer parts */
     assert_true(p.parts <= TNI_KV_PARTS_MAX && p.piece > o.part_bytes);
+}
+
+/* Of several servers each gets 64 parts, unless they were shorter than an eighth of part_bytes or longer than
+ * it; part_bytes may be less than 8. */
+static void parts_of_several_servers(void **unused)
+{
+    static const struct {
+        uint32_t servers;
+        uint64_t mib, piece;
+    } rows[] = {{1, 32, 1u << 20}, {2, 32, 1u << 18},  {4, 32, 1u << 17},  {8, 32, 1u << 17},
+                {8, 64, 1u << 17}, {8, 128, 1u << 18}, {8, 512, 1u << 20}, {8, 4096, 1u << 20}};
+    const tni_kv_plan_options tiny = {3, 1, 1};
+    tni_kv_plan p;
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tni_kv_plan_options o = {rows[i].servers, 0, 1u << 20};
+
+        assert_int_equal(tni_kv_plan_make(&o, 3, rows[i].mib << 18, 4, &p), TN_OK);
+        assert_int_equal(p.piece, rows[i].piece);
+    }
+    check_plan(&tiny, 9, 1000, 4);
 }
 
 /* The hash, not the number, chooses: keys that are multiples of the count do not meet on one server. */
@@ -101,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_cover_the_array),
         cmocka_unit_test(big_arrays_over_all_servers),
+        cmocka_unit_test(parts_of_several_servers),
         cmocka_unit_test(small_keys_spread),
         cmocka_unit_test(refusals),
     };

@@ -529,8 +529,16 @@ static void rolled_back_snapshots(void **state)
     assert_int_equal(tni_kv_disk_snapshots(folder, 5, 1, &no_log, steps, &d), TN_OK);
     assert_true(steps[0] == 35 && steps[1] == 30);
     s = tni_kv_disk_table(d);
-    assert_int_equal(s.read(s.arg, 0, &text, &bytes), TN_OK); /* to the beginning */
-    assert_int_equal(files(folder, ".snapshot"), 2);
+    put(folder, "0000000000000005-server-1-70.snapshot.tmp-4-0", good, 5);
+    assert_int_equal(s.read(s.arg, 0, &text, &bytes), TN_OK); /* to the beginning: they are kept beside */
+    assert_int_equal(files(folder, "-server-1-35.snapshot.aside"), 1);
+    assert_int_equal(files(folder, "-server-1-30.snapshot.aside"), 1);
+    assert_int_equal(files(folder, ".snapshot.aside"), 3);
+    assert_int_equal(files(folder, ".tmp-4-0"), 0);
+    assert_int_equal(files(folder, "-server-11-80.snapshot.aside"), 0); /* another server's */
+    tni_kv_disk_close(d);
+    assert_int_equal(tni_kv_disk_snapshots(folder, 5, 1, &no_log, steps, &d), TN_OK);
+    assert_true(steps[0] == 0 && steps[1] == 0); /* no process finds them under that name */
     tni_kv_disk_close(d);
     tni_str_fini(&written);
 }
