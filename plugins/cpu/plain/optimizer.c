@@ -79,18 +79,34 @@ _Static_assert((int)TN_sgd_update_wd == 1 && (int)TN_sgd_update_clip_gradient ==
                    (int)TN_multi_lamb_update_step_count == 10 && (int)TN_multi_lamb_update_wds == 4,
                "the numbers of a form know the order of attributes");
 
-/* A sweep is cut into runs, which threads share. */
-typedef struct sweep_run {
-    uint32_t weight;
-    int64_t begin;
-} sweep_run;
-
+/* A sweep is cut into runs of RUN elements, which threads share. */
 typedef struct sweep {
     const form *form;
     uint32_t weights, each, tail; /* weights; inputs of one; where the inputs behind all of them begin */
-    int64_t count;
-    sweep_run runs[];
+    int64_t count;                /* runs */
+    int64_t first[];              /* run of each weight; `count` behind the last one */
 } sweep;
+
+/* The weight that `run` belongs to. */
+static uint32_t run_weight(const sweep *s, int64_t run)
+{
+    uint32_t low = 0, high = s->weights;
+
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+
+        if (s->first[middle] <= run)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int64_t run_begin(const sweep *s, uint32_t weight, int64_t run)
+{
+    return (run - s->first[weight]) * RUN;
+}
 
 /* Weights are visible outputs; states stand behind them. */
 static uint32_t weights_of(const tn_node *node, const form *f)
@@ -102,30 +118,30 @@ static tn_status sweep_prepare(void *plugin, const tn_node *node, tn_plan *plan,
 {
     const form *f = tncpu_form_of(forms, sizeof *forms, node->op);
     const uint32_t weights = weights_of(node, f), each = 2 + f->states;
-    int64_t runs = 0, elements = 0;
+    int64_t elements = 0;
     sweep *s;
     tn_status st;
 
-    for (uint32_t w = 0; w < weights; w++) {
-        elements += tn_tensor_count(node->in[w * each]);
-        runs += tncpu_ceil_div(tn_tensor_count(node->in[w * each]), RUN);
-    }
-    tncpu_plan_work(node, plan, 20 + 10 * (double)weights + 0.5 * (double)elements);
-    if ((st = tncpu_state(plugin, plan, sizeof *s + (uint64_t)runs * sizeof *s->runs, err)))
+    if ((st = tncpu_state(plugin, plan, sizeof *s + (weights + 1) * sizeof *s->first, err)))
         return st;
-    if (f->which == LAMB_BOTH)
-        plan->workspace_bytes = (uint64_t)(runs + weights) * 2 * sizeof(double);
     s = plan->state;
     s->form = f;
     s->weights = weights;
     s->each = each;
     s->tail = weights * each;
     for (uint32_t w = 0; w < weights; w++) {
+        const int64_t count = tn_tensor_count(node->in[w * each]);
+
         if (node->out[w]->dtype == node->in[w * each]->dtype)
             plan->inplace[w] = (int32_t)(w * each);
-        for (int64_t i = 0; i < tn_tensor_count(node->in[w * each]); i += RUN)
-            s->runs[s->count++] = (sweep_run){w, i};
+        s->first[w] = s->count;
+        s->count += tncpu_ceil_div(count, RUN);
+        elements += count;
     }
+    s->first[weights] = s->count;
+    tncpu_plan_work(node, plan, 20 + 10 * (double)weights + 0.5 * (double)elements);
+    if (f->which == LAMB_BOTH)
+        plan->workspace_bytes = (uint64_t)(s->count + weights) * 2 * sizeof(double);
     return TN_OK;
 }
 
@@ -270,18 +286,13 @@ typedef struct sweep_call {
     double *squares; /* LAMB: of each run, then of each weight: of the weight, of what it moves along */
 } sweep_call;
 
-static int64_t run_end(const sweep *s, const tn_tensor *w, int64_t run)
-{
-    return tncpu_min(s->runs[run].begin + RUN, tn_tensor_count(w));
-}
-
 static void run_step(const void *arg, int64_t run, double *room)
 {
     const sweep_call *c = arg;
     const sweep *s = c->s;
-    task p = {s, c->x, s->runs[run].weight, s->form->which, {0}};
+    task p = {s, c->x, run_weight(s, run), s->form->which, {0}};
     const tn_tensor *w = c->x->in[p.weight * s->each];
-    const int64_t end = run_end(s, w, run);
+    const int64_t begin = run_begin(s, p.weight, run), end = tncpu_min(begin + RUN, tn_tensor_count(w));
     const bool own = is_own(w, !(s->form->flags & MIXED)) && c->x->modes[p.weight];
     const int64_t part = own ? RUN : PART;
 
@@ -289,7 +300,7 @@ static void run_step(const void *arg, int64_t run, double *room)
     numbers_of(s, c->x, p.weight, p.v);
     if (p.which == LAMB_BOTH)
         p.v[TN_lamb_update_phase1_rate] = c->squares[2 * (s->count + p.weight)];
-    for (int64_t i = s->runs[run].begin; i < end; i += part)
+    for (int64_t i = begin; i < end; i += part)
         part_step(&p, i, tncpu_min(part, end - i), NULL);
 }
 
@@ -344,15 +355,15 @@ static void run_along(const void *arg, int64_t run, double *room)
 {
     const sweep_call *c = arg;
     const sweep *s = c->s;
-    task p = {s, c->x, s->runs[run].weight, LAMB_ALONG, {0}};
+    task p = {s, c->x, run_weight(s, run), LAMB_ALONG, {0}};
     const tn_tensor *w = c->x->in[p.weight * s->each];
-    const int64_t end = run_end(s, w, run);
+    const int64_t begin = run_begin(s, p.weight, run), end = tncpu_min(begin + RUN, tn_tensor_count(w));
     double *sums = c->squares + 2 * run, made[PART], own[PART];
 
     (void)room;
     numbers_of(s, c->x, p.weight, p.v);
     sums[0] = sums[1] = 0;
-    for (int64_t i = s->runs[run].begin; i < end; i += PART) {
+    for (int64_t i = begin; i < end; i += PART) {
         const int64_t n = tncpu_min(PART, end - i);
 
         tncpu_numbers(w, i, 1, n, own);
@@ -370,13 +381,14 @@ static void lamb_rates(const sweep *s, const tn_exec *x, double *squares)
                  upper = tn_value_float(x->attrs[TN_multi_lamb_update_upper_bound]);
     const tn_floats *lrs = tn_value_pointer(x->attrs[TN_multi_lamb_update_learning_rates]);
 
-    for (uint32_t w = 0; w < 2 * s->weights; w++)
-        rates[w] = 0;
-    for (int64_t run = 0; run < s->count; run++)
-        for (uint32_t k = 0; k < 2; k++)
-            rates[2 * s->runs[run].weight + k] += squares[2 * run + k];
-    for (uint32_t w = 0; w < s->weights; w++)
-        rates[2 * w] = tnb_lamb_rate(lrs->item[w], sqrt(rates[2 * w]), sqrt(rates[2 * w + 1]), lower, upper);
+    for (uint32_t w = 0; w < s->weights; w++) {
+        double sum[2] = {0, 0};
+
+        for (int64_t run = s->first[w]; run < s->first[w + 1]; run++)
+            for (uint32_t k = 0; k < 2; k++)
+                sum[k] += squares[2 * run + k];
+        rates[2 * w] = tnb_lamb_rate(lrs->item[w], sqrt(sum[0]), sqrt(sum[1]), lower, upper);
+    }
 }
 
 static tn_status lamb_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
