@@ -106,7 +106,7 @@ tncuda_result emu_module_function(tncuda_function *out, tncuda_module module, co
 {
     tncuda_context c;
     const tncuda_result result = emu_enter(EMU_module_function, &c);
-    const emu_kernel *k = !module->library                      ? emu_kernel_find(name)
+    const emu_kernel *k = !module || !module->library ? emu_kernel_find(name) /* NULL: of a double */
                           : !strcmp(module->kernel->name, name) ? module->kernel
                                                                 : NULL;
 
