@@ -11,6 +11,7 @@
 
 #define FREE_FEW 4u            /* frames that every pool keeps for further calls */
 #define BUSY_LARGE 8u          /* calls in flight of a program with a large arena */
+#define BUSY_GRAPHS 4u         /* the same where a device records: graphs know few sets of addresses */
 #define BUSY_SMALL 1024u       /* the same of a small one */
 #define LOOK_AGAIN_MS 100u     /* for what must not be waited for */
 #define LARGE_BYTES (1u << 20) /* an arena that is large */
@@ -404,7 +405,7 @@ tn_status tni_frame_pool_create(tni_context *c, tni_program *p, tni_frame_pool *
     tni_ref_init(&pool->refs);
     pool->ctx = c;
     pool->program = p;
-    pool->busy_max = p->planned_bytes > LARGE_BYTES ? BUSY_LARGE : BUSY_SMALL;
+    pool->busy_max = pool->graphs ? BUSY_GRAPHS : p->planned_bytes > LARGE_BYTES ? BUSY_LARGE : BUSY_SMALL;
     tni_program_retain(p);
     *out = pool;
     return TN_OK;
