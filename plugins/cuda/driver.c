@@ -5,63 +5,20 @@
  */
 #include "driver.h"
 
-#include <dlfcn.h>
-#include <string.h>
+#include "../common/library.h"
 
-#include "tenon/plugin/util.h"
+#define INSTEAD "use device cpu"
 
-#define LIBRARY "libcuda.so.1"
-#define ADVICE "; install NVIDIA's driver (nvidia-smi has to list the GPU), or use device cpu"
-
-/* cuGetProcAddress_v2, of CUDA 12 on. `status` may be NULL. */
-typedef tncuda_result (*find_fn)(const char *name, void **out, int32_t version, unsigned long long flags,
-                                 int32_t *status);
-
-/* A function pointer out of an object pointer, as POSIX has it. */
-static void pointer_set(void *member, void *symbol)
+static tn_status functions_find(tncuda_driver *d, tn_err *err)
 {
-    memcpy(member, &symbol, sizeof symbol);
-}
-
-static tn_status functions_find(tncuda_driver *d, find_fn find, tn_err *err)
-{
-    const struct {
-        const char *name;
-        void *member;
-    } rows[] = {
+    const library_function rows[] = {
 #define DRIVER(member, name, params) {name, (void *)&d->member},
 #include "driver.list"
 #undef DRIVER
     };
 
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        void *symbol = NULL;
-        const tncuda_result result = find(rows[i].name, &symbol, TNCUDA_VERSION, 0, NULL);
-
-        if (result == TNCUDA_STUB_LIBRARY)
-            return tn_fail(err, TN_E_DEVICE, LIBRARY " is the toolkit's stub, not a driver" ADVICE);
-        if (result || !symbol)
-            return tn_failf(err, TN_E_DEVICE, LIBRARY " has no %s; install a driver for CUDA 12 or later",
-                            rows[i].name);
-        pointer_set(rows[i].member, symbol);
-    }
-    return TN_OK;
-}
-
-static tn_status version_check(tncuda_driver *d, tn_err *err)
-{
-    tncuda_result (*version)(int32_t * out);
-    tncuda_result result;
-
-    pointer_set((void *)&version, dlsym(d->library, "cuDriverGetVersion"));
-    if (!version || (result = version(&d->version)) == TNCUDA_STUB_LIBRARY)
-        return tn_fail(err, TN_E_DEVICE, LIBRARY " is a stub or damaged, not a driver" ADVICE);
-    if (result)
-        return tncuda_driver_fail(NULL, result, "cuDriverGetVersion", err);
-    if (d->version < TNCUDA_VERSION)
-        return tn_failf(err, TN_E_DEVICE, "the driver is for CUDA %d.%d; install one for CUDA 12.0 or later",
-                        (int)(d->version / 1000), (int)(d->version % 1000 / 10));
-    return TN_OK;
+    return driver_functions(TNCUDA_VERSION, rows, sizeof rows / sizeof *rows, INSTEAD, &d->library,
+                            &d->version, err);
 }
 
 static tn_status started(const tncuda_driver *d, tn_err *err)
@@ -71,24 +28,18 @@ static tn_status started(const tncuda_driver *d, tn_err *err)
     if (result == TNCUDA_NO_DEVICE)
         return TN_OK; /* the count says so */
     if (result == TNCUDA_STUB_LIBRARY)
-        return tn_fail(err, TN_E_DEVICE, LIBRARY " is the toolkit's stub, not a driver" ADVICE);
+        return driver_is_stub(INSTEAD, err);
     return result ? tncuda_driver_fail(d, result, "the driver does not start: cuInit", err) : TN_OK;
 }
 
 tn_status tncuda_driver_open(tncuda_driver *out, tn_err *err)
 {
     tncuda_driver d = {0};
-    find_fn find;
-    tn_status st;
+    tn_status st = functions_find(&d, err);
 
-    if (!(d.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL)))
-        return tn_fail(err, TN_E_DEVICE, "there is no NVIDIA driver: " LIBRARY " was not found" ADVICE);
-    if (!(st = version_check(&d, err))) {
-        pointer_set((void *)&find, dlsym(d.library, "cuGetProcAddress_v2"));
-        st = find ? functions_find(&d, find, err)
-                  : tn_fail(err, TN_E_DEVICE, LIBRARY " has no cuGetProcAddress_v2" ADVICE);
-    }
-    if (st || (st = started(&d, err))) {
+    if (st)
+        return st;
+    if ((st = started(&d, err))) {
         (void)dlclose(d.library);
         return st;
     }

@@ -90,6 +90,8 @@ static void graph_end_of(tn_device_graph *g)
         (void)tncuda_check(g->device, d->graph_destroy(g->graph), "cuGraphDestroy", NULL);
     if (g->done)
         (void)tncuda_check(g->device, d->event_destroy(g->done), "cuEventDestroy", NULL);
+    if (g->side)
+        (void)tncuda_check(g->device, d->stream_destroy(g->side), "cuStreamDestroy", NULL);
 }
 
 /* `all`: nothing runs any more. */

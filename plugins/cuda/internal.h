@@ -31,8 +31,11 @@ typedef struct tncuda_plugin {
     const tn_log_service *log;       /* NULL: none */
     bool managed;                    /* device memory that moves on demand */
     bool graphs;                     /* kernels of nets are recorded */
+    bool tf32;                       /* products of float32 may be rounded to 10 bits of fraction first */
+    char libraries[512];             /* the folder of cuBLASLt, cuDNN and NVRTC; "": where the loader looks */
     atomic_uint forked;              /* 1 in a child after fork(): the driver is of no use there */
     pthread_mutex_t lock;            /* of what follows */
+    struct tncuda_lt_library *lt;    /* lt.c; NULL: not needed so far */
     bool opened;
     tncuda_driver driver;
     struct {
@@ -51,6 +54,11 @@ tn_status tncuda_context_get(tncuda_plugin *plugin, int32_t index, tncuda_contex
 void tncuda_context_give(tncuda_plugin *plugin, int32_t index);
 
 extern const tn_device_ops tncuda_device_ops;
+
+/* ---- lt.c -------------------------------------------------------------------------------------------- */
+
+void tncuda_lt_drop(tncuda_plugin *plugin, int32_t index); /* before the context of a device goes */
+void tncuda_lt_fini(tncuda_plugin *plugin);
 
 /* ---- device.c ---------------------------------------------------------------------------------------- */
 
@@ -193,12 +201,18 @@ tncuda_point tncuda_event_point(tn_event *event); /* its fate is retained, or NU
 
 /* ---- graph.c ----------------------------------------------------------------------------------------- */
 
-/* A kernel or a copy in a graph, as the driver was given it. */
+#define TNCUDA_LIBRARY_NODES 4 /* of a library's call that is changed in a graph; others are recorded anew */
+
+/* A kernel, a copy or a library's call in a graph, as the driver was given it. */
 typedef struct tncuda_entry {
-    tncuda_graph_node node;
-    tncuda_function function; /* NULL: a copy, whose arguments are a tncuda_copied */
+    tncuda_graph_node node; /* of a kernel or a copy */
+    uint64_t nodes;         /* that it made */
+    tn_status (*call)(const void *state, const void *args, tncuda_stream stream, tn_err *err);
+    tncuda_graph_node chain[TNCUDA_LIBRARY_NODES]; /* of a library's call, the last one first */
+    tncuda_function function; /* NULL: a copy, whose arguments are a tncuda_copied; of a library: its plan */
     uint32_t bytes;           /* of the arguments */
     uint64_t at;              /* where they lie in a form's arguments */
+    bool library, chained;    /* a call of one; `chain` has its nodes, which follow each other */
 } tncuda_entry;
 
 /* The graph as the driver launches it, with some arguments. */
@@ -243,6 +257,7 @@ struct tn_device_graph {
     bool compares;       /* what the stream is given is compared with the entries, not done */
     bool differs;        /* it was something else */
     bool whole;          /* its nodes are its entries: nothing came past this plugin */
+    tncuda_stream side;  /* where calls of libraries are captured that change; NULL: none so far */
 };
 
 tn_status tncuda_graph_begin(tn_stream *stream, tn_err *err);
@@ -272,6 +287,11 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
 /* The same behind it, of kernels and copies: the graph, if the stream records one, keeps them. */
 tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                             uint32_t bytes, tn_err *err);
+/* Of a call of a library, which made `nodes` nodes; while nothing is recorded, nothing is done. */
+tn_status tncuda_graph_note_library(tn_stream *stream, const tncuda_entry *entry, const void *args,
+                                    tn_err *err);
+/* Nodes of the capture so far; 0 while nothing is recorded. In the context. */
+tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err);
 void tncuda_graph_forget(tn_device_graph *graph); /* frees the entries */
 
 #endif

@@ -42,8 +42,8 @@ struct tncuda_kernels {
 
 typedef struct state_head {
     const tncuda_plugin *plugin;
-    uint64_t unused; /* keeps what follows aligned to 16 */
-} state_head;
+    tncuda_owned *owned;
+} state_head; /* what follows is aligned to 16 */
 
 tn_status tncuda_state(void *plugin, const tn_node *node, tn_plan *plan, uint64_t bytes, tn_err *err)
 {
@@ -68,9 +68,26 @@ void tncuda_release(tn_plan *plan)
 {
     state_head *h = plan->state ? (state_head *)plan->state - 1 : NULL;
 
+    for (tncuda_owned *o = h ? h->owned : NULL, *next; o; o = next) {
+        next = o->next;
+        o->free(o);
+    }
     if (h)
         tncuda_delete(h->plugin, h);
     plan->state = NULL;
+}
+
+void tncuda_own(tn_plan *plan, tncuda_owned *what)
+{
+    state_head *h = (state_head *)plan->state - 1;
+
+    what->next = h->owned;
+    h->owned = what;
+}
+
+tncuda_owned *tncuda_owned_of(const tn_plan *plan)
+{
+    return ((const state_head *)plan->state - 1)->owned;
 }
 
 /* ---- files --------------------------------------------------------------------------------------------- */
@@ -310,6 +327,42 @@ tn_status tncuda_launch_sums_(const tn_exec *x, const char *family, const char *
         return tncuda_launch_blocks_(x, family, name, tnb_least(count, 65535), args, bytes, err);
     (void)snprintf(few, sizeof few, "%s_short", name);
     return tncuda_launch_(x, family, few, count, args, bytes, err);
+}
+
+/* ---- libraries ----------------------------------------------------------------------------------------- */
+
+static tn_status library_locked(tn_stream *s, tncuda_library_fn call, const void *state, const void *args,
+                                uint32_t bytes, tn_err *err)
+{
+    tncuda_entry entry = {
+        .library = true, .call = call, .function = (tncuda_function)(uintptr_t)state, .bytes = bytes};
+    uint64_t before, behind;
+    tn_status st = tncuda_stream_failed(s, err);
+
+    if (st || tncuda_graph_compared(s, (tncuda_function)(uintptr_t)state, 0, args, bytes) ||
+        (st = tncuda_graph_nodes(s, &before, err)) || (st = call(state, args, s->handle, err)) ||
+        (st = tncuda_graph_nodes(s, &behind, err)))
+        return st;
+    tncuda_count(&s->device->count.launches);
+    entry.nodes = behind - before;
+    return tncuda_graph_note_library(s, &entry, args, err);
+}
+
+tn_status tncuda_library_call(const tn_exec *x, tncuda_library_fn call, const void *state, const void *args,
+                              uint32_t bytes, tn_err *err)
+{
+    tn_stream *s = (tn_stream *)(uintptr_t)x->stream;
+    tn_status st;
+
+    if (!s)
+        return tn_fail(err, TN_E_INTERNAL, "a call of a library without a stream");
+    if ((st = tncuda_enter(s->device, err)))
+        return st;
+    pthread_mutex_lock(&s->lock);
+    st = library_locked(s, call, state, args, bytes, err);
+    pthread_mutex_unlock(&s->lock);
+    tncuda_leave(s->device);
+    return st;
 }
 
 /* ---- arguments ----------------------------------------------------------------------------------------- */

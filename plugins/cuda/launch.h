@@ -29,6 +29,15 @@ tn_status tncuda_state(void *plugin, const tn_node *node, tn_plan *plan, uint64_
 tn_status tncuda_plain_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err);
 void tncuda_release(tn_plan *plan);
 
+/* What is freed with a plan's state; `free` frees it. */
+typedef struct tncuda_owned {
+    struct tncuda_owned *next;
+    void (*free)(struct tncuda_owned *what);
+} tncuda_owned;
+
+void tncuda_own(tn_plan *plan, tncuda_owned *what);
+tncuda_owned *tncuda_owned_of(const tn_plan *plan); /* the first */
+
 /* A kernel of a family's file over `count` elements, or `blocks` blocks, in the stream of the run. `args`:
  * its struct, of `bytes`, copied by the driver. Nothing is launched for 0 of them. */
 tn_status tncuda_launch_(const tn_exec *x, const char *family, const char *name, int64_t count,
@@ -44,6 +53,16 @@ tn_status tncuda_launch_sums_(const tn_exec *x, const char *family, const char *
     tncuda_launch_blocks_(x, family, name, blocks, args, (uint32_t)sizeof *(args), err)
 #define tncuda_launch_sums(x, family, name, count, each, args, err)                                          \
     tncuda_launch_sums_(x, family, name, count, each, args, (uint32_t)sizeof *(args), err)
+
+/*
+ * A call of a library that is given the run's stream, in the context. `args` is all that `call` reads and
+ * that may be another at the next run of the plan (addresses, modes), padding zeroed; `state` is the plan's
+ * and the rest. While a graph is compared, `call` is made only if something of it differs.
+ */
+typedef tn_status (*tncuda_library_fn)(const void *state, const void *args, tncuda_stream stream,
+                                       tn_err *err);
+tn_status tncuda_library_call(const tn_exec *x, tncuda_library_fn call, const void *state, const void *args,
+                              uint32_t bytes, tn_err *err);
 
 /* launch.c: the functions of a device's kernels, freed with the device. */
 void tncuda_modules_drop(tn_device_handle *device);
@@ -131,7 +150,7 @@ bool tncuda_is_narrow(int32_t ndim, const int64_t *shape, const int64_t *step);
 
 /* Makes a product, all of `args` given but slices, depth, room and packs. `room`: memory of the run, or NULL:
  * what is long and narrow takes longer then. */
-tn_status tncuda_product(const tn_exec *x, tncuda_product_args *args, void *room, tn_err *err);
+tn_status tncuda_product_plain(const tn_exec *x, const tncuda_product_args *args, void *room, tn_err *err);
 /* Its bytes; 0: none is of use. */
 uint64_t tncuda_product_room(int64_t m, int64_t n, int64_t k, int64_t batch, int32_t dtype);
 /* y (n) = Σ x (outer, n, inner) */

@@ -1,6 +1,7 @@
 /* Options, the plugin's memory, its driver and the contexts of its devices. */
 #include "launch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,8 +88,10 @@ void tncuda_context_give(tncuda_plugin *plugin, int32_t index)
     int32_t ordinal;
 
     pthread_mutex_lock(&plugin->lock);
-    if (--plugin->contexts[index].users == 0 && !plugin->driver.device_get(&ordinal, index))
+    if (--plugin->contexts[index].users == 0 && !plugin->driver.device_get(&ordinal, index)) {
+        tncuda_lt_drop(plugin, index);
         (void)plugin->driver.context_release(ordinal);
+    }
     pthread_mutex_unlock(&plugin->lock);
 }
 
@@ -117,7 +120,30 @@ static const tn_option_row option_graphs = {
     .max = 0,
 };
 
-static const tn_option_row *const option_rows[] = {&option_memory, &option_graphs, NULL};
+static const tn_option_row option_tf32 = {
+    .struct_size = (uint32_t)TN_END(tn_option_row, max),
+    .key = "tf32",
+    .type = "bool",
+    .default_text = "false",
+    .help = "matrix products and convolutions of float32 by tensor cores, with 10 bits of fraction",
+    .since = "0.1",
+    .min = 1,
+    .max = 0,
+};
+
+static const tn_option_row option_libraries = {
+    .struct_size = (uint32_t)TN_END(tn_option_row, max),
+    .key = "libraries",
+    .type = "text",
+    .default_text = "",
+    .help = "folder of cuBLASLt, cuDNN and NVRTC, which are tried there first, then where the loader looks",
+    .since = "0.1",
+    .min = 1,
+    .max = 0,
+};
+
+static const tn_option_row *const option_rows[] = {&option_memory, &option_graphs, &option_tf32,
+                                                   &option_libraries, NULL};
 
 static const tn_option_table options = {
     .head = TN_CAPABILITY(tn_option_table, rows, TN_KIND_OPTIONS, "cuda"),
@@ -132,17 +158,31 @@ static const char *option_text(const tncuda_plugin *plugin, const char *key)
     return s && TN_OFFERS(s, tn_options_service, text) ? s->text(plugin->host, key) : NULL;
 }
 
+/* As the host has checked it. */
+static bool option_true(const tncuda_plugin *plugin, const char *key, bool otherwise)
+{
+    static const char *const no[] = {"false", "False", "no", "off", "0"};
+    const char *text = option_text(plugin, key);
+
+    for (size_t i = 0; text && i < sizeof no / sizeof *no; i++)
+        if (!strcmp(text, no[i]))
+            return false;
+    return text ? true : otherwise;
+}
+
 static tn_status options_read(tncuda_plugin *plugin, tn_err *err)
 {
-    static const char *const no[] = {"false", "False", "no", "off", "0"}; /* as the host has checked them */
-    const char *memory = option_text(plugin, "memory"), *graphs = option_text(plugin, "graphs");
+    const char *memory = option_text(plugin, "memory"), *folder = option_text(plugin, "libraries");
 
     if (memory && strcmp(memory, "device") != 0 && strcmp(memory, "managed") != 0)
         return tn_failf(err, TN_E_ARG, "memory is '%.40s', but must be device or managed", memory);
+    if (folder && strlen(folder) >= sizeof plugin->libraries)
+        return tn_failf(err, TN_E_ARG, "libraries has more than %zu characters",
+                        sizeof plugin->libraries - 1);
     plugin->managed = memory && strcmp(memory, "managed") == 0;
-    plugin->graphs = true;
-    for (size_t i = 0; graphs && i < sizeof no / sizeof *no; i++)
-        plugin->graphs = plugin->graphs && strcmp(graphs, no[i]) != 0;
+    plugin->graphs = option_true(plugin, "graphs", true);
+    plugin->tf32 = option_true(plugin, "tf32", false);
+    (void)snprintf(plugin->libraries, sizeof plugin->libraries, "%s", folder ? folder : "");
     return TN_OK;
 }
 
@@ -181,6 +221,7 @@ static void cuda_fini(void *plugin)
     if (p) {
         const tncuda_plugin with = {.host = p->host, .memory = p->memory};
 
+        tncuda_lt_fini(p);
         pthread_mutex_destroy(&p->lock);
         tncuda_delete(&with, p);
     }

@@ -8,8 +8,11 @@
  * driver's launchable copies of it, each with the arguments that it was launched with last. A run takes the
  * form that has its arguments; nodes are set where there is none.
  *
- * What comes to the driver past this plugin (a library that is given the stream) is in the capture as a node
- * that is no entry: such a graph is recorded by each run, and the driver changes the one that it has.
+ * A call of a library is an entry, too, with as many nodes as it made. Nobody but the library knows what of
+ * its nodes follows from which argument: if one moved, the call is captured by itself in a stream at the
+ * side, and its nodes' arguments are taken from there. Where it makes other nodes then, or too many, all is
+ * recorded anew, and the driver changes the graph that it has. So does each run where a node is none of an
+ * entry.
  */
 #include "internal.h"
 
@@ -85,42 +88,100 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
     return true;
 }
 
+/* An entry with a copy of its arguments, all but the node. */
+static tn_status entry_add(tn_device_graph *g, const tncuda_entry *like, uint32_t blocks, const void *args,
+                           tn_err *err)
+{
+    const tncuda_plugin *p = g->device->plugin;
+    const uint64_t room = HEAD_BYTES + ((like->bytes + 15u) & ~15u);
+    void *entries = g->entries, *all = g->args;
+    tn_status st = grow(p, &entries, sizeof *g->entries, g->entry_count, 1, &g->entry_room, err);
+    tncuda_entry *e;
+
+    g->entries = entries;
+    if (!st)
+        st = grow(p, &all, 1, g->args_bytes, room, &g->args_room, err);
+    g->args = all;
+    if (st)
+        return st;
+    e = &g->entries[g->entry_count++];
+    *e = *like;
+    e->at = g->args_bytes + HEAD_BYTES;
+    blocks_set(g->args, e, blocks);
+    memcpy(g->args + e->at, args, like->bytes);
+    g->args_bytes += room;
+    return TN_OK;
+}
+
 /* The stream's last node is the one that it was given just now: one stream is captured, so one is last. */
 tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                             uint32_t bytes, tn_err *err)
 {
     tn_device_graph *g = stream->recording;
     tn_device_handle *d = stream->device;
-    const uint64_t room = HEAD_BYTES + ((bytes + 15u) & ~15u);
     const tncuda_graph_node *last = NULL;
     size_t last_count = 0;
-    void *entries, *all;
     int32_t state = 0;
-    tncuda_entry *e;
     tn_status st;
 
     if (!g)
         return TN_OK;
-    entries = g->entries;
-    all = g->args;
-    st = grow(d->plugin, &entries, sizeof *g->entries, g->entry_count, 1, &g->entry_room, err);
-    g->entries = entries;
-    if (!st)
-        st = grow(d->plugin, &all, 1, g->args_bytes, room, &g->args_room, err);
-    g->args = all;
-    if (st ||
-        (st = tncuda_check(d, d->driver->capture_info(stream->handle, &state, NULL, NULL, &last, &last_count),
+    if ((st = tncuda_check(d, d->driver->capture_info(stream->handle, &state, NULL, NULL, &last, &last_count),
                            "cuStreamGetCaptureInfo", err)))
         return st;
     if (last_count != 1)
         return tn_fail(err, TN_E_UNSUPPORTED, "the capture of a stream has no last node");
-    e = &g->entries[g->entry_count++];
-    *e = (tncuda_entry){
-        .node = last[0], .function = function, .bytes = bytes, .at = g->args_bytes + HEAD_BYTES};
-    blocks_set(g->args, e, blocks);
-    memcpy(g->args + e->at, args, bytes);
-    g->args_bytes += room;
-    return TN_OK;
+    return entry_add(g, &(tncuda_entry){.node = last[0], .nodes = 1, .function = function, .bytes = bytes},
+                     blocks, args, err);
+}
+
+tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err)
+{
+    tn_device_handle *d = stream->device;
+    tncuda_graph graph = NULL;
+    size_t count = 0;
+    int32_t state = 0;
+    tn_status st = TN_OK;
+
+    if (stream->recording &&
+        !(st = tncuda_check(d, d->driver->capture_info(stream->handle, &state, NULL, &graph, NULL, NULL),
+                            "cuStreamGetCaptureInfo", err)))
+        st = graph ? tncuda_check(d, d->driver->graph_nodes(graph, NULL, &count), "cuGraphGetNodes", err)
+                   : tn_fail(err, TN_E_UNSUPPORTED, "the capture of a stream was broken off");
+    *out = count;
+    return st;
+}
+
+/* The last `count` nodes of a stream's capture; false: they do not follow each other. In the context. */
+static bool chain_find(tn_device_handle *d, tncuda_stream stream, uint64_t count, tncuda_graph_node *out)
+{
+    const tncuda_graph_node *last = NULL;
+    size_t lasts = 0;
+    int32_t state = 0;
+
+    if (!count || count > TNCUDA_LIBRARY_NODES ||
+        d->driver->capture_info(stream, &state, NULL, NULL, &last, &lasts) || lasts != 1)
+        return false;
+    out[0] = last[0];
+    for (uint64_t i = 1; i < count; i++) {
+        size_t before = 0;
+
+        if (d->driver->graph_before(out[i - 1], NULL, &before) || before != 1 ||
+            d->driver->graph_before(out[i - 1], &out[i], &before))
+            return false;
+    }
+    return true;
+}
+
+tn_status tncuda_graph_note_library(tn_stream *stream, const tncuda_entry *entry, const void *args,
+                                    tn_err *err)
+{
+    tncuda_entry e = *entry;
+
+    if (!stream->recording)
+        return TN_OK;
+    e.chained = chain_find(stream->device, stream->handle, e.nodes, e.chain);
+    return entry_add(stream->recording, &e, 0, args, err);
 }
 
 /* ---- changes ------------------------------------------------------------------------------------------- */
@@ -155,6 +216,63 @@ static tn_status copy_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err
                         "cuGraphExecMemcpyNodeSetParams", err);
 }
 
+/* One node of the graph takes over what a node of the same type does. */
+static tncuda_result node_take(tn_device_graph *g, tncuda_graph_node to, tncuda_graph_node from)
+{
+    const tncuda_driver *d = g->device->driver;
+    int32_t types[2] = {-1, -1};
+    tncuda_kernel_node kernel;
+    tncuda_host_node function;
+    tncuda_result result;
+
+    if ((result = d->graph_node_type(to, &types[0])) || (result = d->graph_node_type(from, &types[1])))
+        return result;
+    if (types[0] == TNCUDA_NODE_KERNEL && types[1] == TNCUDA_NODE_KERNEL)
+        return (result = d->graph_kernel(from, &kernel)) ? result : d->graph_set_kernel(g->exec, to, &kernel);
+    if (types[0] == TNCUDA_NODE_HOST && types[1] == TNCUDA_NODE_HOST)
+        return (result = d->graph_host(from, &function)) ? result : d->graph_set_host(g->exec, to, &function);
+    return TNCUDA_NOT_SUPPORTED;
+}
+
+static tn_status captured_aside(tn_device_graph *g, const tncuda_entry *e, tncuda_graph *made,
+                                tncuda_graph_node *chain, tn_err *err)
+{
+    tn_device_handle *d = g->device;
+    tncuda_graph graph = NULL;
+    size_t count = 0;
+    int32_t state = 0;
+    bool found = false;
+    tn_status st, ended;
+
+    if (!g->side && (st = tncuda_check(d, d->driver->stream_create(&g->side, TNCUDA_STREAM_NON_BLOCKING, 0),
+                                       "cuStreamCreateWithPriority", err)))
+        return st;
+    if ((st = tncuda_check(d, d->driver->capture_begin(g->side, TNCUDA_CAPTURE_RELAXED),
+                           "cuStreamBeginCapture", err)))
+        return st;
+    if (!(st = e->call((const void *)(uintptr_t)e->function, g->given + e->at, g->side, err)))
+        found = !d->driver->capture_info(g->side, &state, NULL, &graph, NULL, NULL) && graph &&
+                !d->driver->graph_nodes(graph, NULL, &count) && count == e->nodes &&
+                chain_find(d, g->side, count, chain);
+    ended = tncuda_check(d, d->driver->capture_end(g->side, made), "cuStreamEndCapture", err);
+    return st ? st : ended ? ended : found ? TN_OK : TN_E_UNSUPPORTED;
+}
+
+static tn_status library_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
+{
+    tn_device_handle *d = g->device;
+    tncuda_graph_node chain[TNCUDA_LIBRARY_NODES];
+    tncuda_graph made = NULL;
+    tn_status st = captured_aside(g, e, &made, chain, err);
+
+    for (uint64_t i = 0; i < e->nodes && !st; i++)
+        if (node_take(g, e->chain[i], chain[i]))
+            st = TN_E_UNSUPPORTED;
+    if (made)
+        (void)d->driver->graph_destroy(made);
+    return st;
+}
+
 static bool moved(const tn_device_graph *g, const char *args, const tncuda_entry *e)
 {
     return memcmp(args + e->at - HEAD_BYTES, g->given + e->at - HEAD_BYTES, HEAD_BYTES + e->bytes) != 0;
@@ -183,12 +301,15 @@ static tncuda_form *form_nearest(tn_device_graph *g, uint64_t *lacks)
 }
 
 /* One form more, as the graph was recorded: the first one is, as long as there is room for more. NULL: there
- * is no room, or no memory. In the context. */
+ * is no room, or no memory, or a library's call cannot be changed by itself. In the context. */
 static tncuda_form *form_add(tn_device_graph *g)
 {
     tn_device_handle *d = g->device;
     tncuda_form *f = &g->forms[g->form_count];
 
+    for (uint64_t i = 0; i < g->entry_count; i++)
+        if (g->entries[i].library && !g->entries[i].chained)
+            return NULL;
     if (g->taken_over || g->form_count == TNCUDA_FORMS || !(f->args = tncuda_new(d->plugin, g->args_bytes)))
         return NULL;
     if (tncuda_check(d, d->driver->graph_make(&f->exec, g->graph, 0), "cuGraphInstantiate", NULL)) {
@@ -210,12 +331,21 @@ static tn_status form_choose(tn_device_graph *g, uint32_t *count, tn_err *err)
     f = more ? more : f;
     g->exec = f->exec;
     for (uint64_t i = 0; i < g->entry_count && lacks && !st; i++) {
-        const tncuda_entry *e = &g->entries[i];
+        tncuda_entry *e = &g->entries[i];
 
-        if (moved(g, f->args, e) && !(st = e->function ? kernel_set(g, e, err) : copy_set(g, e, err)))
-            ++*count;
+        if (!moved(g, f->args, e))
+            continue;
+        st = e->library && !e->chained ? TN_E_UNSUPPORTED
+                                       : (e->library    ? library_set
+                                          : e->function ? kernel_set
+                                                        : copy_set)(g, e, err);
+        *count += !st;
+        if (st)
+            e->chained = false; /* of a library: from now on it is recorded anew */
     }
-    if (lacks && !st)
+    if (st)
+        memset(f->args, 0xff, g->args_bytes); /* no grid has so many blocks: all is set next time */
+    else if (lacks)
         memcpy(f->args, g->given, g->args_bytes);
     return st;
 }
@@ -265,6 +395,7 @@ static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
 {
     const tn_device_graph was = *g;
     tncuda_graph_difference difference = {0};
+    bool same = true;
 
     if (g->calls || g->marks || fresh->calls || fresh->marks || g->entry_count != fresh->entry_count ||
         g->form_count > 1 || g->device->driver->graph_exec_update(g->exec, fresh->graph, &difference))
@@ -279,9 +410,31 @@ static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
     fresh->entries = was.entries;
     fresh->args = was.args;
     fresh->given = was.given;
-    for (uint64_t i = 0; i < g->entry_count; i++)
-        g->entries[i].node = was.entries[i].node;
+    for (uint64_t i = 0; i < g->entry_count; i++) {
+        tncuda_entry *e = &g->entries[i];
+
+        e->node = was.entries[i].node;
+        same = same && e->nodes == was.entries[i].nodes;
+        e->chained = e->chained && same && was.entries[i].chained;
+        memcpy(e->chain, was.entries[i].chain, sizeof e->chain);
+    }
     return true;
+}
+
+/* What could not be changed by itself before cannot be now. */
+static void chains_keep(const tn_device_graph *was, tn_device_graph *fresh)
+{
+    for (uint64_t i = 0; i < fresh->entry_count && fresh->entry_count == was->entry_count; i++)
+        fresh->entries[i].chained = fresh->entries[i].chained && was->entries[i].chained;
+}
+
+static uint64_t entries_nodes(const tn_device_graph *g)
+{
+    uint64_t nodes = 0;
+
+    for (uint64_t i = 0; i < g->entry_count; i++)
+        nodes += g->entries[i].nodes;
+    return nodes;
 }
 
 static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
@@ -304,7 +457,7 @@ static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (
     }
     made->forms[0] = (tncuda_form){made->exec, made->args};
     made->form_count = 1;
-    made->whole = !made->calls && !made->marks && made->entry_count == made->node_count;
+    made->whole = !made->calls && !made->marks && entries_nodes(made) == made->node_count;
     if (*graph && (st = tncuda_enter(d, err))) {
         tncuda_graph_free(made);
         return st;
@@ -313,6 +466,8 @@ static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (
         changed = taken_over(*graph, made);
         tncuda_leave(d);
     }
+    if (*graph && !changed)
+        chains_keep(*graph, made);
     *moved = changed ? 1 : UINT32_MAX;
     if (changed)
         tncuda_count(&d->count.graph_updates);

@@ -4,15 +4,29 @@
  */
 #include "../common/rnn.inc"
 #include "../common/move.h"
-#include "launch.h"
+#include "lt.h"
 
+#include <stddef.h>
 #include <string.h>
 
-#define ARRAYS_MAX 10 /* inputs, and outputs, of a call */
+#define ARRAYS_MAX 10   /* inputs, and outputs, of a call */
+#define PRODUCTS_MAX 24 /* shapes of them; more are made by plain kernels */
 #define RNN_PRODUCT tncuda_product_args
+
+typedef struct rnn_product { /* without addresses */
+    tncuda_product_args of;
+    tncuda_lt *lt; /* NULL: plain kernels */
+} rnn_product;
+
+typedef struct rnn_products {
+    uint32_t count;
+    rnn_product item[PRODUCTS_MAX];
+} rnn_products;
 
 typedef struct rnn_walk {
     const rnn *r;
+    const rnn_products *products;
+    rnn_products *noted; /* not NULL: nothing is done, products are noted */
     void *work, *kept;
     int32_t shared, reserved; /* shared: all directions keep in one place, all inputs of layers in two */
     const void *data, *parameters, *state, *state_cell, *mask;
@@ -27,14 +41,36 @@ typedef struct rnn_state {
     rnn r;
     bool is_short;
     uint32_t in_count, out_count, lengths_in; /* lengths_in: 0: none */
+    rnn_products products;
 } rnn_state;
+
+/* The one of the same sizes and steps; `count`: none. */
+static uint32_t product_find(const rnn_products *all, const tncuda_product_args *p)
+{
+    uint32_t i = 0;
+
+    while (i < all->count && memcmp(&all->item[i].of, p, offsetof(tncuda_product_args, a)) != 0)
+        i++;
+    return i;
+}
 
 static void multiply(const rnn_walk *w, tncuda_product_args p)
 {
+    uint32_t at;
+
     p.batch = 1;
     p.dtype = w->r->dtype;
-    if (!*w->st)
-        *w->st = tncuda_product(w->x, &p, NULL, w->err);
+    if (!w->noted) {
+        at = product_find(w->products, &p);
+        if (!*w->st)
+            *w->st = tncuda_product(w->x, at < w->products->count ? w->products->item[at].lt : NULL, &p, NULL,
+                                    w->err);
+        return;
+    }
+    p.a = p.b = p.c = NULL;
+    at = product_find(w->noted, &p);
+    if (at == w->noted->count && at < PRODUCTS_MAX && p.m && p.n && p.k)
+        w->noted->item[w->noted->count++].of = p;
 }
 
 static void bytes_copy(const rnn_walk *w, void *to, const void *from, int64_t n, int32_t bytes)
@@ -205,6 +241,7 @@ static rnn_walk walk_begin(const tn_plan *plan, const tn_exec *x, const rnn_arra
     const rnn_state *s = plan->state;
     const rnn *r = &s->r;
     rnn_walk w = {.r = r,
+                  .products = &s->products,
                   .work = x->workspace,
                   .kept = r->keeps ? x->saved : (char *)x->workspace + r->at[ROOM_KEPT],
                   .data = a->in[first],
@@ -303,6 +340,72 @@ static tn_status backward_rnn_run(const tn_plan *plan, const tn_exec *x, tn_err 
     return st ? st : arrays_end(s, x, &a, err);
 }
 
+/* ---- by cuBLASLt --------------------------------------------------------------------------------------- */
+
+/* Walks as a run does, but nothing is launched: addresses are never looked at. */
+static void products_note(rnn_state *s, bool back)
+{
+    void *any = s;
+    tn_status st = TN_E_CANCELLED;
+    const uint32_t cell = s->r.mode == TN_RNN_mode_lstm;
+    const rnn_walk w = {.r = &s->r,
+                        .noted = &s->products,
+                        .work = any,
+                        .kept = any,
+                        .shared = !s->r.keeps,
+                        .data = any,
+                        .parameters = any,
+                        .state = any,
+                        .state_cell = cell ? any : NULL,
+                        .mask = any,
+                        .st = &st};
+    const rnn_gradients to = {
+        .dy = any, .dx = any, .dparameters = any, .dstate = any, .dcell = cell ? any : NULL, .parameters = 0};
+
+    if (!back || !s->r.keeps)
+        forward(&w, any, NULL, NULL);
+    if (back && s->r.dtype == TN_F64)
+        backward_f64(&w, &to);
+    else if (back)
+        backward_f32(&w, &to);
+}
+
+static tn_status lt_prepare(void *plugin, const tn_node *node, tn_plan *plan, bool back, tn_err *err)
+{
+    tn_status st = (back ? backward_rnn_prepare : rnn_prepare)(plugin, node, plan, err);
+    rnn_state *s = plan->state;
+    bool any = false;
+
+    if (st)
+        return st;
+    products_note(s, back);
+    st = tn_fail(err, TN_E_UNSUPPORTED, "it has no products");
+    for (uint32_t i = 0; i < s->products.count; i++) {
+        const tncuda_lt_shape shape = {.of = s->products.item[i].of, .alpha = 1};
+
+        st = tncuda_lt_make(plugin, node, plan, &shape, &s->products.item[i].lt, err);
+        any |= !st;
+        if (st && st != TN_E_UNSUPPORTED)
+            break;
+    }
+    if (any && (!st || st == TN_E_UNSUPPORTED)) {
+        tncuda_lt_room(plan);
+        return TN_OK;
+    }
+    tncuda_release(plan);
+    return st;
+}
+
+static tn_status rnn_lt_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    return lt_prepare(plugin, node, plan, false, err);
+}
+
+static tn_status backward_rnn_lt_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    return lt_prepare(plugin, node, plan, true, err);
+}
+
 #define LENGTHS "sequence_length:f32,f64,i32,i64,f16,bf16"
 static const char *const types[] = {"data:" TNCUDA_FLOATS, LENGTHS, "*:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCUDA_FLOATS, LENGTHS, "*:=dy", NULL};
@@ -310,5 +413,7 @@ static const char *const back_types[] = {"dy:" TNCUDA_FLOATS, LENGTHS, "*:=dy", 
 const tn_kernel *const tncuda_family_rnn[] = {
     TNCUDA_ROW("RNN", types, TN_KERNEL_EMPTY_OK, rnn_prepare, rnn_run),
     TNCUDA_ROW("_backward_RNN", back_types, TN_KERNEL_EMPTY_OK, backward_rnn_prepare, backward_rnn_run),
+    TNCUDA_LT_ROW("RNN", types, TN_KERNEL_EMPTY_OK, rnn_lt_prepare, rnn_run),
+    TNCUDA_LT_ROW("_backward_RNN", back_types, TN_KERNEL_EMPTY_OK, backward_rnn_lt_prepare, backward_rnn_run),
     NULL,
 };

@@ -1,21 +1,23 @@
 /*
  * Sums of products: einsum, tensordot, matmul, NumPy's dot, khatri_rao, _linalg_gemm and its like,
  * attention's interleaved products, and their gradients. Each output is one walk over the indices, or a few:
- * kernels/walk.cu.
+ * kernels/walk.cu. Those that are one product of matrices are made by cuBLASLt where it is there.
  */
 #include "../common/walk.h"
 #include "../common/attention.h"
 #include "../common/contraction.h"
 #include "../common/product.h"
-#include "launch.h"
+#include "lt.h"
 
+#include <math.h>
 #include <stdio.h>
 
 typedef struct walk_call {
     tncuda_walk_args args;
     uint32_t in[TNCUDA_WALK_IN], out; /* of the node */
     int64_t in_at[TNCUDA_WALK_IN], out_at;
-    bool zero; /* the output is 0 where nothing is written */
+    bool zero;     /* the output is 0 where nothing is written */
+    tncuda_lt *lt; /* that makes the product which the walk is; NULL: the plain kernel */
 } walk_call;
 
 typedef struct walk_state {
@@ -169,9 +171,15 @@ static tn_status call_run(const walk_state *s, const walk_call *c, const tn_plan
     a.out.data = (char *)y->data + c->out_at * (int64_t)tn_dtype_bytes(y->dtype);
     a.out.dtype = y->dtype;
     a.c = other ? other->data : NULL;
-    if (c->zero)
-        st = tnb_move_zero(plan, x, y, err);
-    return st ? st : tncuda_launch(x, "walk", s->kernel, a.count, &a, err);
+    if (c->zero && (st = tnb_move_zero(plan, x, y, err)))
+        return st;
+    if (c->lt) {
+        const tncuda_lt_call call = {.a = a.in[0].data, .b = a.in[1].data, .c = a.c, .d = a.out.data};
+
+        if ((st = tncuda_lt_run(c->lt, x, &call, err)) != TN_E_UNSUPPORTED)
+            return st;
+    }
+    return tncuda_launch(x, "walk", s->kernel, a.count, &a, err);
 }
 
 static tn_status walk_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -381,21 +389,112 @@ static tn_status backward_attention_prepare(void *plugin, const tn_node *node, t
     return plan_end(plan, st);
 }
 
+/* ---- by cuBLASLt --------------------------------------------------------------------------------------- */
+
+extern const tn_kernel *const tncuda_family_walk[];
+
+/* The outer axes are rows (of the first array alone), columns (of the second), and batches. A second axis of
+ * rows or columns is one of batches whose other matrix stays. */
+static bool outer_take(const tncuda_walk_args *a, int32_t e, tncuda_product_args *p)
+{
+    const int64_t left = a->step[0][e], right = a->step[1][e], to = a->step[2][e], extent = a->extent[e];
+
+    if (left && !right && p->m == 1)
+        p->m = extent, p->a_row = left, p->c_row = to;
+    else if (!left && right && p->n == 1)
+        p->n = extent, p->b_col = right, p->c_col = to;
+    else if (p->batch == 1)
+        p->batch = extent, p->a_batch = left, p->b_batch = right, p->c_batch = to;
+    else
+        return false;
+    return true;
+}
+
+/* The walk as one product of matrices. */
+static bool product_of(const tn_node *node, const walk_call *c, tncuda_lt_shape *out)
+{
+    const tncuda_walk_args *a = &c->args;
+    const int32_t dtype = node->out[c->out]->dtype, summed = a->all - a->outer;
+    tncuda_product_args p = {.m = a->count > 0,
+                             .n = 1,
+                             .k = a->summed > 0,
+                             .batch = 1,
+                             .a_row = 1,
+                             .a_col = 1,
+                             .b_row = 1,
+                             .b_col = 1,
+                             .c_row = 1,
+                             .c_col = 1,
+                             .dtype = dtype};
+
+    if (a->inputs != 2 || summed > 1 || node->in[c->in[0]]->dtype != dtype ||
+        node->in[c->in[1]]->dtype != dtype)
+        return false;
+    for (int32_t e = 0; e < a->outer && a->count; e++)
+        if (!outer_take(a, e, &p))
+            return false;
+    if (summed && a->count)
+        p.k = a->extent[a->outer], p.a_col = a->step[0][a->outer], p.b_row = a->step[1][a->outer];
+    *out = (tncuda_lt_shape){.of = p, .alpha = a->root != 0 ? 1 / sqrt(a->root) : a->scale, .beta = a->beta};
+    return true;
+}
+
+static const tn_kernel *plain_row(const char *op)
+{
+    const tn_kernel *const *row = tncuda_family_walk;
+
+    while (strcmp((*row)->op, op) != 0 || strcmp((*row)->name, "plain") != 0)
+        row++;
+    return *row;
+}
+
+/* The plain row's plan, in which those walks are by the library that can be. */
+static tn_status walk_lt_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    tn_status st = plain_row(node->op)->prepare(plugin, node, plan, err);
+    walk_state *s = plan->state;
+    bool any = false;
+
+    if (st)
+        return st;
+    st = tn_fail(err, TN_E_UNSUPPORTED, "it is no product of two matrices");
+    for (uint32_t k = 0; k < s->calls; k++) {
+        walk_call *c = &s->call[k];
+        tncuda_lt_shape shape;
+
+        if (node->modes[c->out] == TN_MODE_NONE || !product_of(node, c, &shape))
+            continue;
+        st = tncuda_lt_make(plugin, node, plan, &shape, &c->lt, err);
+        any |= !st;
+        if (st && st != TN_E_UNSUPPORTED)
+            break;
+    }
+    if (any && (!st || st == TN_E_UNSUPPORTED)) {
+        tncuda_lt_room(plan);
+        return TN_OK;
+    }
+    return plan_end(plan, st);
+}
+
 static const char *const einsum_types[] = {"data0:" TNCUDA_MOST, "*:=data0", NULL};
 static const char *const types[] = {"a:" TNCUDA_FLOATS, "*:=a", NULL};
 static const char *const back_types[] = {"dy:" TNCUDA_FLOATS, "*:=dy", NULL};
 static const char *const gemm_types[] = {"A:f32,f64", "*:=A", NULL};
 static const char *const floats[] = {"*:" TNCUDA_FLOATS, NULL};
 
+static const char *const einsum_floats[] = {"data0:" TNCUDA_FLOATS, "*:=data0", NULL};
+
 #define EMPTY TN_KERNEL_EMPTY_OK
+#define BOTH(op, types, prepare, run)                                                                        \
+    TNCUDA_ROW(op, types, EMPTY, prepare, run), TNCUDA_LT_ROW(op, types, EMPTY, walk_lt_prepare, run)
 #define PRODUCT(op)                                                                                          \
-    TNCUDA_ROW(op, types, EMPTY, product_prepare, walk_run),                                                 \
-        TNCUDA_ROW("_backward_" op, back_types, EMPTY, backward_product_prepare, walk_run)
-#define GEMM(op) TNCUDA_ROW(op, gemm_types, EMPTY, gemm_prepare, gemm_run)
+    BOTH(op, types, product_prepare, walk_run),                                                              \
+        BOTH("_backward_" op, back_types, backward_product_prepare, walk_run)
+#define GEMM(op) BOTH(op, gemm_types, gemm_prepare, gemm_run)
 #define ATTENTION(op)                                                                                        \
     TNCUDA_ROW("_contrib_interleaved_matmul_" op, floats, 0, attention_prepare, walk_run),                   \
-        TNCUDA_ROW("_backward__contrib_interleaved_matmul_" op, floats, EMPTY, backward_attention_prepare,   \
-                   walk_run)
+        TNCUDA_LT_ROW("_contrib_interleaved_matmul_" op, floats, 0, walk_lt_prepare, walk_run),              \
+        BOTH("_backward__contrib_interleaved_matmul_" op, floats, backward_attention_prepare, walk_run)
 const tn_kernel *const tncuda_family_walk[] = {
     PRODUCT("_np_dot"),
     PRODUCT("_npi_matmul"),
@@ -410,6 +509,8 @@ const tn_kernel *const tncuda_family_walk[] = {
     ATTENTION("encdec_valatt"),
     TNCUDA_ROW("_npi_einsum", einsum_types, EMPTY, einsum_prepare, walk_run),
     TNCUDA_ROW("_backward__npi_einsum", back_types, EMPTY, backward_einsum_prepare, walk_run),
+    TNCUDA_LT_ROW("_npi_einsum", einsum_floats, EMPTY, walk_lt_prepare, walk_run),
+    TNCUDA_LT_ROW("_backward__npi_einsum", back_types, EMPTY, walk_lt_prepare, walk_run),
     TNCUDA_ROW("khatri_rao", floats, EMPTY, khatri_prepare, walk_run),
     NULL,
 };

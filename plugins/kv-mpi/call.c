@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/collective_call.h"
+
 /* Of a rank. Open MPI's MPI_Iallreduce between two moves whole arrays: two halves move half of that. */
 #define SHARE_BYTES 65536u
 
@@ -177,24 +179,11 @@ static void parts_move(const tnmpi_call *call, bool out)
 static tn_status call_check(const tn_communicator *c, const tn_collective_call *call, uint64_t *count,
                             tn_err *err)
 {
-    if (c->failed)
-        return tn_fail(err, TN_E_PEER, c->why);
-    if (call->kind < TN_COLLECTIVE_SUM || call->kind > TN_COLLECTIVE_BARRIER ||
-        call->flags & ~TN_COLLECTIVE_CALL_KNOWN)
-        return tn_failf(err, TN_E_ARG, "kind %u with flags %#x is no call", call->kind, call->flags);
-    if (call->kind == TN_COLLECTIVE_BARRIER && call->part_count)
-        return tn_fail(err, TN_E_ARG, "a barrier with parts");
-    if (call->kind == TN_COLLECTIVE_BROADCAST && call->root >= c->ranks)
-        return tn_failf(err, TN_E_ARG, "root %u of %u ranks", call->root, c->ranks);
-    if (call->part_count && (tn_dtype_bits(call->dtype) < 8 || moved_type(call->dtype) == MPI_DATATYPE_NULL))
-        return tn_failf(err, TN_E_ARG, "type %d has elements that MPI does not move", call->dtype);
-    *count = 0;
-    for (uint32_t i = 0; i < call->part_count; i++) {
-        if (call->parts[i].count > INT_MAX - *count)
-            return tn_failf(err, TN_E_ARG, "more than %d elements in one call", INT_MAX);
-        *count += call->parts[i].count;
-    }
-    return TN_OK;
+    const collective_limits limits = {
+        "MPI", INT_MAX, tn_dtype_bits(call->dtype) >= 8 && moved_type(call->dtype) != MPI_DATATYPE_NULL};
+
+    return c->failed ? tn_fail(err, TN_E_PEER, c->why)
+                     : collective_call_check(call, c->ranks, &limits, count, err);
 }
 
 static tnmpi_call *call_make(tn_communicator *c, const tn_collective_call *from, uint64_t count)

@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "../common/collective_call.h"
+
 #define COUNT_MAX ((uint64_t)1 << 44) /* elements of one call */
 
 const char *tnnccl_kind_name(uint32_t kind)
@@ -42,24 +44,10 @@ static int added_type(int32_t dtype)
 static tn_status call_check(const tn_communicator *c, const tn_collective_call *call, uint64_t *count,
                             tn_err *err)
 {
-    if (c->failed)
-        return tn_fail(err, TN_E_PEER, c->why);
-    if (call->kind < TN_COLLECTIVE_SUM || call->kind > TN_COLLECTIVE_BARRIER ||
-        call->flags & ~TN_COLLECTIVE_CALL_KNOWN)
-        return tn_failf(err, TN_E_ARG, "kind %u with flags %#x is no call", call->kind, call->flags);
-    if (call->kind == TN_COLLECTIVE_BARRIER && call->part_count)
-        return tn_fail(err, TN_E_ARG, "a barrier with parts");
-    if (call->kind == TN_COLLECTIVE_BROADCAST && call->root >= c->ranks)
-        return tn_failf(err, TN_E_ARG, "root %u of %u ranks", call->root, c->ranks);
-    if (call->part_count && tn_dtype_bits(call->dtype) < 8)
-        return tn_failf(err, TN_E_ARG, "type %d has elements that NCCL does not move", (int)call->dtype);
-    *count = 0;
-    for (uint32_t i = 0; i < call->part_count; i++) {
-        if (call->parts[i].count > COUNT_MAX - *count)
-            return tn_failf(err, TN_E_ARG, "more than %" PRIu64 " elements in one call", COUNT_MAX);
-        *count += call->parts[i].count;
-    }
-    return TN_OK;
+    const collective_limits limits = {"NCCL", COUNT_MAX, tn_dtype_bits(call->dtype) >= 8};
+
+    return c->failed ? tn_fail(err, TN_E_PEER, c->why)
+                     : collective_call_check(call, c->ranks, &limits, count, err);
 }
 
 void tnnccl_call_free(tn_communicator *c, tnnccl_call *call)

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define STRANGERS_MAX 64u /* links that have not said who they are */
+#define STRANGERS_MAX 64u       /* links that have not said who they are */
 #define STRANGER_NS 1000000000u /* that such a link may be silent where others wait at the door */
 #define NAP_NS 20000000u
 #define VERDICT_NS 500000000u /* until who waited for others has heard from rank 0 which did not come */

@@ -59,10 +59,11 @@ typedef struct chk_lab {
     void *reference_self;
     bool is_reference; /* the plugin under test is the reference */
     chk_arena arena;
-    int64_t grow;  /* shapes have so many times the usual elements; 0: 1 */
-    bool several;  /* problems for several threads are wanted, */
-    bool is_alone; /* and one was none */
-    bool declined; /* the kernel declined a problem */
+    int64_t grow;     /* shapes have so many times the usual elements; 0: 1 */
+    bool several;     /* problems for several threads are wanted, */
+    bool is_alone;    /* and one was none */
+    bool declined;    /* the kernel declined a problem */
+    char absent[160]; /* why, where the error's code was TN_E_DEVICE: what the kernel needs is not here */
 } chk_lab;
 
 /* Return false to stop. What the visit takes from the arena is freed after it. */

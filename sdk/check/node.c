@@ -220,6 +220,8 @@ static tn_status prepare(chk_node *n)
     made_free(n, made_ops);
     answer_check(n, st, "prepare");
     n->lab->declined |= st == TN_E_UNSUPPORTED;
+    if (st == TN_E_UNSUPPORTED && n->err.code == TN_E_DEVICE)
+        (void)snprintf(n->lab->absent, sizeof n->lab->absent, "%.150s", n->err.message);
     for (uint32_t o = n->out_count; o < CHK_ARGS_MAX; o++)
         if (n->inplace[o] != NOT_YOURS)
             chk_fail(n->lab->env, "K-bounds", "prepare writes behind the %u items of inplace (%s)",

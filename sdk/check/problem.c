@@ -762,10 +762,12 @@ void chk_problems(chk_lab *lab, uint32_t what, chk_visit visit, void *arg)
     lab->declined = false;
     problems_all(lab, what, visit, arg);
     for (lab->grow = lab->grow ? lab->grow : 1;
-         grows && lab->declined && atomic_load(counted) == before && lab->grow < GROW_MAX;) {
+         grows && lab->declined && !*lab->absent && atomic_load(counted) == before && lab->grow < GROW_MAX;) {
         lab->grow *= GROW_STEP;
         problems_all(lab, what, visit, arg);
     }
+    if (*lab->absent && !atomic_load(counted) && !chk_twin_is_second(lab->env))
+        chk_skip(lab->env, "%s", lab->absent);
 }
 
 bool chk_infers_the_same(chk_lab *lab, const chk_problem *p, const chk_attrs *attrs)

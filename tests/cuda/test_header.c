@@ -1,7 +1,7 @@
-/* plugins/cuda/driver.h says what the toolkit's header says, where there is one. */
+/* plugins/cuda/driver.h and lt.h say what the toolkit's headers say, where there are some. */
 #include <stdio.h>
 
-#include "../../plugins/cuda/driver.h"
+#include "../../plugins/cuda/lt.h"
 
 #if defined(__has_include)
 #if __has_include(<cuda.h>)
@@ -9,10 +9,62 @@
 #elif __has_include("/usr/local/cuda/include/cuda.h")
 #include "/usr/local/cuda/include/cuda.h"
 #endif
+#if __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#elif __has_include("/usr/local/cuda/include/cublasLt.h")
+#include "/usr/local/cuda/include/cublasLt.h"
+#endif
+#endif
+
+#define SAME(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #ours)
+
+#ifdef CUBLAS_VERSION
+SAME(sizeof(tncuda_lt_status), sizeof(cublasStatus_t));
+SAME(sizeof(tncuda_lt_algo), sizeof(cublasLtMatmulAlgo_t));
+SAME(sizeof(tncuda_lt_choice), sizeof(cublasLtMatmulHeuristicResult_t));
+SAME(offsetof(tncuda_lt_choice, algo), offsetof(cublasLtMatmulHeuristicResult_t, algo));
+SAME(offsetof(tncuda_lt_choice, workspace_bytes), offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+SAME(offsetof(tncuda_lt_choice, state), offsetof(cublasLtMatmulHeuristicResult_t, state));
+SAME(sizeof(int32_t), sizeof(cublasComputeType_t));
+SAME(sizeof(int32_t), sizeof(cudaDataType_t));
+SAME(sizeof(int32_t), sizeof(cublasLtMatmulDescAttributes_t));
+SAME(TNCUDA_R_F32, CUDA_R_32F);
+SAME(TNCUDA_R_F64, CUDA_R_64F);
+SAME(TNCUDA_R_F16, CUDA_R_16F);
+SAME(TNCUDA_R_BF16, CUDA_R_16BF);
+SAME(TNCUDA_LT_COMPUTE_F32, CUBLAS_COMPUTE_32F);
+SAME(TNCUDA_LT_COMPUTE_F64, CUBLAS_COMPUTE_64F);
+SAME(TNCUDA_LT_COMPUTE_TF32, CUBLAS_COMPUTE_32F_FAST_TF32);
+SAME(TNCUDA_LT_OP_N, CUBLAS_OP_N);
+SAME(TNCUDA_LT_OP_T, CUBLAS_OP_T);
+SAME(TNCUDA_LT_DESC_TRANS_A, CUBLASLT_MATMUL_DESC_TRANSA);
+SAME(TNCUDA_LT_DESC_TRANS_B, CUBLASLT_MATMUL_DESC_TRANSB);
+SAME(TNCUDA_LT_DESC_EPILOGUE, CUBLASLT_MATMUL_DESC_EPILOGUE);
+SAME(TNCUDA_LT_DESC_BIAS, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+SAME(TNCUDA_LT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_BIAS);
+SAME(TNCUDA_LT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU);
+SAME(TNCUDA_LT_EPILOGUE_BIAS | TNCUDA_LT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS);
+SAME(TNCUDA_LT_LAYOUT_BATCH_COUNT, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+SAME(TNCUDA_LT_LAYOUT_BATCH_STRIDE, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+SAME(TNCUDA_LT_PREFERENCE_WORKSPACE, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+SAME(TNCUDA_LT_PREFERENCE_REDUCTION, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+SAME(TNCUDA_LT_PREFERENCE_ALIGN_A, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+SAME(TNCUDA_LT_PREFERENCE_ALIGN_A + 1, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+SAME(TNCUDA_LT_PREFERENCE_ALIGN_A + 2, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+SAME(TNCUDA_LT_PREFERENCE_ALIGN_A + 3, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+SAME(TNCUDA_LT_REDUCTION_NONE, CUBLASLT_REDUCTION_SCHEME_NONE);
+SAME(TNCUDA_LT_REDUCTION_COMPUTE, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+SAME(TNCUDA_LT_REDUCTION_ALL, CUBLASLT_REDUCTION_SCHEME_MASK);
+SAME(TNCUDA_LT_ALGO_ID, CUBLASLT_ALGO_CONFIG_ID);
+SAME(TNCUDA_LT_ALGO_TILE, CUBLASLT_ALGO_CONFIG_TILE_ID);
+SAME(TNCUDA_LT_ALGO_SPLIT, CUBLASLT_ALGO_CONFIG_SPLITK_NUM);
+SAME(TNCUDA_LT_ALGO_REDUCTION, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
+#define CUBLAS_SAID CUBLAS_VERSION
+#else
+#define CUBLAS_SAID 0
 #endif
 
 #ifdef CUDA_VERSION
-#define SAME(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #ours)
 #define MEMBER(ours, theirs)                                                                                 \
     _Static_assert(offsetof(tncuda_copy_node, ours) == offsetof(CUDA_MEMCPY3D_v2, theirs), #theirs)
 SAME(TNCUDA_SUCCESS, CUDA_SUCCESS);
@@ -76,6 +128,10 @@ SAME(sizeof(tncuda_graph_difference), sizeof(CUgraphExecUpdateResultInfo));
 int main(void)
 {
     printf("driver.h is as the header of CUDA %d\n", CUDA_VERSION);
+    if (CUBLAS_SAID)
+        printf("lt.h is as the header of cuBLAS %d\n", CUBLAS_SAID);
+    else
+        printf("skipped: there is no cublasLt.h to compare with\n");
     return 0;
 }
 #else

@@ -183,6 +183,27 @@ static void as_plain_launches(void **state)
     assert_true(count[2] <= count[1] - count[0]);
 }
 
+/* Calls of cuBLASLt's double are entries of the graphs. */
+static void of_a_library(void **state)
+{
+    static char host[32768], graphs[32768], how[512];
+    const char *folder = getenv("TENON_TEST_LT");
+    int count[3];
+
+    (void)state;
+    if (!folder) {
+        print_message("skipped: the double of cuBLASLt is not built\n");
+        skip();
+    }
+    nets_say("cpu:0 whole", host, sizeof host, count);
+    (void)snprintf(how, sizeof how, "cuda:0 whole 'plugin.cuda.libraries=%s'", folder);
+    nets_say(how, graphs, sizeof graphs, count);
+    assert_string_equal(graphs, host);
+    assert_int_equal(count[0], 2);
+    assert_int_equal(count[1], 2 * (RUNS - 2));
+    assert_true(count[2] <= count[1] - count[0]);
+}
+
 /* group2ctx: a net over cpu and two GPUs, copies at the borders. */
 static void over_devices(void **state)
 {
@@ -373,6 +394,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_plain_launches),
+        cmocka_unit_test(of_a_library),
         cmocka_unit_test(over_devices),
         cmocka_unit_test(by_itself),
     };
