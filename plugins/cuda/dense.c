@@ -7,8 +7,6 @@
 #include "lt.h"
 #include "tenon/plugin/op/fused.h"
 
-#include <stdio.h>
-
 typedef struct dense_state {
     int64_t m, n, k;  /* rows of data, outputs, inputs of the layer */
     bool bias, apart; /* apart: the library adds a product to rows of the bias */
@@ -18,14 +16,14 @@ typedef struct dense_state {
     tncuda_lt *lt[2]; /* of the outputs but the bias; NULL: plain kernels */
 } dense_state;
 
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static bool is_back(const tn_node *node)
 {
     return node->in_count == 3 && node->out_count > 1;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 static tn_status dense_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -126,7 +124,7 @@ static tn_status dense_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         a.bias = NULL;
         a.add = 1;
     }
-    return tncuda_product_by(x, s->apart && a.bias ? NULL : s->lt[0], &a, x->workspace, err);
+    return tncuda_product(x, s->apart && a.bias ? NULL : s->lt[0], &a, x->workspace, err);
 }
 
 /* in: dy, data, weight; out: gradients of data, weight and the bias, which is Σ dy */
@@ -142,7 +140,7 @@ static tn_status dense_back_run(const tn_plan *plan, const tn_exec *x, tn_err *e
         part[o].c = x->out[o]->data;
         part[o].add = x->modes[o] == TN_MODE_ADD;
         if (x->modes[o] != TN_MODE_NONE)
-            st = tncuda_product_by(x, s->lt[o], &part[o], x->workspace, err);
+            st = tncuda_product(x, s->lt[o], &part[o], x->workspace, err);
     }
     if (!st && s->bias && x->modes[2] != TN_MODE_NONE) {
         const tncuda_columns_args bias = {.outer = s->m,
@@ -265,7 +263,7 @@ static tn_status fused_plain(const dense_state *s, const tn_plan *plan, const tn
     a.c = x->out[0]->data;
     a.add = s->addend != 0;
     if (!st)
-        st = tncuda_product(x, NULL, &a, err);
+        st = tncuda_product(x, NULL, &a, NULL, err);
     return st || !s->relu ? st : relu_run(s, x, err);
 }
 

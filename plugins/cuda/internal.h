@@ -33,14 +33,11 @@ typedef struct tncuda_plugin {
     bool graphs;                     /* kernels of nets are recorded */
     bool tf32;                       /* products of float32 may be rounded to 10 bits of fraction first */
     char libraries[512];             /* the folder of cuBLASLt, cuDNN and NVRTC; "": where the loader looks */
-    pthread_mutex_t compiling;       /* of nvrtc: held while something is compiled; no other lock is taken */
-    struct tncuda_nvrtc *nvrtc;      /* nvrtc.c; NULL: nothing was compiled so far */
     atomic_uint forked;              /* 1 in a child after fork(): the driver is of no use there */
     pthread_mutex_t lock;            /* of what follows */
     struct tncuda_lt_library *lt;    /* lt.c; NULL: not needed so far */
     bool opened;
     tncuda_driver driver;
-    struct tncuda_dnn *dnn; /* dnn.c; NULL: nobody has asked for it */
     struct {
         tncuda_context context; /* NULL: not retained */
         uint32_t users;
@@ -204,14 +201,18 @@ tncuda_point tncuda_event_point(tn_event *event); /* its fate is retained, or NU
 
 /* ---- graph.c ----------------------------------------------------------------------------------------- */
 
+#define TNCUDA_LIBRARY_NODES 4 /* of a library's call that is changed in a graph; others are recorded anew */
+
 /* A kernel, a copy or a library's call in a graph, as the driver was given it. */
 typedef struct tncuda_entry {
-    tncuda_graph_node node;   /* of a kernel or a copy */
-    uint64_t nodes;           /* that it made */
+    tncuda_graph_node node; /* of a kernel or a copy */
+    uint64_t nodes;         /* that it made */
+    tn_status (*call)(const void *state, const void *args, tncuda_stream stream, tn_err *err);
+    tncuda_graph_node chain[TNCUDA_LIBRARY_NODES]; /* of a library's call, the last one first */
     tncuda_function function; /* NULL: a copy, whose arguments are a tncuda_copied; of a library: its plan */
-    bool library;             /* a call of one */
     uint32_t bytes;           /* of the arguments */
     uint64_t at;              /* where they lie in a form's arguments */
+    bool library, chained;    /* a call of one; `chain` has its nodes, which follow each other */
 } tncuda_entry;
 
 /* The graph as the driver launches it, with some arguments. */
@@ -251,13 +252,12 @@ struct tn_device_graph {
     tncuda_form forms[TNCUDA_FORMS];
     uint32_t form_count;
     bool taken_over; /* the first form is no longer what was recorded, so there are no others */
-    tn_device_graph
-        *other; /* with the same entries, recorded with other arguments of libraries; NULL: none */
     uint64_t entry_count, entry_room, args_bytes, args_room;
     uint64_t next_entry; /* while it is compared: the one that comes next */
     bool compares;       /* what the stream is given is compared with the entries, not done */
     bool differs;        /* it was something else */
     bool whole;          /* its nodes are its entries: nothing came past this plugin */
+    tncuda_stream side;  /* where calls of libraries are captured that change; NULL: none so far */
 };
 
 tn_status tncuda_graph_begin(tn_stream *stream, tn_err *err);
@@ -288,8 +288,8 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
 tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                             uint32_t bytes, tn_err *err);
 /* Of a call of a library, which made `nodes` nodes; while nothing is recorded, nothing is done. */
-tn_status tncuda_graph_note_library(tn_stream *stream, const void *plan, const void *args, uint32_t bytes,
-                                    uint64_t nodes, tn_err *err);
+tn_status tncuda_graph_note_library(tn_stream *stream, const tncuda_entry *entry, const void *args,
+                                    tn_err *err);
 /* Nodes of the capture so far; 0 while nothing is recorded. In the context. */
 tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err);
 void tncuda_graph_forget(tn_device_graph *graph); /* frees the entries */

@@ -158,7 +158,7 @@ bool tncuda_is_narrow(int32_t ndim, const int64_t *shape, const int64_t *step);
 
 /* Makes a product, all of `args` given but slices, depth, room and packs. `room`: memory of the run, or NULL:
  * what is long and narrow takes longer then. */
-tn_status tncuda_product(const tn_exec *x, tncuda_product_args *args, void *room, tn_err *err);
+tn_status tncuda_product_plain(const tn_exec *x, const tncuda_product_args *args, void *room, tn_err *err);
 /* Its bytes; 0: none is of use. */
 uint64_t tncuda_product_room(int64_t m, int64_t n, int64_t k, int64_t batch, int32_t dtype);
 /* y (n) = Σ x (outer, n, inner) */

@@ -646,12 +646,14 @@ tn_status tncuda_lt_run(tncuda_lt *lt, const tn_exec *x, const tncuda_lt_call *c
     return tncuda_library_call(x, multiply, &lt->ways[low], &args, (uint32_t)sizeof args, err);
 }
 
-tn_status tncuda_product_by(const tn_exec *x, tncuda_lt *lt, tncuda_product_args *args, void *room,
-                            tn_err *err)
+tn_status tncuda_product(const tn_exec *x, tncuda_lt *lt, const tncuda_product_args *args, void *room,
+                         tn_err *err)
 {
     const tncuda_lt_call call = {
         .a = args->a, .b = args->b, .bias = args->bias, .d = args->c, .add = args->add != 0};
     const tn_status st = lt ? tncuda_lt_run(lt, x, &call, err) : TN_E_UNSUPPORTED;
 
-    return st == TN_E_UNSUPPORTED ? tncuda_product(x, args, room, err) : st;
+    if (st != TN_E_UNSUPPORTED)
+        return st;
+    return tncuda_product_plain(x, args, room, err);
 }

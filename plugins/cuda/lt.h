@@ -95,9 +95,9 @@ typedef struct tncuda_lt_call {
 
 /* TN_E_UNSUPPORTED: nothing was done, a plain kernel has to. */
 tn_status tncuda_lt_run(tncuda_lt *lt, const tn_exec *x, const tncuda_lt_call *call, tn_err *err);
-/* By `lt`, if that is not NULL and serves, else by the plain kernel, whose room is `room`. */
-tn_status tncuda_product_by(const tn_exec *x, tncuda_lt *lt, tncuda_product_args *args, void *room,
-                            tn_err *err);
+/* By `lt`, if that is not NULL and serves, else by the plain kernel, which may have `room`. */
+tn_status tncuda_product(const tn_exec *x, tncuda_lt *lt, const tncuda_product_args *args, void *room,
+                         tn_err *err);
 
 #define TNCUDA_LT_ROW(op_, types_, flags_, prepare_, run_)                                                   \
     &(const tn_kernel)                                                                                       \

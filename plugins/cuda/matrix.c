@@ -93,7 +93,7 @@ static tn_status product(const matrix_state *s, const tn_exec *x, uint32_t out, 
         return TN_OK;
     a.c = x->out[out]->data;
     a.add = x->modes[out] == TN_MODE_ADD;
-    return tncuda_product_by(x, s->lt[out], &a, x->workspace, err);
+    return tncuda_product(x, s->lt[out], &a, x->workspace, err);
 }
 
 static tn_status matrix_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

@@ -8,10 +8,11 @@
  * driver's launchable copies of it, each with the arguments that it was launched with last. A run takes the
  * form that has its arguments; nodes are set where there is none.
  *
- * A call of a library is an entry, too, with as many nodes as it made. Nobody but the library knows which of
- * its nodes follows from which argument, so they are never set: a run that gives it others is recorded again,
- * as another graph beside the first. Where a node is none of an entry, each run is recorded, and the driver
- * changes the graph that it has.
+ * A call of a library is an entry, too, with as many nodes as it made. Nobody but the library knows what of
+ * its nodes follows from which argument: if one moved, the call is captured by itself in a stream at the
+ * side, and its nodes' arguments are taken from there. Where it makes other nodes then, or too many, all is
+ * recorded anew, and the driver changes the graph that it has. So does each run where a node is none of an
+ * entry.
  */
 #include "internal.h"
 
@@ -87,7 +88,7 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
     return true;
 }
 
-/* An entry with a copy of its arguments, all but `at`. */
+/* An entry with a copy of its arguments, all but the node. */
 static tn_status entry_add(tn_device_graph *g, const tncuda_entry *like, uint32_t blocks, const void *args,
                            tn_err *err)
 {
@@ -107,7 +108,7 @@ static tn_status entry_add(tn_device_graph *g, const tncuda_entry *like, uint32_
     *e = *like;
     e->at = g->args_bytes + HEAD_BYTES;
     blocks_set(g->args, e, blocks);
-    memcpy(g->args + e->at, args, e->bytes);
+    memcpy(g->args + e->at, args, like->bytes);
     g->args_bytes += room;
     return TN_OK;
 }
@@ -151,23 +152,46 @@ tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err)
     return st;
 }
 
-tn_status tncuda_graph_note_library(tn_stream *stream, const void *plan, const void *args, uint32_t bytes,
-                                    uint64_t nodes, tn_err *err)
+/* The last `count` nodes of a stream's capture; false: they do not follow each other. In the context. */
+static bool chain_find(tn_device_handle *d, tncuda_stream stream, uint64_t count, tncuda_graph_node *out)
 {
-    const tncuda_entry entry = {
-        .library = true, .nodes = nodes, .function = (tncuda_function)(uintptr_t)plan, .bytes = bytes};
+    const tncuda_graph_node *last = NULL;
+    size_t lasts = 0;
+    int32_t state = 0;
 
-    return stream->recording ? entry_add(stream->recording, &entry, 0, args, err) : TN_OK;
+    if (!count || count > TNCUDA_LIBRARY_NODES ||
+        d->driver->capture_info(stream, &state, NULL, NULL, &last, &lasts) || lasts != 1)
+        return false;
+    out[0] = last[0];
+    for (uint64_t i = 1; i < count; i++) {
+        size_t before = 0;
+
+        if (d->driver->graph_before(out[i - 1], NULL, &before) || before != 1 ||
+            d->driver->graph_before(out[i - 1], &out[i], &before))
+            return false;
+    }
+    return true;
+}
+
+tn_status tncuda_graph_note_library(tn_stream *stream, const tncuda_entry *entry, const void *args,
+                                    tn_err *err)
+{
+    tncuda_entry e = *entry;
+
+    if (!stream->recording)
+        return TN_OK;
+    e.chained = chain_find(stream->device, stream->handle, e.nodes, e.chain);
+    return entry_add(stream->recording, &e, 0, args, err);
 }
 
 /* ---- changes ------------------------------------------------------------------------------------------- */
 
-static tn_status kernel_set(tn_device_graph *g, const char *given, const tncuda_entry *e, tn_err *err)
+static tn_status kernel_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
 {
     tn_device_handle *d = g->device;
-    void *params[] = {(void *)(uintptr_t)(given + e->at)};
+    void *params[] = {g->given + e->at};
     const tncuda_kernel_node node = {.function = e->function,
-                                     .grid = {blocks_of(given, e), 1, 1},
+                                     .grid = {blocks_of(g->given, e), 1, 1},
                                      .block = {TNCUDA_THREADS, 1, 1},
                                      .params = params};
 
@@ -175,14 +199,14 @@ static tn_status kernel_set(tn_device_graph *g, const char *given, const tncuda_
                         "cuGraphExecKernelNodeSetParams", err);
 }
 
-static tn_status copy_set(tn_device_graph *g, const char *given, const tncuda_entry *e, tn_err *err)
+static tn_status copy_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
 {
     tn_device_handle *d = g->device;
     tncuda_copied to;
     tncuda_copy_node node;
     tn_status st;
 
-    memcpy(&to, given + e->at, sizeof to);
+    memcpy(&to, g->given + e->at, sizeof to);
     if ((st = tncuda_check(d, d->driver->graph_copy(e->node, &node), "cuGraphMemcpyNodeGetParams", err)))
         return st;
     node.dst.device = to.dst;
@@ -192,55 +216,100 @@ static tn_status copy_set(tn_device_graph *g, const char *given, const tncuda_en
                         "cuGraphExecMemcpyNodeSetParams", err);
 }
 
-static bool moved(const char *given, const char *args, const tncuda_entry *e)
+/* One node of the graph takes over what a node of the same type does. */
+static tncuda_result node_take(tn_device_graph *g, tncuda_graph_node to, tncuda_graph_node from)
 {
-    return memcmp(args + e->at - HEAD_BYTES, given + e->at - HEAD_BYTES, HEAD_BYTES + e->bytes) != 0;
+    const tncuda_driver *d = g->device->driver;
+    int32_t types[2] = {-1, -1};
+    tncuda_kernel_node kernel;
+    tncuda_host_node function;
+    tncuda_result result;
+
+    if ((result = d->graph_node_type(to, &types[0])) || (result = d->graph_node_type(from, &types[1])))
+        return result;
+    if (types[0] == TNCUDA_NODE_KERNEL && types[1] == TNCUDA_NODE_KERNEL)
+        return (result = d->graph_kernel(from, &kernel)) ? result : d->graph_set_kernel(g->exec, to, &kernel);
+    if (types[0] == TNCUDA_NODE_HOST && types[1] == TNCUDA_NODE_HOST)
+        return (result = d->graph_host(from, &function)) ? result : d->graph_set_host(g->exec, to, &function);
+    return TNCUDA_NOT_SUPPORTED;
 }
 
-/* The form that has the arguments given; NULL: none has. */
-static tncuda_form *form_same(tn_device_graph *g, const char *given)
+static tn_status captured_aside(tn_device_graph *g, const tncuda_entry *e, tncuda_graph *made,
+                                tncuda_graph_node *chain, tn_err *err)
 {
-    for (uint32_t i = 0; i < g->form_count; i++)
-        if (!memcmp(g->forms[i].args, given, g->args_bytes))
-            return &g->forms[i];
-    return NULL;
+    tn_device_handle *d = g->device;
+    tncuda_graph graph = NULL;
+    size_t count = 0;
+    int32_t state = 0;
+    bool found = false;
+    tn_status st, ended;
+
+    if (!g->side && (st = tncuda_check(d, d->driver->stream_create(&g->side, TNCUDA_STREAM_NON_BLOCKING, 0),
+                                       "cuStreamCreateWithPriority", err)))
+        return st;
+    if ((st = tncuda_check(d, d->driver->capture_begin(g->side, TNCUDA_CAPTURE_RELAXED),
+                           "cuStreamBeginCapture", err)))
+        return st;
+    if (!(st = e->call((const void *)(uintptr_t)e->function, g->given + e->at, g->side, err)))
+        found = !d->driver->capture_info(g->side, &state, NULL, &graph, NULL, NULL) && graph &&
+                !d->driver->graph_nodes(graph, NULL, &count) && count == e->nodes &&
+                chain_find(d, g->side, count, chain);
+    ended = tncuda_check(d, d->driver->capture_end(g->side, made), "cuStreamEndCapture", err);
+    return st ? st : ended ? ended : found ? TN_OK : TN_E_UNSUPPORTED;
 }
 
-/* The form that lacks the fewest of the arguments given. */
-static tncuda_form *form_nearest(tn_device_graph *g, const char *given)
+static tn_status library_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
+{
+    tn_device_handle *d = g->device;
+    tncuda_graph_node chain[TNCUDA_LIBRARY_NODES];
+    tncuda_graph made = NULL;
+    tn_status st = captured_aside(g, e, &made, chain, err);
+
+    for (uint64_t i = 0; i < e->nodes && !st; i++)
+        if (node_take(g, e->chain[i], chain[i]))
+            st = TN_E_UNSUPPORTED;
+    if (made)
+        (void)d->driver->graph_destroy(made);
+    return st;
+}
+
+static bool moved(const tn_device_graph *g, const char *args, const tncuda_entry *e)
+{
+    return memcmp(args + e->at - HEAD_BYTES, g->given + e->at - HEAD_BYTES, HEAD_BYTES + e->bytes) != 0;
+}
+
+/* The form that has the arguments given; else the one that lacks the fewest, and `*lacks` is how many. */
+static tncuda_form *form_nearest(tn_device_graph *g, uint64_t *lacks)
 {
     tncuda_form *best = NULL;
-    uint64_t least = 0;
 
+    *lacks = 0;
+    for (uint32_t i = 0; i < g->form_count; i++)
+        if (!memcmp(g->forms[i].args, g->given, g->args_bytes))
+            return &g->forms[i];
     for (uint32_t i = 0; i < g->form_count; i++) {
         uint64_t count = 0;
 
         for (uint64_t k = 0; k < g->entry_count; k++)
-            count += moved(given, g->forms[i].args, &g->entries[k]);
-        if (!best || count < least) {
+            count += moved(g, g->forms[i].args, &g->entries[k]);
+        if (!best || count < *lacks) {
             best = &g->forms[i];
-            least = count;
+            *lacks = count;
         }
     }
     return best;
 }
 
-/* All forms of a graph have the same arguments of libraries. */
-static bool libraries_same(const tn_device_graph *g, const char *given)
-{
-    for (uint64_t k = 0; k < g->entry_count; k++)
-        if (g->entries[k].library && moved(given, g->args, &g->entries[k]))
-            return false;
-    return true;
-}
-
 /* One form more, as the graph was recorded: the first one is, as long as there is room for more. NULL: there
- * is no room, or no memory. In the context. */
+ * is no room, or no memory, or a library's call cannot be changed by itself. In the context. */
 static tncuda_form *form_add(tn_device_graph *g)
 {
     tn_device_handle *d = g->device;
     tncuda_form *f = &g->forms[g->form_count];
 
+    for (uint64_t i = 0; i < g->entry_count; i++)
+        if (g->entries[i].library && !g->entries[i].chained)
+            return NULL;
     if (g->taken_over || g->form_count == TNCUDA_FORMS || !(f->args = tncuda_new(d->plugin, g->args_bytes)))
         return NULL;
     if (tncuda_check(d, d->driver->graph_make(&f->exec, g->graph, 0), "cuGraphInstantiate", NULL)) {
@@ -252,54 +321,39 @@ static tncuda_form *form_add(tn_device_graph *g)
     return f;
 }
 
-/* Makes a form of `g` that has what was given the one that it launches. In the context. */
-static tn_status form_set(tn_device_graph *g, const char *given, uint32_t *count, tn_err *err)
+/* Makes a form that has what was given the one that is launched. In the context. */
+static tn_status form_choose(tn_device_graph *g, uint32_t *count, tn_err *err)
 {
-    tncuda_form *f = form_add(g);
+    uint64_t lacks = 0;
+    tncuda_form *f = form_nearest(g, &lacks), *more = lacks ? form_add(g) : NULL;
     tn_status st = TN_OK;
 
-    f = f ? f : form_nearest(g, given);
+    f = more ? more : f;
     g->exec = f->exec;
-    for (uint64_t i = 0; i < g->entry_count && !st; i++) {
-        const tncuda_entry *e = &g->entries[i];
+    for (uint64_t i = 0; i < g->entry_count && lacks && !st; i++) {
+        tncuda_entry *e = &g->entries[i];
 
-        if (moved(given, f->args, e) &&
-            !(st = e->function ? kernel_set(g, given, e, err) : copy_set(g, given, e, err)))
-            ++*count;
+        if (!moved(g, f->args, e))
+            continue;
+        st = e->library && !e->chained ? TN_E_UNSUPPORTED
+                                       : (e->library    ? library_set
+                                          : e->function ? kernel_set
+                                                        : copy_set)(g, e, err);
+        *count += !st;
+        if (st)
+            e->chained = false; /* of a library: from now on it is recorded anew */
     }
-    if (!st)
-        memcpy(f->args, given, g->args_bytes);
+    if (st)
+        memset(f->args, 0xff, g->args_bytes); /* no grid has so many blocks: all is set next time */
+    else if (lacks)
+        memcpy(f->args, g->given, g->args_bytes);
     return st;
-}
-
-/* The graph that launches what was given to `first`, one of it and the others. TN_PENDING: none can. In the
- * context. */
-static tn_status form_choose(tn_device_graph *first, tn_device_graph **out, uint32_t *count, tn_err *err)
-{
-    const char *given = first->given;
-
-    for (tn_device_graph *g = first; g; g = g->other) {
-        const tncuda_form *f = form_same(g, given);
-
-        if (f) {
-            g->exec = f->exec;
-            *out = g;
-            return TN_OK;
-        }
-    }
-    for (tn_device_graph *g = first; g; g = g->other)
-        if (libraries_same(g, given)) {
-            *out = g;
-            return form_set(g, given, count, err);
-        }
-    return TN_PENDING;
 }
 
 /* TN_PENDING: it is to be recorded anew. */
 static tn_status compared_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
                               void *arg, uint32_t *moved, tn_err *err)
 {
-    tn_device_graph *chosen = NULL;
     tn_status st;
 
     pthread_mutex_lock(&s->lock);
@@ -324,13 +378,13 @@ static tn_status compared_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(
         return TN_PENDING;
     if ((st = tncuda_enter(g->device, err)))
         return st;
-    st = form_choose(g, &chosen, moved, NULL);
+    st = form_choose(g, moved, NULL);
     tncuda_leave(g->device);
     if (st)
         return TN_PENDING;
     if (*moved)
         tncuda_count(&g->device->count.graph_updates);
-    return tncuda_graph_launch(chosen, s, err);
+    return tncuda_graph_launch(g, s, err);
 }
 
 /* ---- recording ----------------------------------------------------------------------------------------- */
@@ -341,10 +395,10 @@ static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
 {
     const tn_device_graph was = *g;
     tncuda_graph_difference difference = {0};
+    bool same = true;
 
     if (g->calls || g->marks || fresh->calls || fresh->marks || g->entry_count != fresh->entry_count ||
-        g->form_count > 1 || g->other ||
-        g->device->driver->graph_exec_update(g->exec, fresh->graph, &difference))
+        g->form_count > 1 || g->device->driver->graph_exec_update(g->exec, fresh->graph, &difference))
         return false;
     g->taken_over = true;
     g->entries = fresh->entries;
@@ -356,9 +410,22 @@ static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
     fresh->entries = was.entries;
     fresh->args = was.args;
     fresh->given = was.given;
-    for (uint64_t i = 0; i < g->entry_count; i++)
-        g->entries[i].node = was.entries[i].node;
+    for (uint64_t i = 0; i < g->entry_count; i++) {
+        tncuda_entry *e = &g->entries[i];
+
+        e->node = was.entries[i].node;
+        same = same && e->nodes == was.entries[i].nodes;
+        e->chained = e->chained && same && was.entries[i].chained;
+        memcpy(e->chain, was.entries[i].chain, sizeof e->chain);
+    }
     return true;
+}
+
+/* What could not be changed by itself before cannot be now. */
+static void chains_keep(const tn_device_graph *was, tn_device_graph *fresh)
+{
+    for (uint64_t i = 0; i < fresh->entry_count && fresh->entry_count == was->entry_count; i++)
+        fresh->entries[i].chained = fresh->entries[i].chained && was->entries[i].chained;
 }
 
 static uint64_t entries_nodes(const tn_device_graph *g)
@@ -370,33 +437,13 @@ static uint64_t entries_nodes(const tn_device_graph *g)
     return nodes;
 }
 
-/* The two differ in arguments alone, also in those of libraries; and there are not too many yet. */
-static bool may_stand_beside(const tn_device_graph *g, const tn_device_graph *fresh)
-{
-    bool libraries = false;
-    uint32_t count = 0;
-
-    for (const tn_device_graph *o = g; o; o = o->other)
-        count++;
-    if (!g->whole || !fresh->whole || g->entry_count != fresh->entry_count || count >= TNCUDA_FORMS)
-        return false;
-    for (uint64_t i = 0; i < g->entry_count; i++) {
-        const tncuda_entry *a = &g->entries[i], *b = &fresh->entries[i];
-
-        if (a->function != b->function || a->library != b->library || a->bytes != b->bytes)
-            return false;
-        libraries = libraries || a->library;
-    }
-    return libraries;
-}
-
-/* A graph of what the stream is given by `fn`. */
-static tn_status record(tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg,
-                        tn_device_graph **out, tn_err *err)
+static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
+                              void *arg, uint32_t *moved, tn_err *err)
 {
     tn_device_handle *d = s->device;
     tn_device_graph *made = NULL;
     tn_status st = tncuda_graph_begin(s, err), ended;
+    bool changed = false;
 
     if (st)
         return st;
@@ -411,26 +458,6 @@ static tn_status record(tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), v
     made->forms[0] = (tncuda_form){made->exec, made->args};
     made->form_count = 1;
     made->whole = !made->calls && !made->marks && entries_nodes(made) == made->node_count;
-    *out = made;
-    return TN_OK;
-}
-
-static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
-                              void *arg, uint32_t *moved, tn_err *err)
-{
-    tn_device_handle *d = s->device;
-    tn_device_graph *made = NULL;
-    bool changed = false;
-    tn_status st = record(s, fn, arg, &made, err);
-
-    if (st)
-        return st;
-    if (*graph && may_stand_beside(*graph, made)) {
-        *moved = UINT32_MAX;
-        made->other = (*graph)->other;
-        (*graph)->other = made;
-        return tncuda_graph_launch(made, s, err);
-    }
     if (*graph && (st = tncuda_enter(d, err))) {
         tncuda_graph_free(made);
         return st;
@@ -439,6 +466,8 @@ static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (
         changed = taken_over(*graph, made);
         tncuda_leave(d);
     }
+    if (*graph && !changed)
+        chains_keep(*graph, made);
     *moved = changed ? 1 : UINT32_MAX;
     if (changed)
         tncuda_count(&d->count.graph_updates);

@@ -63,8 +63,8 @@ static void multiply(const rnn_walk *w, tncuda_product_args p)
     if (!w->noted) {
         at = product_find(w->products, &p);
         if (!*w->st)
-            *w->st = tncuda_product_by(w->x, at < w->products->count ? w->products->item[at].lt : NULL, &p,
-                                       NULL, w->err);
+            *w->st = tncuda_product(w->x, at < w->products->count ? w->products->item[at].lt : NULL, &p, NULL,
+                                    w->err);
         return;
     }
     p.a = p.b = p.c = NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../../../plugins/common/functions.h"
+#include "../../../plugins/cuda/product.h"
 
 static double load(int32_t type, const void *data, int64_t i)
 {
@@ -51,23 +52,39 @@ static float narrow(const double_job *j, double v)
                                                            : f;
 }
 
-static double sum_of(const double_job *j, int64_t row, int64_t col, int64_t batch)
+/* Of one slice of k; as the plain kernels, products are not rounded by themselves. */
+static double slice_of(const double_job *j, int64_t row, int64_t col, int64_t batch, int64_t first,
+                       int64_t end)
 {
-    const int64_t k = (int64_t)(j->desc.trans[0] ? j->a.rows : j->a.cols);
     const bool wide = j->desc.compute == CUBLAS_COMPUTE_64F;
     double sum = 0;
     float single = 0;
 
-    for (int64_t i = 0; i < k; i++) {
+    for (int64_t i = first; i < end; i++) {
         const double x = load(j->a.type, j->from[0], place(&j->a, j->desc.trans[0], row, i, batch)),
                      y = load(j->b.type, j->from[1], place(&j->b, j->desc.trans[1], i, col, batch));
 
         if (wide)
-            sum += x * y;
+            sum = fma(x, y, sum);
         else
-            single += narrow(j, x) * narrow(j, y);
+            single = fmaf(narrow(j, x), narrow(j, y), single);
     }
     return wide ? sum : (double)single;
+}
+
+static double sum_of(const double_job *j, int64_t row, int64_t col, int64_t batch)
+{
+    const int64_t k = (int64_t)(j->desc.trans[0] ? j->a.rows : j->a.cols);
+    const bool wide = j->desc.compute == CUBLAS_COMPUTE_64F;
+    const tncuda_product_form f =
+        tncuda_product_form_of((int64_t)j->d.rows, (int64_t)j->d.cols, k, j->d.batch, wide);
+    double sum = slice_of(j, row, col, batch, 0, f.slices > 1 ? f.depth : k);
+
+    for (int64_t s = 1; s < f.slices; s++) {
+        sum += slice_of(j, row, col, batch, s * f.depth, (s + 1) * f.depth < k ? (s + 1) * f.depth : k);
+        sum = wide ? sum : (double)(float)sum;
+    }
+    return sum;
 }
 
 static double scaled(const double_job *j, double sum, double other, double bias)
