@@ -59,6 +59,8 @@ static struct {
     int (*device)(int *out);
     int (*pointer)(void *out, int attribute, unsigned long long data);
     int (*function)(cudaStream_t stream, void (*fn)(void *arg), void *arg);
+    int (*capturing)(cudaStream_t stream, int *status, unsigned long long *id, void **graph,
+                     const void **last, size_t *last_count);
     int (*find)(void **out, void *module, const char *name);
     int (*launch)(void *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                   unsigned block_y, unsigned block_z, unsigned shared, cudaStream_t stream, void **params,
@@ -120,11 +122,9 @@ static void driver_open(void)
     const struct {
         const char *name;
         void *member;
-    } rows[] = {{"cuLaunchHostFunc", (void *)&lt.function},
-                {"cuModuleGetFunction", (void *)&lt.find},
-                {"cuLaunchKernel", (void *)&lt.launch},
-                {"cuCtxGetDevice", (void *)&lt.device},
-                {"cuPointerGetAttribute", (void *)&lt.pointer}};
+    } rows[] = {{"cuLaunchHostFunc", (void *)&lt.function}, {"cuStreamGetCaptureInfo", (void *)&lt.capturing},
+                {"cuModuleGetFunction", (void *)&lt.find},  {"cuLaunchKernel", (void *)&lt.launch},
+                {"cuCtxGetDevice", (void *)&lt.device},     {"cuPointerGetAttribute", (void *)&lt.pointer}};
 
     if (!library || !(symbol = dlsym(library, "cuGetProcAddress_v2")))
         abort();
@@ -578,6 +578,17 @@ static int room_use(const double_job *j, cudaStream_t stream)
     return failure ? failure : lt.launch(kernel, 2, 1, 1, 256, 1, 1, 0, stream, params, NULL);
 }
 
+static void job_keep(double_job *j, bool once)
+{
+    j->once = once;
+    if (once)
+        return;
+    (void)pthread_mutex_lock(&lt.lock);
+    j->next = lt.jobs;
+    lt.jobs = j;
+    (void)pthread_mutex_unlock(&lt.lock);
+}
+
 static double number_of(int32_t scale, const void *at)
 {
     return scale == CUDA_R_64F ? *(const double *)at : (double)*(const float *)at;
@@ -595,7 +606,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
                                 (const double_layout *)d};
     const int failure = fault(MATMUL);
     const char *what = wrong(o, l[0], l[1], l[2], l[3]);
-    int device = -1;
+    int device = -1, capturing = 0;
     double_algo chosen;
     double_job *j;
 
@@ -623,12 +634,12 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     what = wrong_places(j, &chosen);
     if (!has_bias(o))
         j->desc.bias = NULL;
-    (void)pthread_mutex_lock(&lt.lock);
-    j->next = lt.jobs;
-    lt.jobs = j;
-    (void)pthread_mutex_unlock(&lt.lock);
-    if (what)
+    (void)lt.capturing(stream, &capturing, NULL, NULL, NULL, NULL);
+    if (what) {
+        free(j);
         return refuse(CUBLAS_STATUS_INVALID_VALUE, what);
+    }
+    job_keep(j, !capturing);
     return room_use(j, stream) || lt.function(stream, double_job_run, j) ? CUBLAS_STATUS_EXECUTION_FAILED
                                                                          : CUBLAS_STATUS_SUCCESS;
 }

@@ -1,6 +1,7 @@
 /* What a kernel of cuBLASLt does. */
 #include "double.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../../plugins/common/functions.h"
@@ -80,7 +81,7 @@ static double scaled(const double_job *j, double sum, double other, double bias)
 
 void double_job_run(void *job)
 {
-    const double_job *j = job;
+    double_job *j = job;
 
     for (int64_t batch = 0; batch < j->d.batch; batch++)
         for (int64_t col = 0; col < (int64_t)j->d.cols; col++)
@@ -95,4 +96,6 @@ void double_job_run(void *job)
                 store(j->d.type, j->to, place(&j->d, 0, row, col, batch),
                       j->desc.epilogue & CUBLASLT_EPILOGUE_RELU && !(v > 0) ? 0 : v);
             }
+    if (j->once)
+        free(j);
 }
