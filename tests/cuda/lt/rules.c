@@ -291,7 +291,8 @@ EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
         return put((void *)&d->bias, sizeof d->bias, value, bytes);
     if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) {
         if (!(st = put(&d->epilogue, sizeof d->epilogue, value, bytes)) &&
-            d->epilogue != CUBLASLT_EPILOGUE_DEFAULT && d->epilogue & ~(uint32_t)CUBLASLT_EPILOGUE_RELU_BIAS)
+            d->epilogue != CUBLASLT_EPILOGUE_DEFAULT && d->epilogue != CUBLASLT_EPILOGUE_BGRADB &&
+            d->epilogue & ~(uint32_t)CUBLASLT_EPILOGUE_RELU_BIAS)
             st = refuse(CUBLAS_STATUS_NOT_SUPPORTED, "an epilogue that this double does not know");
         return st;
     }
@@ -385,7 +386,7 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 
 static bool has_bias(const double_desc *d)
 {
-    return (d->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+    return (d->epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADB)) != 0;
 }
 
 static uint32_t bytes_of(int32_t type)
@@ -544,6 +545,7 @@ static bool matrix_there(const void *data, const double_layout *l)
 static const char *wrong_places(const double_job *j, const double_algo *algo)
 {
     const void *all[] = {j->from[0], j->from[1], j->other, j->to};
+    const uint64_t length = j->desc.epilogue == CUBLASLT_EPILOGUE_BGRADB ? j->d.cols : j->d.rows;
 
     if (algo->magic != ALGO || algo->problem != problem_of(&j->desc, &j->a, &j->b, &j->c, &j->d))
         return "cublasLtMatmul: the algorithm was found for another product";
@@ -560,8 +562,8 @@ static const char *wrong_places(const double_job *j, const double_algo *algo)
     if (j->other == j->to && memcmp(&j->c, &j->d, sizeof j->c) != 0)
         return "guide 3.4, cublasLtMatmul: in place, C and D have to have one layout";
     if (has_bias(&j->desc) &&
-        ((uintptr_t)j->desc.bias % algo->align || !on_device(j->desc.bias, j->d.rows * bytes_of(j->d.type))))
-        return "cublasLt.h, BIAS_POINTER: as many elements as D has rows, aligned as the heuristic was told";
+        ((uintptr_t)j->desc.bias % algo->align || !on_device(j->desc.bias, length * bytes_of(j->d.type))))
+        return "cublasLt.h, BIAS, BGRADB: as many elements as D has rows, or columns, aligned as was told";
     return NULL;
 }
 
