@@ -11,8 +11,8 @@ typedef struct dense_state {
     int64_t m, n, k;  /* rows of data, outputs, inputs of the layer */
     bool bias, apart; /* apart: the library adds a product to rows of the bias */
     int32_t dtype;
-    uint32_t addend; /* of _fused_dense: which input; 0: none */
-    bool relu;
+    uint32_t addend;  /* of _fused_dense: which input; 0: none */
+    bool relu, sums;  /* sums: the bias' gradient comes with that of the weight */
     tncuda_lt *lt[2]; /* of the outputs but the bias; NULL: plain kernels */
 } dense_state;
 
@@ -127,11 +127,39 @@ static tn_status dense_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return tncuda_product(x, s->apart && a.bias ? NULL : s->lt[0], &a, x->workspace, err);
 }
 
+static tn_status bias_back(const dense_state *s, const tn_exec *x, tn_err *err)
+{
+    const tncuda_columns_args bias = {.outer = s->m,
+                                      .n = s->n,
+                                      .inner = 1,
+                                      .x = x->in[0]->data,
+                                      .y = x->out[2]->data,
+                                      .dtype = s->dtype,
+                                      .add = x->modes[2] == TN_MODE_ADD};
+
+    return tncuda_columns(x, &bias, err);
+}
+
+/* Of the weight; `*summed`: the bias' gradient came with it. */
+static tn_status weight_back(const dense_state *s, const tn_exec *x, const tncuda_product_args *a,
+                             bool *summed, tn_err *err)
+{
+    const tncuda_lt_call call = {
+        .a = a->a, .b = a->b, .bias = x->out[2]->data, .d = a->c, .add = a->add != 0};
+    tn_status st = TN_E_UNSUPPORTED;
+
+    if (x->modes[2] == TN_MODE_WRITE)
+        st = tncuda_lt_run(s->lt[1], x, &call, err);
+    *summed = !st;
+    return st == TN_E_UNSUPPORTED ? tncuda_product(x, NULL, a, x->workspace, err) : st;
+}
+
 /* in: dy, data, weight; out: gradients of data, weight and the bias, which is Σ dy */
 static tn_status dense_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const dense_state *s = plan->state;
     tncuda_product_args part[] = {data_args(s), weight_args(s)};
+    bool summed = false;
     tn_status st = TN_OK;
 
     for (uint32_t o = 0; o < 2 && !st; o++) {
@@ -140,20 +168,10 @@ static tn_status dense_back_run(const tn_plan *plan, const tn_exec *x, tn_err *e
         part[o].c = x->out[o]->data;
         part[o].add = x->modes[o] == TN_MODE_ADD;
         if (x->modes[o] != TN_MODE_NONE)
-            st = tncuda_product(x, s->lt[o], &part[o], x->workspace, err);
+            st = o && s->sums ? weight_back(s, x, &part[o], &summed, err)
+                              : tncuda_product(x, s->lt[o], &part[o], x->workspace, err);
     }
-    if (!st && s->bias && x->modes[2] != TN_MODE_NONE) {
-        const tncuda_columns_args bias = {.outer = s->m,
-                                          .n = s->n,
-                                          .inner = 1,
-                                          .x = x->in[0]->data,
-                                          .y = x->out[2]->data,
-                                          .dtype = s->dtype,
-                                          .add = x->modes[2] == TN_MODE_ADD};
-
-        st = tncuda_columns(x, &bias, err);
-    }
-    return st;
+    return st || !s->bias || summed || x->modes[2] == TN_MODE_NONE ? st : bias_back(s, x, err);
 }
 
 /* ---- by cuBLASLt --------------------------------------------------------------------------------------- */
@@ -176,14 +194,26 @@ static tn_status forward_lt(void *plugin, const tn_node *node, tn_plan *plan, tn
     return tncuda_lt_make(plugin, node, plan, &shape, &s->lt[0], err);
 }
 
+/* In half precision, where it costs the library nothing. */
+static bool sums_fit(const dense_state *s, const tn_node *node)
+{
+    return (s->dtype == TN_F16 || s->dtype == TN_BF16) && s->bias && node->modes[1] != TN_MODE_NONE &&
+           node->modes[2] == TN_MODE_WRITE;
+}
+
 static tn_status back_lt(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
+    static const char any = 0;
     dense_state *s = plan->state;
     const tncuda_lt_shape shapes[] = {{.of = data_args(s), .alpha = 1}, {.of = weight_args(s), .alpha = 1}};
+    tncuda_lt_shape summed = shapes[1];
     tn_status st = TN_OK;
 
+    summed.of.bias = &any;
+    summed.sums = true;
+    s->sums = sums_fit(s, node) && !tncuda_lt_make(plugin, node, plan, &summed, &s->lt[1], NULL);
     for (uint32_t o = 0; o < 2 && !st; o++)
-        if (node->modes[o] != TN_MODE_NONE)
+        if (node->modes[o] != TN_MODE_NONE && !s->lt[o])
             st = tncuda_lt_make(plugin, node, plan, &shapes[o], &s->lt[o], err);
     if (!st && !s->lt[0] && !s->lt[1])
         st = tn_fail(err, TN_E_UNSUPPORTED, "no product is wanted");

@@ -58,8 +58,8 @@ struct tncuda_lt {
     struct tncuda_lt_library *library;
     int32_t index, dtype; /* index: of the device */
     int64_t batch;
-    bool swapped, biased, relu;
-    uint64_t at; /* of its room in the workspace */
+    bool swapped, biased, relu, sums; /* sums: the bias is written */
+    uint64_t at;                      /* of its room in the workspace */
     tncuda_lt_desc desc;
     tncuda_lt_layout layouts[3]; /* of the library's a, b, and c and d */
     tncuda_lt_algo algos[2];     /* for aligned addresses, and for others */
@@ -316,7 +316,8 @@ static tn_status desc_make(tncuda_lt *lt, const lt_side side[3], tn_err *err)
                             : tf32 ? TNCUDA_LT_COMPUTE_TF32
                                    : TNCUDA_LT_COMPUTE_F32;
     const uint32_t epilogue =
-        (lt->biased ? TNCUDA_LT_EPILOGUE_BIAS : 0) | (lt->relu ? TNCUDA_LT_EPILOGUE_RELU : 0);
+        lt->sums ? TNCUDA_LT_EPILOGUE_SUMS
+                 : (lt->biased ? TNCUDA_LT_EPILOGUE_BIAS : 0) | (lt->relu ? TNCUDA_LT_EPILOGUE_RELU : 0);
     tn_status st =
         checked(lt, lt->library->f.desc_create(&lt->desc, compute, wide ? TNCUDA_R_F64 : TNCUDA_R_F32),
                 "cublasLtMatmulDescCreate", err);
@@ -505,7 +506,9 @@ static void what_set(tncuda_lt *lt, const char *op, const tncuda_product_args *p
     (void)snprintf(lt->what, sizeof lt->what,
                    "%.48s: %s (%" PRId64 ", %" PRId64 ") by (%" PRId64 ", %" PRId64 "), batch %" PRId64 "%s",
                    op, types[type_find(lt->dtype)].name, p->m, p->k, p->k, p->n, p->batch,
-                   p->bias ? ", bias" : "");
+                   lt->sums  ? ", sums"
+                   : p->bias ? ", bias"
+                             : "");
 }
 
 tn_status tncuda_lt_make(tncuda_plugin *plugin, const tn_node *node, tn_plan *plan,
@@ -534,6 +537,7 @@ tn_status tncuda_lt_make(tncuda_plugin *plugin, const tn_node *node, tn_plan *pl
     lt->swapped = swapped;
     lt->biased = p->bias != NULL;
     lt->relu = shape->relu;
+    lt->sums = shape->sums;
     lt->alpha = scale_of(p->dtype, shape->alpha);
     lt->beta = scale_of(p->dtype, shape->beta);
     lt->zero = scale_of(p->dtype, 0);

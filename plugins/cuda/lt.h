@@ -38,11 +38,12 @@ typedef struct tncuda_lt_choice { /* cublasLtMatmulHeuristicResult_t */
 #define TNCUDA_LT_OP_N 0 /* cublasOperation_t */
 #define TNCUDA_LT_OP_T 1
 
-#define TNCUDA_LT_DESC_TRANS_A 3   /* CUBLASLT_MATMUL_DESC_TRANSA: int32 */
-#define TNCUDA_LT_DESC_TRANS_B 4   /* int32 */
-#define TNCUDA_LT_DESC_EPILOGUE 7  /* uint32 */
-#define TNCUDA_LT_DESC_BIAS 8      /* CUBLASLT_MATMUL_DESC_BIAS_POINTER: a pointer */
-#define TNCUDA_LT_EPILOGUE_RELU 2u /* CUBLASLT_EPILOGUE_RELU */
+#define TNCUDA_LT_DESC_TRANS_A 3     /* CUBLASLT_MATMUL_DESC_TRANSA: int32 */
+#define TNCUDA_LT_DESC_TRANS_B 4     /* int32 */
+#define TNCUDA_LT_DESC_EPILOGUE 7    /* uint32 */
+#define TNCUDA_LT_DESC_BIAS 8        /* CUBLASLT_MATMUL_DESC_BIAS_POINTER: a pointer */
+#define TNCUDA_LT_EPILOGUE_SUMS 512u /* CUBLASLT_EPILOGUE_BGRADB: of the library's b over k, into the bias */
+#define TNCUDA_LT_EPILOGUE_RELU 2u   /* CUBLASLT_EPILOGUE_RELU */
 #define TNCUDA_LT_EPILOGUE_BIAS                                                                              \
     4u /* CUBLASLT_EPILOGUE_BIAS: along the rows of the result; with RELU: before it */
 
@@ -75,6 +76,7 @@ typedef struct tncuda_lt_shape {
     tncuda_product_args of; /* without addresses, but for `bias`: not NULL if there is one */
     double alpha, beta;
     bool relu; /* d = max(d, 0) at last */
+    bool sums; /* `bias` is written: (m), the sums of a over k */
 } tncuda_lt_shape;
 
 /*

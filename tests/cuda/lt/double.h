@@ -45,6 +45,7 @@ typedef struct double_job { /* a product on its way */
     void *to, *workspace;
     size_t workspace_bytes;
     double alpha, beta;
+    bool once; /* no graph has it: it is freed behind its run */
 } double_job;
 
 void double_job_run(void *job); /* a function of the stream; graphs call it again and again */

@@ -59,6 +59,8 @@ static struct {
     int (*device)(int *out);
     int (*pointer)(void *out, int attribute, unsigned long long data);
     int (*function)(cudaStream_t stream, void (*fn)(void *arg), void *arg);
+    int (*capturing)(cudaStream_t stream, int *status, unsigned long long *id, void **graph,
+                     const void **last, size_t *last_count);
     int (*find)(void **out, void *module, const char *name);
     int (*launch)(void *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                   unsigned block_y, unsigned block_z, unsigned shared, cudaStream_t stream, void **params,
@@ -120,11 +122,9 @@ static void driver_open(void)
     const struct {
         const char *name;
         void *member;
-    } rows[] = {{"cuLaunchHostFunc", (void *)&lt.function},
-                {"cuModuleGetFunction", (void *)&lt.find},
-                {"cuLaunchKernel", (void *)&lt.launch},
-                {"cuCtxGetDevice", (void *)&lt.device},
-                {"cuPointerGetAttribute", (void *)&lt.pointer}};
+    } rows[] = {{"cuLaunchHostFunc", (void *)&lt.function}, {"cuStreamGetCaptureInfo", (void *)&lt.capturing},
+                {"cuModuleGetFunction", (void *)&lt.find},  {"cuLaunchKernel", (void *)&lt.launch},
+                {"cuCtxGetDevice", (void *)&lt.device},     {"cuPointerGetAttribute", (void *)&lt.pointer}};
 
     if (!library || !(symbol = dlsym(library, "cuGetProcAddress_v2")))
         abort();
@@ -291,7 +291,8 @@ EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
         return put((void *)&d->bias, sizeof d->bias, value, bytes);
     if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) {
         if (!(st = put(&d->epilogue, sizeof d->epilogue, value, bytes)) &&
-            d->epilogue != CUBLASLT_EPILOGUE_DEFAULT && d->epilogue & ~(uint32_t)CUBLASLT_EPILOGUE_RELU_BIAS)
+            d->epilogue != CUBLASLT_EPILOGUE_DEFAULT && d->epilogue != CUBLASLT_EPILOGUE_BGRADB &&
+            d->epilogue & ~(uint32_t)CUBLASLT_EPILOGUE_RELU_BIAS)
             st = refuse(CUBLAS_STATUS_NOT_SUPPORTED, "an epilogue that this double does not know");
         return st;
     }
@@ -385,7 +386,7 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 
 static bool has_bias(const double_desc *d)
 {
-    return (d->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+    return (d->epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADB)) != 0;
 }
 
 static uint32_t bytes_of(int32_t type)
@@ -544,6 +545,7 @@ static bool matrix_there(const void *data, const double_layout *l)
 static const char *wrong_places(const double_job *j, const double_algo *algo)
 {
     const void *all[] = {j->from[0], j->from[1], j->other, j->to};
+    const uint64_t length = j->desc.epilogue == CUBLASLT_EPILOGUE_BGRADB ? j->d.cols : j->d.rows;
 
     if (algo->magic != ALGO || algo->problem != problem_of(&j->desc, &j->a, &j->b, &j->c, &j->d))
         return "cublasLtMatmul: the algorithm was found for another product";
@@ -560,8 +562,8 @@ static const char *wrong_places(const double_job *j, const double_algo *algo)
     if (j->other == j->to && memcmp(&j->c, &j->d, sizeof j->c) != 0)
         return "guide 3.4, cublasLtMatmul: in place, C and D have to have one layout";
     if (has_bias(&j->desc) &&
-        ((uintptr_t)j->desc.bias % algo->align || !on_device(j->desc.bias, j->d.rows * bytes_of(j->d.type))))
-        return "cublasLt.h, BIAS_POINTER: as many elements as D has rows, aligned as the heuristic was told";
+        ((uintptr_t)j->desc.bias % algo->align || !on_device(j->desc.bias, length * bytes_of(j->d.type))))
+        return "cublasLt.h, BIAS, BGRADB: as many elements as D has rows, or columns, aligned as was told";
     return NULL;
 }
 
@@ -576,6 +578,17 @@ static int room_use(const double_job *j, cudaStream_t stream)
         return 0;
     failure = lt.find(&kernel, NULL, "columns_f32");
     return failure ? failure : lt.launch(kernel, 2, 1, 1, 256, 1, 1, 0, stream, params, NULL);
+}
+
+static void job_keep(double_job *j, bool once)
+{
+    j->once = once;
+    if (once)
+        return;
+    (void)pthread_mutex_lock(&lt.lock);
+    j->next = lt.jobs;
+    lt.jobs = j;
+    (void)pthread_mutex_unlock(&lt.lock);
 }
 
 static double number_of(int32_t scale, const void *at)
@@ -595,7 +608,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
                                 (const double_layout *)d};
     const int failure = fault(MATMUL);
     const char *what = wrong(o, l[0], l[1], l[2], l[3]);
-    int device = -1;
+    int device = -1, capturing = 0;
     double_algo chosen;
     double_job *j;
 
@@ -623,12 +636,12 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     what = wrong_places(j, &chosen);
     if (!has_bias(o))
         j->desc.bias = NULL;
-    (void)pthread_mutex_lock(&lt.lock);
-    j->next = lt.jobs;
-    lt.jobs = j;
-    (void)pthread_mutex_unlock(&lt.lock);
-    if (what)
+    (void)lt.capturing(stream, &capturing, NULL, NULL, NULL, NULL);
+    if (what) {
+        free(j);
         return refuse(CUBLAS_STATUS_INVALID_VALUE, what);
+    }
+    job_keep(j, !capturing);
     return room_use(j, stream) || lt.function(stream, double_job_run, j) ? CUBLAS_STATUS_EXECUTION_FAILED
                                                                          : CUBLAS_STATUS_SUCCESS;
 }

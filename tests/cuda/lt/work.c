@@ -1,6 +1,7 @@
 /* What a kernel of cuBLASLt does. */
 #include "double.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../../plugins/common/functions.h"
@@ -95,9 +96,27 @@ static double scaled(const double_job *j, double sum, double other, double bias)
            (float)((float)((float)j->alpha * (float)sum) + (float)bias);
 }
 
+/* BGRADB: for each column of D the sum of B over k. */
+static void sums_store(const double_job *j)
+{
+    const int64_t k = (int64_t)(j->desc.trans[1] ? j->b.cols : j->b.rows);
+
+    for (int64_t col = 0; col < (int64_t)j->d.cols; col++) {
+        float sum = 0;
+
+        for (int64_t i = 0; i < k; i++)
+            sum += (float)load(j->b.type, j->from[1], place(&j->b, j->desc.trans[1], i, col, 0));
+        store(j->d.type, (void *)(uintptr_t)j->desc.bias, col, sum);
+    }
+}
+
 void double_job_run(void *job)
 {
-    const double_job *j = job;
+    double_job *j = job;
+    const bool sums = j->desc.epilogue == CUBLASLT_EPILOGUE_BGRADB, biased = j->desc.bias && !sums;
+
+    if (sums)
+        sums_store(j);
 
     for (int64_t batch = 0; batch < j->d.batch; batch++)
         for (int64_t col = 0; col < (int64_t)j->d.cols; col++)
@@ -105,11 +124,13 @@ void double_job_run(void *job)
                 const double other = j->beta != 0
                                          ? load(j->c.type, j->other, place(&j->c, 0, row, col, batch))
                                          : 0,
-                             bias = j->desc.bias ? load(j->d.type, j->desc.bias, row) : 0;
+                             bias = biased ? load(j->d.type, j->desc.bias, row) : 0;
 
                 const double v = scaled(j, sum_of(j, row, col, batch), other, bias);
 
                 store(j->d.type, j->to, place(&j->d, 0, row, col, batch),
                       j->desc.epilogue & CUBLASLT_EPILOGUE_RELU && !(v > 0) ? 0 : v);
             }
+    if (j->once)
+        free(j);
 }
