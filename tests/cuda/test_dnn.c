@@ -91,6 +91,28 @@ static void engines(void **state)
     }
 }
 
+/* The library itself, where it is installed, takes all that the plugin asks of it for an H100 that is
+ * described to it; what it refuses in the end is to run without one. */
+static void vendors(void **state)
+{
+    const said *s;
+
+    (void)state;
+    s = cuda_say("TNEMU_DELAY_US=0",
+                 IN_FOLDER "[ -e \"$TENON_TEST_DRIVER/../described/libcudnn.so.9\" ] || exit 77; "
+                           "for op in Convolution _backward_Convolution; do "
+                           "\"$T\" plugins check cuda --reproduce kernel/values/$op/cudnn@cuda "
+                           "--set plugin.cuda.libraries=\"$TENON_TEST_DRIVER/../described\" >$D/said; c=$?; "
+                           "grep -E 'SKIP|cudnnCreate|no engine|FAIL|PASS' $D/said; "
+                           "echo engines $(grep -c ': engine' $D/said); [ $c = 0 ] || exit $c; done");
+    if (s->code == 77 || strstr(s->out, "cudnnCreate gives")) {
+        print_message("skipped: cuDNN is not installed, or takes no description of a device\n");
+        skip();
+    }
+    if (s->code || strstr(s->out, "no engine") || !strstr(s->out, "PASS"))
+        fail_msg("%d\n%s", s->code, s->out);
+}
+
 /* ---- a library that is not there, or of no use -------------------------------------------------------- */
 
 /* The last line of the kit, and what the plugin says. */
@@ -251,9 +273,9 @@ static void refused_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values),          cmocka_unit_test(forms),     cmocka_unit_test(engines),
-        cmocka_unit_test(absent),          cmocka_unit_test(trainings), cmocka_unit_test(refused_later),
-        cmocka_unit_test(each_call_fails),
+        cmocka_unit_test(values),        cmocka_unit_test(vendors),         cmocka_unit_test(forms),
+        cmocka_unit_test(engines),       cmocka_unit_test(absent),          cmocka_unit_test(trainings),
+        cmocka_unit_test(refused_later), cmocka_unit_test(each_call_fails),
     };
     char path[4096];
 

@@ -1,4 +1,4 @@
-/* plugins/cuda/driver.h and dnn.h say what the headers of the toolkit and of cuDNN say, where there are any. */
+/* plugins/cuda/driver.h and dnn.h say what the headers of the toolkit and of cuDNN say, where they are. */
 #include <stdio.h>
 
 #include "../../plugins/cuda/dnn.h"
