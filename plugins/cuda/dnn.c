@@ -76,9 +76,9 @@ static tncuda_dnn *dnn_make(const tncuda_plugin *p, char *line, size_t bytes)
     for (uint32_t i = 0; i < TNCUDA_DEVICES_MAX; i++)
         pthread_mutex_init(&made->devices[i].lock, NULL);
     if (library_find(p, made, &why))
-        (void)snprintf(line, bytes, "cuda: cuDNN is not used, convolutions are our own: %s", why.message);
+        (void)snprintf(line, bytes, "cuDNN is not used, convolutions are our own: %s", why.message);
     else
-        (void)snprintf(line, bytes, "cuda: cuDNN %zu", made->version());
+        (void)snprintf(line, bytes, "cuDNN %zu", made->version());
     return made;
 }
 

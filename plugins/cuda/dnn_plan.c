@@ -407,7 +407,7 @@ tn_status tncuda_dnn_plan_get(tncuda_plugin *plugin, int32_t device, const tncud
 {
     const tncuda_dnn *dnn;
     char line[1024] = "";
-    tncuda_context gone;
+    tncuda_context context, gone;
     tn_err own = {0};
     tn_status st;
 
@@ -416,7 +416,10 @@ tn_status tncuda_dnn_plan_get(tncuda_plugin *plugin, int32_t device, const tncud
         return tn_fail(err, TN_E_UNSUPPORTED, "no such device");
     if ((st = tncuda_driver_need(plugin, err)) || (st = tncuda_dnn_need(plugin, &dnn, err)))
         return st;
-    if (!plugin->contexts[device].users || plugin->driver.context_push(plugin->contexts[device].context))
+    pthread_mutex_lock(&plugin->lock);
+    context = plugin->contexts[device].users ? plugin->contexts[device].context : NULL;
+    pthread_mutex_unlock(&plugin->lock);
+    if (!context || plugin->driver.context_push(context))
         return tn_fail(err, TN_E_UNSUPPORTED, "the device is not open");
     pthread_mutex_lock(&plugin->dnn->devices[device].lock);
     st = plan_need_locked(plugin, device, form, out, line, sizeof line, &own);

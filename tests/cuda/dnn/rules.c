@@ -15,9 +15,10 @@
 #define DESCRIPTOR 0x636e6e64u
 #define FUNCTIONS(X)                                                                                         \
     X(cudnnCreate)                                                                                           \
-    X(cudnnDestroy) X(cudnnSetStream) X(cudnnBackendCreateDescriptor) X(cudnnBackendDestroyDescriptor)       \
-        X(cudnnBackendFinalize) X(cudnnBackendSetAttribute) X(cudnnBackendGetAttribute)                      \
-            X(cudnnBackendExecute)
+    X(cudnnDestroy)                                                                                          \
+    X(cudnnSetStream)                                                                                        \
+    X(cudnnBackendCreateDescriptor) X(cudnnBackendDestroyDescriptor) X(cudnnBackendFinalize)                 \
+        X(cudnnBackendSetAttribute) X(cudnnBackendGetAttribute) X(cudnnBackendExecute)
 
 #define X(name) CLOCK_##name,
 enum { FUNCTIONS(X) CLOCKS };
@@ -109,12 +110,12 @@ EXPORT size_t cudnnGetVersion(void)
 
 EXPORT const char *cudnnGetErrorString(cudnnStatus_t status)
 {
-    return status == CUDNN_STATUS_SUCCESS          ? "CUDNN_STATUS_SUCCESS"
-           : CUDNN_STATUS_CATEGORY(status) == 1000 ? "CUDNN_STATUS_NOT_INITIALIZED"
-           : CUDNN_STATUS_CATEGORY(status) == 2000 ? "CUDNN_STATUS_BAD_PARAM"
-           : CUDNN_STATUS_CATEGORY(status) == 3000 ? "CUDNN_STATUS_NOT_SUPPORTED"
-           : CUDNN_STATUS_CATEGORY(status) == 4000 ? "CUDNN_STATUS_INTERNAL_ERROR"
-                                                   : "CUDNN_STATUS_EXECUTION_FAILED";
+    static const char *const texts[] = {"SUCCESS",       "NOT_INITIALIZED", "BAD_PARAM",
+                                        "NOT_SUPPORTED", "INTERNAL_ERROR",  "EXECUTION_FAILED"};
+    static _Thread_local char text[40];
+
+    (void)snprintf(text, sizeof text, "CUDNN_STATUS_%s", texts[status / 1000 % 6]);
+    return text;
 }
 
 EXPORT void cudnnGetLastErrorString(char *message, size_t max_size)
@@ -141,15 +142,19 @@ EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* "cudnnHandle_t": made for one device, that of the context; one thread at a time. */
-static cudnnStatus_t handle_check(cudnnHandle_t handle)
+/* "cudnnHandle_t": made for one device, that of the context. */
+static bool handle_fits(cudnnHandle_t handle)
 {
     int device;
 
-    if (!handle || handle->magic != HANDLE)
-        return double_refuse(CUDNN_STATUS_BAD_PARAM, "this is no handle");
-    if (double_cuda.device(&device) || device != handle->device)
-        return double_refuse(CUDNN_STATUS_BAD_PARAM, "the handle is another device's than the context");
+    return handle && handle->magic == HANDLE && !double_cuda.device(&device) && device == handle->device;
+}
+
+/* One thread at a time calls with it. */
+static cudnnStatus_t handle_enter(cudnnHandle_t handle)
+{
+    if (!handle_fits(handle))
+        return double_refuse(CUDNN_STATUS_BAD_PARAM, "this is no handle of the context's device");
     if (atomic_exchange(&handle->busy, true)) {
         (void)double_refuse(CUDNN_STATUS_BAD_PARAM, "two threads call with one handle");
         abort();
@@ -161,7 +166,7 @@ EXPORT cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 {
     cudnnStatus_t status = due(CLOCK_cudnnDestroy);
 
-    if (status || (status = handle_check(handle)))
+    if (status || (status = handle_enter(handle)))
         return status;
     handle->magic = 0;
     free(handle);
@@ -173,7 +178,7 @@ EXPORT cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 {
     cudnnStatus_t status = due(CLOCK_cudnnSetStream);
 
-    if (status || (status = handle_check(handle)))
+    if (status || (status = handle_enter(handle)))
         return status;
     handle->stream = stream;
     atomic_store(&handle->busy, false);
@@ -185,6 +190,7 @@ EXPORT cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 #define D(name) CUDNN_BACKEND_##name##_DESCRIPTOR
 #define A(name) CUDNN_ATTR_##name
 #define T(name) CUDNN_TYPE_##name
+#define V(d, name) (double_value_of(d, A(name))->is)
 #define OPERATION(type, op, x, w, y)                                                                         \
     {                                                                                                        \
         D(OPERATION_CONVOLUTION_##type),                                                                     \
@@ -278,11 +284,6 @@ double_descriptor *double_of(const double_descriptor *d, cudnnBackendAttributeNa
     return double_value_of(d, name)->is.pointers[0];
 }
 
-static int64_t int_of(const double_descriptor *d, cudnnBackendAttributeName_t name)
-{
-    return double_value_of(d, name)->is.ints[0];
-}
-
 EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                                   cudnnBackendDescriptor_t *descriptor)
 {
@@ -365,162 +366,159 @@ EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- what is final ------------------------------------------------------------------------------------- */
-
-#define REFUSE_IF(wrong, rule)                                                                               \
-    do {                                                                                                     \
-        if (wrong)                                                                                           \
-            return double_refuse(CUDNN_STATUS_BAD_PARAM, rule);                                              \
-    } while (0)
-
-static int64_t element_bytes(int32_t type)
+static bool lacks(const double_descriptor *d)
 {
-    return type == CUDNN_DATA_DOUBLE                                ? 8
-           : type == CUDNN_DATA_FLOAT                               ? 4
-           : type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16 ? 2
-                                                                    : 0;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].of == d->type && !double_value_of(d, rules[i].name))
+            return true;
+    return false;
 }
 
-static cudnnStatus_t tensor_check(const double_descriptor *d)
+/* ---- what is final ------------------------------------------------------------------------------------- */
+
+/* Each check gives the rule that is broken; NULL: none. */
+static int64_t element_bytes(int32_t type)
+{
+    static const int8_t bytes[] = {
+        [CUDNN_DATA_FLOAT] = 4, [CUDNN_DATA_DOUBLE] = 8, [CUDNN_DATA_HALF] = 2, [CUDNN_DATA_BFLOAT16] = 2};
+
+    return type >= 0 && (size_t)type < sizeof bytes ? bytes[type] : 0;
+}
+
+static int64_t least_of(const double_value *v)
+{
+    int64_t least = v->is.ints[0];
+
+    for (int64_t i = 1; i < v->count; i++)
+        least = v->is.ints[i] < least ? v->is.ints[i] : least;
+    return least;
+}
+
+static const char *tensor_check(const double_descriptor *d)
 {
     const double_value *dims = double_value_of(d, A(TENSOR_DIMENSIONS)),
                        *strides = double_value_of(d, A(TENSOR_STRIDES));
-    const int64_t align = int_of(d, A(TENSOR_BYTE_ALIGNMENT)),
-                  bytes = element_bytes(double_value_of(d, A(TENSOR_DATA_TYPE))->is.number);
+    const int64_t align = V(d, TENSOR_BYTE_ALIGNMENT).ints[0],
+                  bytes = element_bytes(V(d, TENSOR_DATA_TYPE).number);
 
-    REFUSE_IF(dims->count != strides->count, "tensor: as many strides as dimensions");
-    REFUSE_IF(!bytes, "tensor: no data type that the plugin has");
-    REFUSE_IF(align < bytes || align & (align - 1),
-              "tensor: the alignment is a power of two, an element or more");
-    for (int64_t i = 0; i < dims->count; i++)
-        REFUSE_IF(dims->is.ints[i] < 1 || strides->is.ints[i] < 1,
-                  "tensor: dimensions and strides are positive");
-    return CUDNN_STATUS_SUCCESS;
+    return dims->count != strides->count          ? "tensor: as many strides as dimensions"
+           : !bytes                               ? "tensor: a data type that the plugin has"
+           : align < bytes || align & (align - 1) ? "tensor: alignment is a power of two, an element or more"
+           : least_of(dims) < 1 || least_of(strides) < 1 ? "tensor: dimensions and strides are positive"
+                                                         : NULL;
 }
 
-static cudnnStatus_t convolution_check(const double_descriptor *d)
+static const char *convolution_check(const double_descriptor *d)
 {
-    static const cudnnBackendAttributeName_t lists[] = {
-        A(CONVOLUTION_DILATIONS), A(CONVOLUTION_FILTER_STRIDES), A(CONVOLUTION_PRE_PADDINGS),
-        A(CONVOLUTION_POST_PADDINGS)};
-    const int64_t space = int_of(d, A(CONVOLUTION_SPATIAL_DIMS));
-    const int32_t type = double_value_of(d, A(CONVOLUTION_COMP_TYPE))->is.number;
+    static const struct {
+        cudnnBackendAttributeName_t name;
+        int64_t least;
+    } lists[] = {{A(CONVOLUTION_DILATIONS), 1},
+                 {A(CONVOLUTION_FILTER_STRIDES), 1},
+                 {A(CONVOLUTION_PRE_PADDINGS), 0},
+                 {A(CONVOLUTION_POST_PADDINGS), 0}};
+    const int64_t space = V(d, CONVOLUTION_SPATIAL_DIMS).ints[0];
+    const int32_t type = V(d, CONVOLUTION_COMP_TYPE).number;
 
-    REFUSE_IF(space != 2 && space != 3, "convolution: 2 or 3 dimensions of space");
-    REFUSE_IF(type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_DOUBLE,
-              "convolution: computes in float or double");
-    REFUSE_IF(double_value_of(d, A(CONVOLUTION_CONV_MODE))->is.number != CUDNN_CROSS_CORRELATION,
-              "convolution: the plugin's is a cross-correlation");
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        const double_value *v = double_value_of(d, lists[i]);
-
-        REFUSE_IF(v->count != space, "convolution: a list for each dimension of space");
-        for (int64_t k = 0; k < space; k++)
-            REFUSE_IF(v->is.ints[k] < (i < 2 ? 1 : 0),
-                      "convolution: a stride, dilation or padding is too small");
-    }
-    return CUDNN_STATUS_SUCCESS;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (double_value_of(d, lists[i].name)->count != space ||
+            least_of(double_value_of(d, lists[i].name)) < lists[i].least)
+            return "convolution: a list for each dimension of space, none of it too small";
+    return space != 2 && space != 3 ? "convolution: 2 or 3 dimensions of space"
+           : type != CUDNN_DATA_FLOAT && type != CUDNN_DATA_DOUBLE
+               ? "convolution: computes in float or double"
+           : V(d, CONVOLUTION_CONV_MODE).number != CUDNN_CROSS_CORRELATION
+               ? "convolution: the plugin's is a cross-correlation"
+               : NULL;
 }
 
 /* "CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR": the output's dimensions are
  * 1 + (x + pre + post - ((w - 1) * dilation + 1)) / stride; filters are (k, c / groups, …). */
-static cudnnStatus_t operation_check(const double_descriptor *d)
+static bool extents_agree(const double_descriptor *conv, const int64_t *x, const int64_t *w, const int64_t *y)
+{
+    bool agree = x[1] % w[1] == 0 && w[0] % (x[1] / w[1]) == 0 && x[0] == y[0] && w[0] == y[1];
+
+    for (int64_t k = 0; k < V(conv, CONVOLUTION_SPATIAL_DIMS).ints[0]; k++) {
+        const int64_t reach = (w[k + 2] - 1) * V(conv, CONVOLUTION_DILATIONS).ints[k] + 1;
+        const int64_t whole = x[k + 2] + V(conv, CONVOLUTION_PRE_PADDINGS).ints[k] +
+                              V(conv, CONVOLUTION_POST_PADDINGS).ints[k] - reach;
+
+        agree = agree && whole >= 0 && 1 + whole / V(conv, CONVOLUTION_FILTER_STRIDES).ints[k] == y[k + 2];
+    }
+    return agree;
+}
+
+static const char *operation_check(const double_descriptor *d)
 {
     const double_roles *r = double_roles_of(d->type);
     const double_descriptor *t[] = {double_of(d, r->x), double_of(d, r->w), double_of(d, r->y)},
                             *conv = double_of(d, r->conv);
-    const int64_t space = conv->type == D(CONVOLUTION) ? int_of(conv, A(CONVOLUTION_SPATIAL_DIMS)) : 0;
-    const double_value *dims[3];
-    int32_t type = 0;
 
-    REFUSE_IF(!space, "operation: its convolution is none");
-    for (int i = 0; i < 3; i++) {
-        REFUSE_IF(t[i]->type != D(TENSOR), "operation: x, w and y are tensors");
-        dims[i] = double_value_of(t[i], A(TENSOR_DIMENSIONS));
-        type = double_value_of(t[i], A(TENSOR_DATA_TYPE))->is.number;
-        REFUSE_IF(dims[i]->count != space + 2, "operation: tensors have space and two more dimensions");
-        REFUSE_IF(type != double_value_of(t[0], A(TENSOR_DATA_TYPE))->is.number,
-                  "operation: x, w and y have one data type");
-        REFUSE_IF(int_of(t[i], A(TENSOR_UNIQUE_ID)) == int_of(t[(i + 1) % 3], A(TENSOR_UNIQUE_ID)),
-                  "operation: ids are unique");
-    }
-    REFUSE_IF((type == CUDNN_DATA_DOUBLE) !=
-                  (double_value_of(conv, A(CONVOLUTION_COMP_TYPE))->is.number == CUDNN_DATA_DOUBLE),
-              "operation: double is computed in double, others in float");
-    REFUSE_IF(dims[0]->is.ints[1] % dims[1]->is.ints[1] ||
-                  dims[1]->is.ints[0] % (dims[0]->is.ints[1] / dims[1]->is.ints[1]),
-              "operation: channels and filters are multiples of the groups");
-    REFUSE_IF(dims[0]->is.ints[0] != dims[2]->is.ints[0] || dims[1]->is.ints[0] != dims[2]->is.ints[1],
-              "operation: batch or filters of y are others");
-    for (int64_t k = 0; k < space; k++) {
-        const int64_t reach =
-            (dims[1]->is.ints[k + 2] - 1) * double_value_of(conv, A(CONVOLUTION_DILATIONS))->is.ints[k] + 1;
-        const int64_t whole = dims[0]->is.ints[k + 2] +
-                              double_value_of(conv, A(CONVOLUTION_PRE_PADDINGS))->is.ints[k] +
-                              double_value_of(conv, A(CONVOLUTION_POST_PADDINGS))->is.ints[k] - reach;
-
-        REFUSE_IF(whole < 0 || 1 + whole / double_value_of(conv, A(CONVOLUTION_FILTER_STRIDES))->is.ints[k] !=
-                                   dims[2]->is.ints[k + 2],
-                  "operation: y has other dimensions than the convolution gives");
-    }
-    return CUDNN_STATUS_SUCCESS;
+    for (int i = 0; i < 3; i++)
+        if (conv->type != D(CONVOLUTION) || t[i]->type != D(TENSOR) ||
+            double_value_of(t[i], A(TENSOR_DIMENSIONS))->count !=
+                V(conv, CONVOLUTION_SPATIAL_DIMS).ints[0] + 2)
+            return "operation: tensors of space and two more dimensions, and a convolution";
+    for (int i = 0; i < 3; i++)
+        if (V(t[i], TENSOR_DATA_TYPE).number != V(t[0], TENSOR_DATA_TYPE).number ||
+            V(t[i], TENSOR_UNIQUE_ID).ints[0] == V(t[(i + 1) % 3], TENSOR_UNIQUE_ID).ints[0])
+            return "operation: x, w and y have one data type, and ids of their own";
+    if ((V(t[0], TENSOR_DATA_TYPE).number == CUDNN_DATA_DOUBLE) !=
+        (V(conv, CONVOLUTION_COMP_TYPE).number == CUDNN_DATA_DOUBLE))
+        return "operation: double is computed in double, others in float";
+    return extents_agree(conv, V(t[0], TENSOR_DIMENSIONS).ints, V(t[1], TENSOR_DIMENSIONS).ints,
+                         V(t[2], TENSOR_DIMENSIONS).ints)
+               ? NULL
+               : "operation: dimensions of x, w and y as the convolution has them";
 }
 
-static cudnnStatus_t graph_check(const double_descriptor *d)
+static const char *graph_check(const double_descriptor *d)
 {
-    const cudnnHandle_t handle = double_value_of(d, A(OPERATIONGRAPH_HANDLE))->is.pointers[0];
-    const cudnnStatus_t status = handle_check(handle);
-
-    if (status)
-        return status;
-    atomic_store(&handle->busy, false);
-    REFUSE_IF(!double_roles_of(double_of(d, A(OPERATIONGRAPH_OPS))->type), "graph: its operation is none");
-    return CUDNN_STATUS_SUCCESS;
+    return !handle_fits(V(d, OPERATIONGRAPH_HANDLE).pointers[0])         ? "graph: a handle of this device"
+           : !double_roles_of(double_of(d, A(OPERATIONGRAPH_OPS))->type) ? "graph: of one convolution"
+                                                                         : NULL;
 }
 
-static cudnnStatus_t heuristic_check(const double_descriptor *d)
+static const char *heuristic_check(const double_descriptor *d)
 {
-    const int32_t mode = double_value_of(d, A(ENGINEHEUR_MODE))->is.number;
+    const int32_t mode = V(d, ENGINEHEUR_MODE).number;
 
-    REFUSE_IF(double_of(d, A(ENGINEHEUR_OPERATION_GRAPH))->type != D(OPERATIONGRAPH),
-              "heuristic: of no graph");
-    REFUSE_IF(mode != CUDNN_HEUR_MODE_A && mode != CUDNN_HEUR_MODE_B && mode != CUDNN_HEUR_MODE_FALLBACK,
-              "heuristic: no such mode");
-    return CUDNN_STATUS_SUCCESS;
+    return double_of(d, A(ENGINEHEUR_OPERATION_GRAPH))->type != D(OPERATIONGRAPH) ? "heuristic: of a graph"
+           : mode < CUDNN_HEUR_MODE_B || mode > CUDNN_HEUR_MODE_A                 ? "heuristic: a mode"
+                                                                                  : NULL;
 }
 
-static cudnnStatus_t plan_check(const double_descriptor *d)
+static const char *plan_check(const double_descriptor *d)
 {
-    const cudnnHandle_t handle = double_value_of(d, A(EXECUTION_PLAN_HANDLE))->is.pointers[0];
     const double_descriptor *config = double_of(d, A(EXECUTION_PLAN_ENGINE_CONFIG));
-    const cudnnStatus_t status = handle_check(handle);
 
-    if (status)
-        return status;
-    atomic_store(&handle->busy, false);
-    REFUSE_IF(config->type != D(ENGINECFG), "plan: of no engine's configuration");
-    return config->engine->refuses ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_SUCCESS;
+    return !handle_fits(V(d, EXECUTION_PLAN_HANDLE).pointers[0]) ? "plan: a handle of this device"
+           : config->type != D(ENGINECFG)                        ? "plan: of an engine's configuration"
+           : config->engine->refuses                             ? "plan: the engine does not serve"
+                                                                 : NULL;
 }
 
 /* As many pointers as ids, and no id twice. */
-static cudnnStatus_t pack_check(const double_descriptor *d)
+static const char *pack_check(const double_descriptor *d)
 {
     const double_value *ids = double_value_of(d, A(VARIANT_PACK_UNIQUE_IDS));
 
-    REFUSE_IF(ids->count != double_value_of(d, A(VARIANT_PACK_DATA_POINTERS))->count,
-              "variant pack: as many pointers as ids");
     for (int64_t i = 0; i < ids->count; i++)
         for (int64_t k = 0; k < i; k++)
-            REFUSE_IF(ids->is.ints[i] == ids->is.ints[k], "variant pack: an id stands there twice");
-    return CUDNN_STATUS_SUCCESS;
+            if (ids->is.ints[i] == ids->is.ints[k])
+                return "variant pack: an id stands there twice";
+    return ids->count == double_value_of(d, A(VARIANT_PACK_DATA_POINTERS))->count
+               ? NULL
+               : "variant pack: as many pointers as ids";
 }
 
-/* "cudnnBackendFinalize()": all required attributes are set, and agree. */
+/* "cudnnBackendFinalize()": all required attributes are set, and agree. Engines and their configurations come
+ * final from a heuristic. */
 EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
 {
     static const struct {
         cudnnBackendDescriptorType_t type;
-        cudnnStatus_t (*check)(const double_descriptor *d);
+        const char *(*check)(const double_descriptor *d);
     } checks[] = {{D(TENSOR), tensor_check},
                   {D(CONVOLUTION), convolution_check},
                   {D(OPERATION_CONVOLUTION_FORWARD), operation_check},
@@ -531,66 +529,91 @@ EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
                   {D(EXECUTION_PLAN), plan_check},
                   {D(VARIANT_PACK), pack_check}};
     double_descriptor *d = checked(descriptor);
-    cudnnStatus_t status = due(CLOCK_cudnnBackendFinalize);
+    const cudnnStatus_t status = due(CLOCK_cudnnBackendFinalize);
+    const char *broken = "cudnnBackendFinalize: no descriptor that can be made final";
 
     if (status)
         return status;
-    REFUSE_IF(!d || d->final, "cudnnBackendFinalize: no descriptor, or it is final already");
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        REFUSE_IF(rules[i].of == d->type && !double_value_of(d, rules[i].name),
-                  "cudnnBackendFinalize: a required attribute is not set");
-    status = CUDNN_STATUS_BAD_PARAM; /* engines and their configurations come final from a heuristic */
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+    for (size_t i = 0; d && !d->final && i < sizeof checks / sizeof *checks; i++)
         if (checks[i].type == d->type)
-            status = checks[i].check(d);
-    d->final = !status;
-    return status;
+            broken = lacks(d) ? "cudnnBackendFinalize: a required attribute is not set" : checks[i].check(d);
+    if (broken && d && d->type == D(EXECUTION_PLAN) && strstr(broken, "does not serve"))
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    if (broken)
+        return double_refuse(CUDNN_STATUS_BAD_PARAM, broken);
+    d->final = true;
+    return CUDNN_STATUS_SUCCESS;
 }
 
 /* ---- what is asked for --------------------------------------------------------------------------------- */
 
+/* One that was created for this, and is filled in. */
+static double_descriptor *fresh(void *descriptor, cudnnBackendDescriptorType_t type)
+{
+    double_descriptor *d = checked(descriptor);
+
+    return d && d->type == type && !d->final ? d : NULL;
+}
+
 /* The heuristic's list: as many as there are, or as were asked for into descriptors of that type. */
-static cudnnStatus_t results_get(const double_descriptor *d, int64_t room, int64_t *count, void **elements)
+static bool results_get(const double_descriptor *d, int64_t room, int64_t *count, void **elements)
 {
     const double_engine *engines[DOUBLE_ENGINES];
-    const int64_t all =
-        double_engines((cudnnBackendHeurMode_t)double_value_of(d, A(ENGINEHEUR_MODE))->is.number, engines);
+    const int64_t all = double_engines((cudnnBackendHeurMode_t)V(d, ENGINEHEUR_MODE).number, engines);
 
     *count = room && room < all ? room : all;
     for (int64_t i = 0; i < room && i < all; i++) {
-        double_descriptor *config = checked(elements[i]);
+        double_descriptor *config = fresh(elements[i], D(ENGINECFG));
 
-        REFUSE_IF(!config || config->type != D(ENGINECFG) || config->final,
-                  "heuristic's results: descriptors of configurations, as they were created");
+        if (!config)
+            return false;
         config->engine = engines[i];
         config->operation = double_of(double_of(d, A(ENGINEHEUR_OPERATION_GRAPH)), A(OPERATIONGRAPH_OPS));
         config->final = true;
     }
-    return CUDNN_STATUS_SUCCESS;
+    return true;
 }
 
-static cudnnStatus_t engine_get(const double_descriptor *d, int64_t *count, void **elements)
+static bool engine_get(const double_descriptor *d, int64_t room, int64_t *count, void **elements)
 {
-    double_descriptor *engine = checked(elements[0]);
+    double_descriptor *engine = room == 1 ? fresh(elements[0], D(ENGINE)) : NULL;
 
-    REFUSE_IF(!engine || engine->type != D(ENGINE) || engine->final,
-              "configuration's engine: a descriptor of an engine, as it was created");
+    if (!engine)
+        return false;
     engine->engine = d->engine;
     engine->final = true;
     *count = 1;
-    return CUDNN_STATUS_SUCCESS;
+    return true;
 }
 
-static cudnnStatus_t notes_get(const double_descriptor *d, int64_t room, int64_t *count,
-                               cudnnBackendNumericalNote_t *notes)
+static bool notes_get(const double_descriptor *d, int64_t room, int64_t *count, void **elements)
 {
-    *count = 0;
-    for (uint32_t i = 0; i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++) {
+    int32_t *notes = (void *)elements;
+
+    for (int32_t i = *count = 0; i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++) {
         if (d->engine->notes >> i & 1u && *count < room)
-            notes[*count] = (cudnnBackendNumericalNote_t)i;
+            notes[*count] = i;
         *count += d->engine->notes >> i & 1u;
     }
-    return CUDNN_STATUS_SUCCESS;
+    return true;
+}
+
+static bool index_get(const double_descriptor *d, int64_t room, int64_t *count, void **elements)
+{
+    if (room == 1)
+        memcpy(elements, &d->engine->index, sizeof d->engine->index);
+    *count = 1;
+    return true;
+}
+
+static bool workspace_get(const double_descriptor *d, int64_t room, int64_t *count, void **elements)
+{
+    const double_engine *e = double_of(d, A(EXECUTION_PLAN_ENGINE_CONFIG))->engine;
+
+    if (room == 1)
+        memcpy(elements, &e->workspace_bytes, sizeof e->workspace_bytes);
+    *count = 1;
+    return true;
 }
 
 /* "cudnnBackendGetAttribute()": the descriptor is final, the attribute is one of it and has this type. */
@@ -599,56 +622,50 @@ EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descripto
                                               cudnnBackendAttributeType_t type, int64_t room, int64_t *count,
                                               void *elements)
 {
+    static const struct {
+        cudnnBackendDescriptorType_t of;
+        cudnnBackendAttributeName_t name;
+        cudnnBackendAttributeType_t type;
+        bool (*get)(const double_descriptor *d, int64_t room, int64_t *count, void **elements);
+    } rows[] = {{D(ENGINEHEUR), A(ENGINEHEUR_RESULTS), T(BACKEND_DESCRIPTOR), results_get},
+                {D(ENGINECFG), A(ENGINECFG_ENGINE), T(BACKEND_DESCRIPTOR), engine_get},
+                {D(ENGINE), A(ENGINE_NUMERICAL_NOTE), T(NUMERICAL_NOTE), notes_get},
+                {D(ENGINE), A(ENGINE_GLOBAL_INDEX), T(INT64), index_get},
+                {D(EXECUTION_PLAN), A(EXECUTION_PLAN_WORKSPACE_SIZE), T(INT64), workspace_get}};
     const double_descriptor *d = checked(descriptor);
     const cudnnStatus_t status = due(CLOCK_cudnnBackendGetAttribute);
-    int64_t number = 0;
 
     if (status)
         return status;
     if (!d || !d->final)
         return double_refuse(CUDNN_STATUS_NOT_INITIALIZED, "cudnnBackendGetAttribute: it is not final");
-    REFUSE_IF(!count || (room && !elements), "cudnnBackendGetAttribute: nowhere to put it");
-    if (d->type == D(ENGINEHEUR) && name == A(ENGINEHEUR_RESULTS) && type == T(BACKEND_DESCRIPTOR))
-        return results_get(d, room, count, elements);
-    if (d->type == D(ENGINECFG) && name == A(ENGINECFG_ENGINE) && type == T(BACKEND_DESCRIPTOR) && room)
-        return engine_get(d, count, elements);
-    if (d->type == D(ENGINE) && name == A(ENGINE_NUMERICAL_NOTE) && type == T(NUMERICAL_NOTE))
-        return notes_get(d, room, count, elements);
-    if (d->type == D(ENGINE) && name == A(ENGINE_GLOBAL_INDEX) && type == T(INT64) && room)
-        number = d->engine->index;
-    else if (d->type == D(EXECUTION_PLAN) && name == A(EXECUTION_PLAN_WORKSPACE_SIZE) && type == T(INT64) &&
-             room)
-        number = double_of(d, A(EXECUTION_PLAN_ENGINE_CONFIG))->engine->workspace_bytes;
-    else
-        REFUSE_IF(true, "cudnnBackendGetAttribute: nothing that the plugin asks for");
-    *count = 1;
-    memcpy(elements, &number, sizeof number);
-    return CUDNN_STATUS_SUCCESS;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].of == d->type && rows[i].name == name && rows[i].type == type && count &&
+            (elements || !room) && rows[i].get(d, room, count, elements))
+            return CUDNN_STATUS_SUCCESS;
+    return double_refuse(CUDNN_STATUS_BAD_PARAM,
+                         "cudnnBackendGetAttribute: nothing that the plugin asks for");
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------------- */
 
 /* The pointers of x, w and y, which the pack has by their ids, as aligned as the tensors say. */
-static cudnnStatus_t pointers_get(const double_descriptor *operation, const double_descriptor *pack,
-                                  void *data[3])
+static bool pointers_get(const double_descriptor *operation, const double_descriptor *pack, void *data[3])
 {
     const double_roles *r = double_roles_of(operation->type);
     const double_descriptor *t[] = {double_of(operation, r->x), double_of(operation, r->w),
                                     double_of(operation, r->y)};
-    const double_value *ids = double_value_of(pack, A(VARIANT_PACK_UNIQUE_IDS)),
-                       *all = double_value_of(pack, A(VARIANT_PACK_DATA_POINTERS));
+    const double_value *ids = double_value_of(pack, A(VARIANT_PACK_UNIQUE_IDS));
 
-    REFUSE_IF(ids->count != 3, "execute: a pointer for each tensor of the graph");
     for (int i = 0; i < 3; i++) {
         data[i] = NULL;
         for (int64_t k = 0; k < ids->count; k++)
-            if (ids->is.ints[k] == int_of(t[i], A(TENSOR_UNIQUE_ID)))
-                data[i] = all->is.pointers[k];
-        REFUSE_IF(!data[i], "execute: no pointer for a tensor");
-        REFUSE_IF((uintptr_t)data[i] % (uintptr_t)int_of(t[i], A(TENSOR_BYTE_ALIGNMENT)),
-                  "execute: a pointer that is not aligned as its tensor");
+            if (ids->is.ints[k] == V(t[i], TENSOR_UNIQUE_ID).ints[0])
+                data[i] = V(pack, VARIANT_PACK_DATA_POINTERS).pointers[k];
+        if (!data[i] || (uintptr_t)data[i] % (uintptr_t)V(t[i], TENSOR_BYTE_ALIGNMENT).ints[0])
+            return false;
     }
-    return CUDNN_STATUS_SUCCESS;
+    return ids->count == 3;
 }
 
 EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t execution_plan,
@@ -660,15 +677,15 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
 
     if (status)
         return status;
-    REFUSE_IF(!plan || !plan->final || plan->type != D(EXECUTION_PLAN), "execute: no plan that is final");
-    REFUSE_IF(!pack || !pack->final || pack->type != D(VARIANT_PACK),
-              "execute: no variant pack that is final");
-    REFUSE_IF(double_value_of(plan, A(EXECUTION_PLAN_HANDLE))->is.pointers[0] != handle,
-              "execute: the plan is another handle's");
+    if (!plan || !plan->final || plan->type != D(EXECUTION_PLAN) || !pack || !pack->final ||
+        pack->type != D(VARIANT_PACK) || V(plan, EXECUTION_PLAN_HANDLE).pointers[0] != handle)
+        return double_refuse(CUDNN_STATUS_BAD_PARAM, "execute: a plan of this handle and a pack, both final");
     config = double_of(plan, A(EXECUTION_PLAN_ENGINE_CONFIG));
-    workspace = double_value_of(pack, A(VARIANT_PACK_WORKSPACE))->is.pointers[0];
-    REFUSE_IF(config->engine->workspace_bytes && !workspace, "execute: the engine needs a workspace");
-    if ((status = pointers_get(config->operation, pack, data)) || (status = handle_check(handle)))
+    workspace = V(pack, VARIANT_PACK_WORKSPACE).pointers[0];
+    if ((config->engine->workspace_bytes && !workspace) || !pointers_get(config->operation, pack, data))
+        return double_refuse(CUDNN_STATUS_BAD_PARAM,
+                             "execute: a workspace, and each tensor's pointer, aligned");
+    if ((status = handle_enter(handle)))
         return status;
     status = double_run(handle->stream, config->operation, data, workspace, config->engine->workspace_bytes);
     atomic_store(&handle->busy, false);
