@@ -34,6 +34,7 @@ typedef struct tncuda_plugin {
     bool tf32;                       /* products of float32 may be rounded to 10 bits of fraction first */
     char libraries[512];             /* the folder of cuBLASLt, cuDNN and NVRTC; "": where the loader looks */
     pthread_mutex_t compiling;       /* of nvrtc: held while something is compiled; no other lock is taken */
+    atomic_uint unloaded;            /* 1: a device did not load what was compiled, which was said */
     struct tncuda_nvrtc *nvrtc;      /* nvrtc.c; NULL: nothing was compiled so far */
     atomic_uint forked;              /* 1 in a child after fork(): the driver is of no use there */
     pthread_mutex_t lock;            /* of what follows */
