@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(sizeof(tncuda_fused_args) <= 4096, "arguments of a kernel are no more");
+
 typedef struct planner {
     const tn_node *node;
     tncuda_fused_plan *p;

@@ -382,8 +382,8 @@ static void nets(void **state)
     assert_true(compiled_launches < single_launches);
 }
 
-/* The driver does not load a chain, or does not find its kernel: it is interpreted, and that is said. What else
- * it loads fails the training, with a name. */
+/* The driver does not load a chain, or does not find its kernel: it is interpreted, and that is said. What
+ * else it loads fails the training, with a name. */
 static void unloaded(void **state)
 {
     static const char *const faults[] = {"cuModuleLoadData:%d:200", "cuModuleGetFunction:%d:500"};
