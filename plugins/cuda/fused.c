@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(sizeof(tncuda_fused_args) <= 4096, "arguments of a kernel are no more");
+
 typedef struct planner {
     const tn_node *node;
     tncuda_fused_plan *p;
@@ -363,24 +365,46 @@ static tn_status nvrtc_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     return st;
 }
 
+/* What a device does not load, another one may: but most often all are alike. */
+static void image_refuse(tncuda_compiled *c, const tn_stream *s, const tn_err *why)
+{
+    const tncuda_plugin *plugin = s->device->plugin;
+    char line[sizeof why->message + 128];
+
+    atomic_store(&c->broken, 1u);
+    if (!plugin->log)
+        return;
+    (void)snprintf(line, sizeof line, "a compiled chain of pointwise operators is interpreted: %s",
+                   why->message);
+    plugin->log->write(plugin->host,
+                       atomic_exchange(&s->device->plugin->unloaded, 1u) ? TN_LEVEL_DEBUG : TN_LEVEL_WARNING,
+                       line);
+}
+
 /* Whether the chain's kernel is there; it is loaded when it is first needed. */
 static tn_status image_need(tncuda_compiled *c, const tn_exec *x, bool *usable, tn_err *err)
 {
     const tn_stream *s = x->stream;
-    const unsigned long long bit = 1ull << (s ? s->device->index % TNCUDA_DEVICES_MAX : 0);
-    tn_status st = TN_OK;
+    const unsigned long long bit = s ? 1ull << s->device->index % TNCUDA_DEVICES_MAX : 0;
+    tn_err why = {0};
+    tn_status st;
 
+    if (!s)
+        return tn_fail(err, TN_E_INTERNAL, "a kernel of a GPU without a stream");
     *usable = !atomic_load_explicit(&c->broken, memory_order_relaxed);
     if (!*usable || atomic_load_explicit(&c->loaded, memory_order_relaxed) & bit)
         return TN_OK;
-    if (!(st = tncuda_image_load(x, c->name, c->image, err))) {
+    if (!(st = tncuda_image_load(x, c->name, c->image, &why))) {
         (void)atomic_fetch_or(&c->loaded, bit);
         return TN_OK;
     }
-    if (st == TN_E_NOMEM || st == TN_E_STATE)
+    if (st == TN_E_NOMEM || st == TN_E_STATE) {
+        if (err)
+            *err = why;
         return st;
-    *usable = false; /* if it is the device that has failed, the next call says so */
-    atomic_store(&c->broken, 1u);
+    }
+    *usable = false;
+    image_refuse(c, s, &why); /* if it is the device that has failed, the next call says so */
     return TN_OK;
 }
 

@@ -33,9 +33,13 @@ typedef struct tncuda_plugin {
     bool graphs;                     /* kernels of nets are recorded */
     bool tf32;                       /* products of float32 may be rounded to 10 bits of fraction first */
     char libraries[512];             /* the folder of cuBLASLt, cuDNN and NVRTC; "": where the loader looks */
+    pthread_mutex_t compiling;       /* of nvrtc: held while something is compiled; no other lock is taken */
+    atomic_uint unloaded;            /* 1: a device did not load what was compiled, which was said */
+    struct tncuda_nvrtc *nvrtc;      /* nvrtc.c; NULL: nothing was compiled so far */
     atomic_uint forked;              /* 1 in a child after fork(): the driver is of no use there */
     pthread_mutex_t lock;            /* of what follows */
     struct tncuda_lt_library *lt;    /* lt.c; NULL: not needed so far */
+    struct tncuda_dnn *dnn;          /* dnn.c; NULL: nobody has asked for it */
     bool opened;
     tncuda_driver driver;
     struct {

@@ -382,12 +382,47 @@ static void nets(void **state)
     assert_true(compiled_launches < single_launches);
 }
 
+/* The driver does not load a chain, or does not find its kernel: it is interpreted, and that is said. What
+ * else it loads fails the training, with a name. */
+static void unloaded(void **state)
+{
+    static const char *const faults[] = {"cuModuleLoadData:%d:200", "cuModuleGetFunction:%d:500"};
+    char bits[128];
+    int launches;
+
+    (void)state;
+    without_compiler();
+    trained("TNEMU_NVRTC=", "", bits, sizeof bits, &launches);
+    for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
+        int interpreted_ones = 0;
+
+        for (int n = 1; n <= 4; n++) {
+            char fault[64], settings[128], command[3000];
+            const said *s;
+
+            (void)snprintf(fault, sizeof fault, faults[f], n);
+            (void)snprintf(settings, sizeof settings, "TNEMU_DELAY_US=0 TNEMU_NVRTC=1 TNEMU_FAULT=%s", fault);
+            (void)snprintf(command, sizeof command, IN_FOLDER "%s" TRAIN "$D/run", net);
+            s = cuda_say(settings, command);
+            if (!strstr(s->out, "is interpreted: ")) {
+                cuda_said(s, " gives CUDA_ERROR");
+                continue;
+            }
+            assert_int_equal(s->code, 0);
+            cuda_said(s, bits);
+            interpreted_ones++;
+        }
+        assert_int_equal(interpreted_ones, 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows),     cmocka_unit_test(data_types),  cmocka_unit_test(refused),
-        cmocka_unit_test(nets),     cmocka_unit_test(values),      cmocka_unit_test(kept),
-        cmocka_unit_test(not_kept), cmocka_unit_test(two_at_once), cmocka_unit_test(interpreted),
+        cmocka_unit_test(rows),        cmocka_unit_test(data_types), cmocka_unit_test(refused),
+        cmocka_unit_test(nets),        cmocka_unit_test(unloaded),   cmocka_unit_test(values),
+        cmocka_unit_test(kept),        cmocka_unit_test(not_kept),   cmocka_unit_test(two_at_once),
+        cmocka_unit_test(interpreted),
     };
     const char *build = getenv("TENON_TEST_BUILD");
     char folder[] = "/tmp/tenon-nvrtc-XXXXXX", command[64];
