@@ -90,6 +90,8 @@ static void graph_end_of(tn_device_graph *g)
         (void)tncuda_check(g->device, d->graph_destroy(g->graph), "cuGraphDestroy", NULL);
     if (g->done)
         (void)tncuda_check(g->device, d->event_destroy(g->done), "cuEventDestroy", NULL);
+    if (g->side)
+        (void)tncuda_check(g->device, d->stream_destroy(g->side), "cuStreamDestroy", NULL);
 }
 
 /* `all`: nothing runs any more. */
@@ -134,11 +136,8 @@ void tncuda_graph_free(tn_device_graph *graph)
     if (!graph || atomic_load_explicit(&d->plugin->forked, memory_order_relaxed))
         return;
     pthread_mutex_lock(&d->lock);
-    for (tn_device_graph *g = graph, *other; g; g = other) {
-        other = g->other;
-        g->next = d->dead;
-        d->dead = g;
-    }
+    graph->next = d->dead;
+    d->dead = graph;
     pthread_mutex_unlock(&d->lock);
     tncuda_graphs_sweep(d, false);
 }

@@ -157,6 +157,39 @@ tncuda_result emu_graph_host(tncuda_graph_node node, tncuda_host_node *out)
     return 0;
 }
 
+/* The parameters are the node's own. */
+tncuda_result emu_graph_kernel(tncuda_graph_node node, tncuda_kernel_node *out)
+{
+    tncuda_context c;
+    const tncuda_result result = emu_enter(EMU_graph_kernel, &c);
+    const emu_item *i = &node->item;
+
+    if (result || i->kind != ITEM_KERNEL)
+        return result ? result : TNCUDA_INVALID_VALUE;
+    *out =
+        (tncuda_kernel_node){.function = (tncuda_function)(uintptr_t)i->kernel, .params = &node->item.args};
+    memcpy(out->grid, i->grid, sizeof out->grid);
+    memcpy(out->block, i->block, sizeof out->block);
+    return 0;
+}
+
+/* In a row: the one before. */
+tncuda_result emu_graph_before(tncuda_graph_node node, tncuda_graph_node *out, size_t *count)
+{
+    tncuda_context c;
+    const tncuda_result result = emu_enter(EMU_graph_before, &c);
+    struct CUgraphNode_st *n = node->graph->first;
+
+    if (result)
+        return result;
+    while (n != node && n->next != node)
+        n = n->next;
+    if (out && *count && n != node)
+        out[0] = n;
+    *count = n != node;
+    return 0;
+}
+
 tncuda_result emu_graph_copy(tncuda_graph_node node, tncuda_copy_node *out)
 {
     tncuda_context c;
