@@ -12,6 +12,61 @@
 
 #include "storage.h"
 
+/* ---- whole where the result is an integer ----------------------------------------------------------- */
+
+/* A GPU's function may be off by one unit: of integers, whose results are cut, that would be another one. */
+
+TNB_INLINE double tnb_log2(double x)
+{
+    const double y = log2(x);
+
+#ifdef __CUDACC__
+    return ldexp(1.0, (int)rint(y)) == x ? rint(y) : y;
+#else
+    return y;
+#endif
+}
+
+TNB_INLINE double tnb_log10(double x)
+{
+    const double y = log10(x);
+
+#ifdef __CUDACC__
+    double power = 1;
+
+    for (int i = 0; i < 22 && i < (int)rint(y); i++)
+        power *= 10;
+    return power == x ? rint(y) : y;
+#else
+    return y;
+#endif
+}
+
+TNB_INLINE double tnb_cbrt(double x)
+{
+    const double y = cbrt(x);
+
+#ifdef __CUDACC__
+    return rint(y) * rint(y) * rint(y) == x ? rint(y) : y;
+#else
+    return y;
+#endif
+}
+
+TNB_INLINE double tnb_gamma(double x)
+{
+#ifdef __CUDACC__
+    double product = 1;
+
+    if (x >= 1 && x <= 23 && x == floor(x)) {
+        for (int i = 2; i < (int)x; i++)
+            product *= i;
+        return product;
+    }
+#endif
+    return tgamma(x);
+}
+
 /* ---- of f32, in double ------------------------------------------------------------------------ */
 
 /* e^x for what becomes an f32: beyond -150 and 130 the result is 0 or infinite there anyway. */
