@@ -100,6 +100,7 @@ static void vendors(void **state)
     (void)state;
     s = cuda_say("TNEMU_DELAY_US=0",
                  IN_FOLDER "[ -e \"$TENON_TEST_DRIVER/../described/libcudnn.so.9\" ] || exit 77; "
+                           "export LD_LIBRARY_PATH=\"$TENON_TEST_DRIVER/../described:$LD_LIBRARY_PATH\"; "
                            "for op in Convolution _backward_Convolution; do "
                            "\"$T\" plugins check cuda --reproduce kernel/values/$op/cudnn@cuda "
                            "--set plugin.cuda.libraries=\"$TENON_TEST_DRIVER/../described\" >$D/said; c=$?; "

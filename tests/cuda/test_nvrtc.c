@@ -272,7 +272,7 @@ static void kept(void **state)
     without_compiler();
     (void)snprintf(command, sizeof command,
                    IN_FOLDER "%sexport TNEMU_NVRTC_COUNTS=$D/counts; lines() { wc -l <$D/counts; }\n"
-                             "run() { : >$D/counts; rm -rf $D/run; " TRAIN "$D/run >$D/log || cat $D/log; }\n"
+                             "run() { : >$D/counts; rm -rf $D/run; " TRAIN "$D/run >$D/log 2>&1 || cat $D/log; }\n"
                              "run; first=$(lines); run; echo again $(lines)\n"
                              "echo files $(($(ls $D/tenon/cuda | wc -l) - first))\n"
                              "for f in $D/tenon/cuda/*; do %s; done\n"
@@ -314,7 +314,7 @@ static void two_at_once(void **state)
                    IN_FOLDER "%s" TRAIN "$D/a >$D/one 2>&1 & one=$!; " TRAIN "$D/b >$D/two 2>&1; two=$?\n"
                              "wait $one && [ $two = 0 ] || cat $D/one $D/two\n"
                              "export TNEMU_NVRTC_COUNTS=$D/counts; : >$D/counts; " TRAIN
-                             "$D/c >$D/three || cat $D/three; wc -l <$D/counts\n"
+                             "$D/c >$D/three 2>&1 || cat $D/three; wc -l <$D/counts\n"
                              "ls $D/tenon/cuda | grep -vc '^[0-9a-f]*[.]cubin$'\n"
                              "cat $D/one $D/two $D/three | grep params_sha256 | uniq | wc -l",
                    net);
