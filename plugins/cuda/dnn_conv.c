@@ -41,7 +41,8 @@ static bool fits(const tn_node *node, const tncuda_window_args *a)
     const bool turned = strstr(node->op, "Deconvolution") != NULL;
     const int off = turned ? (int)TN_Deconvolution_cudnn_off : (int)TN_Convolution_cudnn_off;
 
-    if (tn_value_int(node->attrs[off]))
+    if (tn_value_int(node->attrs[off]) || !tncuda_is_float(a->dtype) || a->groups < 1 ||
+        a->channels % a->groups || a->filters % a->groups)
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (node->in[i]->dtype != a->dtype || tn_tensor_count(node->in[i]) < 1)
