@@ -1,7 +1,7 @@
 /*
  * Shapes that are too large for the tables of tests/op: where several threads, or several blocks, make one
- * output, and packs have tails. Outputs and gradients are those of plugin cpu, within rounding. The program is
- * its own child, which has the double of the driver.
+ * output, and packs have tails. Outputs and gradients are those of plugin cpu, within rounding. The program
+ * is its own child, which has the double of the driver.
  */
 #include <math.h>
 #include <setjmp.h>

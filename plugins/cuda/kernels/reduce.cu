@@ -1,8 +1,9 @@
 /*
- * Reductions (../../common/reduce.list). Of few elements a thread makes an output. Of more, `members` threads of
- * a block make one: each takes every members-th element, then they join in a tree of fixed form; the outputs of a
- * block are neighbours in memory where `columns` is set. Of a great many, blocks of their own make parts of an output,
- * `chunk` elements each, which a second launch joins. The same shape gives the same bits.
+ * Reductions (../../common/reduce.list). Of few elements a thread makes an output. Of more, `members` threads
+ * of a block make one: each takes every members-th element, then they join in a tree of fixed form; the
+ * outputs of a block are neighbours in memory where `columns` is set. Of a great many, blocks of their own
+ * make parts of an output, `chunk` elements each, which a second launch joins. The same shape gives the same
+ * bits.
  */
 #include "block.h"
 #include "over.h"
