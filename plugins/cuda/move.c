@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define TURN_LEAST 8 /* rows and columns of a matrix that is turned by tiles */
+
 tn_status tnb_move_prepare(void *plugin, const tn_node *node, tn_plan *plan, int64_t count, uint64_t bytes,
                            tn_err *err)
 {
@@ -23,6 +25,53 @@ static int64_t count_of(const tnb_move *m)
     for (int32_t k = 0; k < m->ndim; k++)
         n *= m->extent[k];
     return n;
+}
+
+/* Elements that lie side by side on both sides are moved as one, up to 16 bytes; the bytes of one then. */
+static int32_t widened(tncuda_move_args *a, int32_t size)
+{
+    const int32_t last = a->ndim - 1;
+
+    while (size < 16) {
+        bool even = a->src_step[last] == 1 && a->dst_step[last] == 1 && a->extent[last] % 2 == 0 &&
+                    ((uintptr_t)a->src | (uintptr_t)a->dst) % (2u * (uint32_t)size) == 0;
+
+        for (int32_t d = 0; d < last && even; d++)
+            even = a->src_step[d] % 2 == 0 && a->dst_step[d] % 2 == 0;
+        if (!even)
+            break;
+        for (int32_t d = 0; d < last; d++) {
+            a->src_step[d] /= 2;
+            a->dst_step[d] /= 2;
+        }
+        a->extent[last] /= 2;
+        a->count /= 2;
+        size *= 2;
+    }
+    return size;
+}
+
+/* The dimension along which a turn reads neighbours, where it writes neighbours along the last one; -1: it is
+ * no turn, or too small for one. */
+static int32_t turned_from(const tncuda_move_args *a)
+{
+    const int32_t last = a->ndim - 1;
+
+    if (a->dst_step[last] != 1 || a->src_step[last] == 1 || a->src_step[last] == 0 ||
+        a->extent[last] < TURN_LEAST)
+        return -1;
+    for (int32_t d = 0; d < last; d++)
+        if (a->src_step[d] == 1 && a->extent[d] >= TURN_LEAST)
+            return d;
+    return -1;
+}
+
+static int64_t turned_tiles(const tncuda_move_args *a, int64_t count)
+{
+    const int64_t rows = a->extent[a->from], cols = a->extent[a->ndim - 1];
+
+    return count / rows / cols * ((rows + TNCUDA_TURN - 1) / TNCUDA_TURN) *
+           ((cols + TNCUDA_TURN - 1) / TNCUDA_TURN);
 }
 
 /* Runs in the GPU's order of copies where nothing is strided. */
@@ -47,8 +96,18 @@ tn_status tnb_move_run(const tn_plan *plan, const tn_exec *x, const tnb_move *m,
     memcpy(a.extent, m->extent, bytes);
     memcpy(a.src_step, m->src_step, bytes);
     memcpy(a.dst_step, m->dst_step, bytes);
-    (void)snprintf(kernel, sizeof kernel, "move_%d", (int)m->size);
-    return tncuda_launch(x, "move", kernel, count, &a, err);
+    a.from = turned_from(&a);
+    if (a.from >= 0) {
+        (void)snprintf(kernel, sizeof kernel, "turn_%d", (int)m->size);
+        a.count = turned_tiles(&a, count);
+        return tncuda_launch_blocks(x, "move", kernel, tnb_least(a.count, INT32_MAX), &a, err);
+    }
+    (void)snprintf(kernel, sizeof kernel, "move_%d", (int)widened(&a, m->size));
+    a.narrow = a.count <= INT32_MAX && tncuda_is_narrow(a.ndim, a.extent, a.src_step) &&
+               tncuda_is_narrow(a.ndim, a.extent, a.dst_step);
+    for (int32_t k = 0; k < a.ndim && a.narrow; k++)
+        a.split[k] = tncuda_divisor_of(a.extent[k]);
+    return tncuda_launch(x, "move", kernel, a.count, &a, err);
 }
 
 tn_status tnb_move_number(const tn_plan *plan, const tn_exec *x, const tnb_move *m, int32_t dtype,

@@ -2,7 +2,12 @@
 #include "tenon/plugin/op/norm.h"
 #include "launch.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#define BLOCKS_WANTED 512 /* of the sums of all channels */
+#define SLICE_LEAST 4096  /* elements of a channel for each of them */
+#define SLICE_STEP 1024   /* a multiple of four for each thread */
 
 typedef struct norm_state {
     bool back, train;
@@ -26,6 +31,17 @@ static tn_status norm_plan(void *plugin, const tn_node *node, tn_plan *plan, tn_
 
 /* ---- BatchNorm ----------------------------------------------------------------------------------------- */
 
+/* By how many blocks the sums of a channel are made: from the shape alone. */
+static void slices_set(tncuda_call_args *a)
+{
+    const int64_t each = a->outer * a->inner;
+    int64_t most = a->size ? tnb_least(BLOCKS_WANTED / a->size, each / SLICE_LEAST) : 1;
+
+    most = most < 1 ? 1 : most;
+    a->n[5] = ((each + most - 1) / most + SLICE_STEP - 1) / SLICE_STEP * SLICE_STEP;
+    a->n[4] = a->n[5] ? (each + a->n[5] - 1) / a->n[5] : 1;
+}
+
 /* SyncBatchNorm has the first five attributes of BatchNorm, and axis 1. */
 static tn_status batch_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -46,8 +62,30 @@ static tn_status batch_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     s->args.n[0] = s->train;
     s->args.n[2] = strcmp(node->op, "_contrib_BatchNormWithReLU") == 0;
     s->args.n[3] = s->back;
-    plan->workspace_bytes = (uint64_t)(3 * s->args.size + 1) * sizeof(double);
+    slices_set(&s->args);
+    plan->workspace_bytes = (uint64_t)((3 + 2 * s->args.n[4]) * s->args.size + 1) * sizeof(double);
     return TN_OK;
+}
+
+/* Sums of channels: few are made by several blocks each. */
+static tn_status sums_run(const norm_state *s, const tn_exec *x, const tncuda_call_args *a, tn_err *err)
+{
+    const char *name = s->back ? "norm_batch_back" : "norm_batch";
+    char part[TNCUDA_NAME_BYTES];
+    tn_status st;
+
+    if (a->outer * a->inner < TNCUDA_THREADS || (!s->back && !s->train))
+        return tncuda_launch_sums(x, "norm", name, a->size, s->back ? a->outer * a->inner : 0, a, err);
+    (void)snprintf(part, sizeof part, "%s_sums", name);
+    if ((st = tncuda_launch_blocks(x, "norm", part, a->size * a->n[4], a, err)))
+        return st;
+    (void)snprintf(part, sizeof part, "%s_end", name);
+    return tncuda_launch(x, "norm", part, a->size, a, err);
+}
+
+static bool quads(const tncuda_array *t)
+{
+    return t->dtype == TN_F32 && (uintptr_t)t->data % 16 == 0;
 }
 
 static tn_status batch_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -60,11 +98,12 @@ static tn_status batch_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     a.n[1] = tn_value_int(x->attrs[TN_BatchNorm_fix_gamma]) != 0;
     a.f[0] = tn_value_float(x->attrs[TN_BatchNorm_eps]);
     a.f[1] = tn_value_float(x->attrs[TN_BatchNorm_momentum]);
-    st = tncuda_launch_sums(x, "norm", s->back ? "norm_batch_back" : "norm_batch", a.size, a.outer * a.inner,
-                            &a, err);
+    st = sums_run(s, x, &a, err);
     if (st || x->modes[0] == TN_MODE_NONE)
         return st;
     a.count = tn_tensor_count(x->out[0]);
+    if (a.inner % 4 == 0 && quads(&a.in[0]) && quads(&a.out[0]) && (!s->back || quads(&a.in[1])))
+        return tncuda_launch(x, "norm", "norm_batch_map_quads", a.count / 4, &a, err);
     return tncuda_launch(x, "norm", "norm_batch_map", a.count, &a, err);
 }
 

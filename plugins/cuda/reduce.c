@@ -6,7 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TREE_FROM 1024 /* elements to an output from which a block makes it */
+#define SHARED_FROM 16    /* elements to an output from which several threads make it */
+#define BLOCK_FROM 1024   /* from which a block does */
+#define BLOCKS_WANTED 256 /* below half of it an output is made by several blocks */
+#define CHUNK_LEAST 16    /* elements for each thread of them */
+#define THREADS TNCUDA_THREADS
 
 typedef struct reduce_state {
     const char *id;
@@ -48,6 +52,28 @@ void tncuda_reduce_split(const tn_tensor *t, uint32_t mask, tncuda_reduce_args *
     memcpy(a->inner_stride, reduced.stride, (size_t)reduced.ndim * sizeof *reduced.stride);
 }
 
+/* How threads share the work: from the shape alone. Without `room` no output is made by several blocks. */
+static void members_set(tncuda_reduce_args *a, bool room)
+{
+    const int32_t o = a->outer_ndim - 1, i = a->inner_ndim - 1;
+    int64_t blocks, most;
+
+    a->slices = 1;
+    a->chunk = a->inner;
+    a->columns =
+        o >= 0 && a->outer_stride[o] == 1 && a->outer_shape[o] >= 32 && i >= 0 && a->inner_stride[i] != 1;
+    a->members = a->inner < SHARED_FROM ? 0 : a->columns ? 8 : a->inner < BLOCK_FROM ? 32 : THREADS;
+    if (!a->members || !room || a->outer < 1)
+        return;
+    blocks = (a->outer * a->members + THREADS - 1) / THREADS;
+    most = a->inner / (a->members * CHUNK_LEAST);
+    if (blocks >= BLOCKS_WANTED / 2 || most < 2)
+        return;
+    most = tnb_least(most, BLOCKS_WANTED / blocks);
+    a->chunk = (a->inner + most - 1) / most;
+    a->slices = (a->inner + a->chunk - 1) / a->chunk;
+}
+
 static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, const char *id, uint32_t mask,
                            tn_err *err)
 {
@@ -62,6 +88,9 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, con
     s->args.dtype = in->dtype;
     s->args.out_dtype = node->out[0]->dtype;
     s->args.divide = 1;
+    members_set(&s->args, true);
+    plan->workspace_bytes =
+        s->args.slices > 1 ? (uint64_t)(s->args.outer * s->args.slices) * sizeof(int64_t) : 0;
     return TN_OK;
 }
 
@@ -164,15 +193,59 @@ static tn_status arg_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
                          a.count, &a, err);
 }
 
-tn_status tncuda_reduce_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *a, tn_err *err)
+static tn_status named_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *a, tn_err *err)
 {
-    const bool tree = a->inner >= TREE_FROM;
+    const int64_t outs = a->members ? THREADS / a->members : 1;
     char kernel[TNCUDA_NAME_BYTES];
 
-    (void)snprintf(kernel, sizeof kernel, "reduce_%s%s_%s", tree ? "tree_" : "", id,
+    (void)snprintf(kernel, sizeof kernel, "reduce_%s%s_%s", a->members ? "tree_" : "", id,
                    tncuda_is_float(a->dtype) ? "float" : "whole");
-    return tree ? tncuda_launch_blocks(x, "reduce", kernel, a->outer < 65535 ? a->outer : 65535, a, err)
-                : tncuda_launch(x, "reduce", kernel, a->outer, a, err);
+    return a->members
+               ? tncuda_launch_blocks(x, "reduce", kernel,
+                                      tnb_least((a->outer + outs - 1) / outs * a->slices, INT32_MAX), a, err)
+               : tncuda_launch(x, "reduce", kernel, a->outer, a, err);
+}
+
+/* What joins parts. */
+static const char *join_of(const char *id)
+{
+    return strcmp(id, "NANPROD") == 0                                                                 ? "PROD"
+           : strcmp(id, "NANSUM") == 0 || strcmp(id, "SQUARES") == 0 || strcmp(id, "MAGNITUDES") == 0 ? "SUM"
+                                                                                                      : id;
+}
+
+/* `room`: of the parts, where a->slices is above 1. */
+static tn_status shared_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *a, tn_err *err)
+{
+    tncuda_reduce_args parts = {.outer = a->outer,
+                                .inner = a->slices,
+                                .outer_ndim = 1,
+                                .inner_ndim = 1,
+                                .dtype = tncuda_is_float(a->dtype) ? TN_F64 : TN_I64,
+                                .out_dtype = a->out_dtype,
+                                .outer_shape = {a->outer},
+                                .outer_stride = {a->slices},
+                                .inner_shape = {a->slices},
+                                .inner_stride = {1},
+                                .x = a->room,
+                                .y = a->y,
+                                .divide = a->divide,
+                                .add = a->add,
+                                .root = a->root};
+    tn_status st = named_launch(x, id, a, err);
+
+    if (st || a->slices <= 1)
+        return st;
+    members_set(&parts, false);
+    return named_launch(x, join_of(id), &parts, err);
+}
+
+tn_status tncuda_reduce_launch(const tn_exec *x, const char *id, const tncuda_reduce_args *args, tn_err *err)
+{
+    tncuda_reduce_args a = *args;
+
+    members_set(&a, false);
+    return shared_launch(x, id, &a, err);
 }
 
 static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -185,7 +258,8 @@ static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     a.x = (const char *)x->in[0]->data + s->first * (int64_t)tn_dtype_bytes(a.dtype);
     a.y = x->out[0]->data;
     a.add = x->modes[0] == TN_MODE_ADD;
-    return tncuda_reduce_launch(x, s->id, &a, err);
+    a.room = x->workspace;
+    return shared_launch(x, s->id, &a, err);
 }
 
 /* ---- gradients ----------------------------------------------------------------------------------------- */

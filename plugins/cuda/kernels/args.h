@@ -88,7 +88,13 @@ typedef struct tncuda_move_args {
     void *dst;
     int64_t extent[2 * TNCUDA_NDIM], src_step[2 * TNCUDA_NDIM], dst_step[2 * TNCUDA_NDIM];
     int64_t shift[TNCUDA_NDIM]; /* of rolls and triangles */
+    int32_t narrow;             /* all places are below 2^31: by `split` */
+    int32_t from; /* of turns: the dimension whose elements are neighbours in src; the last one's
+                                   are in dst */
+    tncuda_divisor split[2 * TNCUDA_NDIM];
 } tncuda_move_args;
+
+#define TNCUDA_TURN 32 /* rows and columns of a tile that is turned */
 
 /* Numbers of the host, as int64. */
 typedef struct tncuda_words_args {

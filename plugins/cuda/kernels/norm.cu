@@ -28,8 +28,73 @@ TNCUDA_INLINE double norm_deviation(const tncuda_call_args *call, int64_t r)
     return call->n[1] ? sqrt(kept + call->f[0]) : kept;
 }
 
+/* Mean and variance of a channel, or those that are kept where it does not train: outputs, scale, bias. */
+TNCUDA_INLINE void batch_store(const tncuda_call_args *call, int64_t c, double mean, double var)
+{
+    const double old_mean = element_number(call->out[3].data, call->out[3].dtype, c),
+                 old_var = element_number(call->out[4].data, call->out[4].dtype, c);
+    double inverse, scale;
+
+    if (call->n[0]) {
+        NUMBER_OUT(3, c, old_mean * call->f[1] + mean * (1 - call->f[1]));
+        NUMBER_OUT(4, c, old_var * call->f[1] + var * (1 - call->f[1]));
+    } else {
+        mean = old_mean;
+        var = old_var;
+    }
+    inverse = 1 / sqrt(var + call->f[0]);
+    scale = call->n[1] ? inverse : inverse * NUMBER_IN(1, c);
+    ROOM(0, c) = scale;
+    ROOM(1, c) = NUMBER_IN(2, c) - mean * scale;
+    STORE(1, c, mean);
+    STORE(2, c, inverse);
+}
+
+/* Of the sums of dy and of dy (x - mean). */
+TNCUDA_INLINE void batch_back_store(const tncuda_call_args *call, int64_t c, double sum, double product)
+{
+    const int64_t each = call->outer * call->inner;
+    const double mean = NUMBER_IN(3, c), inverse = NUMBER_IN(4, c);
+    const double scale = call->n[1] ? inverse : inverse * NUMBER_IN(2, c);
+    const int32_t train = call->n[0] && each > 0;
+    const double factor = train ? -scale * inverse * inverse * product / (double)each : 0;
+
+    ROOM(0, c) = scale;
+    ROOM(1, c) = train ? -scale * sum / (double)each - factor * mean : 0;
+    ROOM(2, c) = factor;
+    STORE(1, c, call->n[1] ? 0.0 : product * inverse);
+    STORE(2, c, sum);
+}
+
 #define BODY "norm.inc"
 #include "sums.h"
+
+typedef struct norm_quad {
+    float v[4];
+} TNCUDA_ALIGNED(16) norm_quad;
+
+/* norm_batch_map of float32, four elements of one channel at a time. */
+TNCUDA_KERNEL(norm_batch_map_quads, FREE, tncuda_call_args)
+{
+    for (int64_t i = TNCUDA_FIRST * 4; i < call->count; i += TNCUDA_STEP * 4) {
+        const int64_t c = i / call->inner % call->size;
+        const norm_quad x = *(const norm_quad *)(const void *)((const float *)call->in[0].data + i);
+        const norm_quad z =
+            *(const norm_quad *)(const void *)((const float *)call->in[call->n[3] ? 1 : 0].data + i);
+        const float scale = (float)ROOM(0, c), bias = (float)ROOM(1, c),
+                    factor = call->n[3] ? (float)ROOM(2, c) : 0;
+        norm_quad y;
+
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < 4; j++) {
+            const float v = x.v[j] * scale + bias;
+
+            y.v[j] = call->n[3] ? v + z.v[j] * factor : v;
+            y.v[j] = call->n[2] && y.v[j] < 0 ? 0 : y.v[j];
+        }
+        *(norm_quad *)(void *)((float *)call->out[0].data + i) = y;
+    }
+}
 
 /* y = x scale + bias, or with a second input z: + z factor. */
 TNCUDA_KERNEL(norm_batch_map, FREE, tncuda_call_args)
@@ -48,6 +113,101 @@ TNCUDA_KERNEL(norm_batch_map, FREE, tncuda_call_args)
             y = (double)v;
         }
         NUMBER_OUT(0, i, call->n[2] && y < 0 ? 0.0 : y);
+    }
+}
+
+/* The sums of a channel by blocks: n[4] of them for each, n[5] elements in each; their parts lie in the room
+ * behind scale, bias and factor. Elements are four at a time, in this order, where `inner` is a multiple. */
+#define BATCH_PART(k, c, slice)                                                                              \
+    (((double *)call->room)[3 * call->size + ((c)*call->n[4] + (slice)) * 2 + (k)])
+#define BATCH_LOOP(LOAD, add)                                                                                \
+    TNCUDA_UNROLL_4                                                                                          \
+    for (int64_t k = begin; k < end; k += TNCUDA_BLOCK_THREADS * quad) {                                     \
+        const int64_t at = CHANNEL_AT(c, k);                                                                 \
+                                                                                                             \
+        if (quad == 4) {                                                                                     \
+            TNCUDA_UNROLL                                                                                    \
+            for (int32_t j = 0; j < 4; j++) {                                                                \
+                add(LOAD, at + j)                                                                            \
+            }                                                                                                \
+        } else {                                                                                             \
+            add(LOAD, at)                                                                                    \
+        }                                                                                                    \
+    }
+#define BATCH_SUMS(name, first, add)                                                                         \
+    TNCUDA_KERNEL(name, SYNC, tncuda_call_args)                                                              \
+    {                                                                                                        \
+        TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);                                                   \
+        const int64_t each = call->outer * call->inner;                                                      \
+        const int32_t quad = call->inner % 4 == 0 ? 4 : 1;                                                   \
+        const int32_t native = call->in[0].dtype == ELEMENT_F32 && call->in[1].dtype == ELEMENT_F32;         \
+                                                                                                             \
+        EACH_BLOCK(b, call->size * call->n[4])                                                               \
+        {                                                                                                    \
+            const int64_t c = b % call->size, slice = b / call->size;                                        \
+            const int64_t begin = slice * call->n[5] + TNCUDA_THREAD * quad;                                 \
+            const int64_t behind = (slice + 1) * call->n[5], end = behind < each ? behind : each;            \
+            const double base = first;                                                                       \
+            double sum = 0, product = 0;                                                                     \
+                                                                                                             \
+            if (native) {                                                                                    \
+                BATCH_LOOP(BATCH_F32, add)                                                                   \
+            } else {                                                                                         \
+                BATCH_LOOP(NUMBER_IN, add)                                                                   \
+            }                                                                                                \
+            sum = block_sum(part, sum);                                                                      \
+            product = block_sum(part, product);                                                              \
+            if (TNCUDA_THREAD == 0) {                                                                        \
+                BATCH_PART(0, c, slice) = sum;                                                               \
+                BATCH_PART(1, c, slice) = product;                                                           \
+            }                                                                                                \
+        }                                                                                                    \
+    }
+#define BATCH_F32(k, i) ((double)ELEMENT_AT(float, call->in[k].data, i))
+/* Of data: from the channel's first element on, so that squares are small beside it. */
+#define BATCH_FORWARD(LOAD, i)                                                                               \
+    const double d = LOAD(0, i) - base;                                                                      \
+                                                                                                             \
+    sum += d;                                                                                                \
+    product += d * d;
+#define BATCH_BACK(LOAD, i)                                                                                  \
+    const double dy = LOAD(0, i);                                                                            \
+                                                                                                             \
+    sum += dy;                                                                                               \
+    product += dy * (LOAD(1, i) - base);
+BATCH_SUMS(norm_batch_sums, NUMBER_IN(0, CHANNEL_AT(c, 0)), BATCH_FORWARD)
+BATCH_SUMS(norm_batch_back_sums, NUMBER_IN(3, c), BATCH_BACK)
+
+TNCUDA_INLINE void batch_joined(const tncuda_call_args *call, int64_t c, double *sum, double *product)
+{
+    *sum = 0;
+    *product = 0;
+    for (int64_t s = 0; s < call->n[4]; s++) {
+        *sum += BATCH_PART(0, c, s);
+        *product += BATCH_PART(1, c, s);
+    }
+}
+
+TNCUDA_KERNEL(norm_batch_end, FREE, tncuda_call_args)
+{
+    const double each = (double)(call->outer * call->inner);
+
+    for (int64_t c = TNCUDA_FIRST; c < call->size; c += TNCUDA_STEP) {
+        double sum, product, var;
+
+        batch_joined(call, c, &sum, &product);
+        var = (product - sum * (sum / each)) / each;
+        batch_store(call, c, NUMBER_IN(0, CHANNEL_AT(c, 0)) + sum / each, var > 0 || var != var ? var : 0);
+    }
+}
+
+TNCUDA_KERNEL(norm_batch_back_end, FREE, tncuda_call_args)
+{
+    for (int64_t c = TNCUDA_FIRST; c < call->size; c += TNCUDA_STEP) {
+        double sum, product;
+
+        batch_joined(call, c, &sum, &product);
+        batch_back_store(call, c, sum, product);
     }
 }
 

@@ -1,7 +1,9 @@
 /*
- * Reductions (../../common/reduce.list). With many elements to each output a block makes one: its threads
- * take every 256th element, then join in a tree of fixed form; with few, a thread makes one. Either way the
- * same shape gives the same bits.
+ * Reductions (../../common/reduce.list). Of few elements a thread makes an output. Of more, `members` threads
+ * of a block make one: each takes every members-th element, then they join in a tree of fixed form; the
+ * outputs of a block are neighbours in memory where `columns` is set. Of a great many, blocks of their own
+ * make parts of an output, `chunk` elements each, which a second launch joins. The same shape gives the same
+ * bits.
  */
 #include "block.h"
 #include "over.h"
@@ -12,11 +14,11 @@
     TNCUDA_KERNEL(GLUE(GLUE(reduce_##id, _), N), FREE, tncuda_reduce_args)                                   \
     {                                                                                                        \
         for (int64_t o = TNCUDA_FIRST; o < call->outer; o += TNCUDA_STEP) {                                  \
-            const int64_t first = over_first(call, o);                                                     \
+            const int64_t first = over_first(call, o);                                                       \
             ACC total = init;                                                                                \
                                                                                                              \
             for (int64_t k = 0; k < call->inner; k++) {                                                      \
-                const T x = LOAD(call->x, call->dtype, over_at(call, first, k));                           \
+                const T x = LOAD(call->x, call->dtype, over_at(call, first, k));                             \
                 const ACC a = total, b = map;                                                                \
                                                                                                              \
                 total = join;                                                                                \
@@ -24,34 +26,55 @@
             STORE(call, o, total);                                                                           \
         }                                                                                                    \
     }
+
+/* Elements from `k` to `end`, `step` apart: the loads of four are under way together. */
+#define REDUCE_LOOP(load, map, join)                                                                         \
+    TNCUDA_UNROLL_4                                                                                          \
+    for (int64_t k = begin; k < end; k += members) {                                                         \
+        const T x = load(call->x, call->dtype, over_at(call, first, k));                                     \
+        const ACC a = total, b = map;                                                                        \
+                                                                                                             \
+        total = join;                                                                                        \
+    }
 #define REDUCE_SYNC(id, init, map, join)                                                                     \
     TNCUDA_KERNEL(GLUE(GLUE(reduce_tree_##id, _), N), SYNC, tncuda_reduce_args)                              \
     {                                                                                                        \
         TNCUDA_SHARED(ACC, part, TREE);                                                                      \
+        const int32_t members = call->members, outs = TREE / members;                                        \
+        const int32_t out = call->columns ? TNCUDA_THREAD % outs : TNCUDA_THREAD / members;                  \
+        const int32_t member = call->columns ? TNCUDA_THREAD / outs : TNCUDA_THREAD % members;               \
+        const int32_t next = call->columns ? outs : 1;                                                       \
+        const int64_t sets = (call->outer + outs - 1) / outs;                                                \
                                                                                                              \
-        for (int64_t o = TNCUDA_BLOCK; o < call->outer; o += TNCUDA_BLOCKS) {                                \
-            const int64_t first = over_first(call, o);                                                     \
+        for (int64_t set = TNCUDA_BLOCK; set < sets * call->slices; set += TNCUDA_BLOCKS) {                  \
+            const int64_t slice = set / sets, o = set % sets * outs + out;                                   \
+            const int64_t begin = slice * call->chunk + member, behind = (slice + 1) * call->chunk;          \
+            const int64_t end = o >= call->outer ? 0 : behind < call->inner ? behind : call->inner;          \
+            const int64_t first = o < call->outer ? over_first(call, o) : 0;                                 \
             ACC total = init;                                                                                \
                                                                                                              \
-            for (int64_t k = TNCUDA_THREAD; k < call->inner; k += TREE) {                                    \
-                const T x = LOAD(call->x, call->dtype, over_at(call, first, k));                           \
-                const ACC a = total, b = map;                                                                \
-                                                                                                             \
-                total = join;                                                                                \
+            if (call->dtype == NATIVE) {                                                                     \
+                REDUCE_LOOP(NATIVE_LOAD, map, join)                                                          \
+            } else {                                                                                         \
+                REDUCE_LOOP(LOAD, map, join)                                                                 \
             }                                                                                                \
             TNCUDA_PUT(part, TNCUDA_THREAD, total);                                                          \
             TNCUDA_SYNC();                                                                                   \
-            for (int32_t half = TREE / 2; half > 0; half /= 2) {                                             \
-                if (TNCUDA_THREAD < half) {                                                                  \
+            for (int32_t half = members / 2; half > 0; half /= 2) {                                          \
+                if (member < half) {                                                                         \
                     const ACC a = TNCUDA_GET(part, TNCUDA_THREAD);                                           \
-                    const ACC b = TNCUDA_GET(part, TNCUDA_THREAD + half);                                    \
+                    const ACC b = TNCUDA_GET(part, TNCUDA_THREAD + half * next);                             \
                                                                                                              \
                     TNCUDA_PUT(part, TNCUDA_THREAD, join);                                                   \
                 }                                                                                            \
                 TNCUDA_SYNC();                                                                               \
             }                                                                                                \
-            if (TNCUDA_THREAD == 0)                                                                          \
-                STORE(call, o, TNCUDA_GET(part, 0));                                                         \
+            if (member == 0 && o < call->outer) {                                                            \
+                if (call->slices > 1)                                                                        \
+                    ((ACC *)call->room)[o * call->slices + slice] = TNCUDA_GET(part, TNCUDA_THREAD);         \
+                else                                                                                         \
+                    STORE(call, o, TNCUDA_GET(part, TNCUDA_THREAD));                                         \
+            }                                                                                                \
             TNCUDA_SYNC();                                                                                   \
         }                                                                                                    \
     }
@@ -79,7 +102,9 @@ TNCUDA_APART void reduce_store_float(const tncuda_reduce_args *call, int64_t o, 
 #define T double
 #define ACC double
 #define N float
-#define LOAD element_number
+#define LOAD element_number_of
+#define NATIVE ELEMENT_F32
+#define NATIVE_LOAD(data, dtype, i) ((double)ELEMENT_AT(float, data, i))
 #define STORE reduce_store_float
 #define PLUS(a, b) ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
@@ -92,6 +117,8 @@ TNCUDA_APART void reduce_store_float(const tncuda_reduce_args *call, int64_t o, 
 #undef ACC
 #undef N
 #undef LOAD
+#undef NATIVE
+#undef NATIVE_LOAD
 #undef STORE
 #undef PLUS
 #undef TIMES
@@ -121,6 +148,8 @@ TNCUDA_APART void reduce_store_whole(const tncuda_reduce_args *call, int64_t o, 
 #define ACC int64_t
 #define N whole
 #define LOAD element_whole
+#define NATIVE ELEMENT_I32
+#define NATIVE_LOAD(data, dtype, i) ((int64_t)ELEMENT_AT(int32_t, data, i))
 #define STORE reduce_store_whole
 #define PLUS(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
 #define TIMES(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
