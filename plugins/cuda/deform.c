@@ -144,10 +144,8 @@ static tn_status bias_back(const deform_state *s, const tn_exec *x, uint32_t out
                                       .x = x->in[0]->data,
                                       .y = x->out[output]->data,
                                       .dtype = s->args.dtype};
-    char kernel[TNCUDA_NAME_BYTES];
 
-    (void)snprintf(kernel, sizeof kernel, "columns_%s", tncuda_suffix(s->args.dtype));
-    return tncuda_launch(x, "dense", kernel, bias.n, &bias, err);
+    return tncuda_columns(x, &bias, err);
 }
 
 static tn_status deform_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
