@@ -1,4 +1,4 @@
-/* What plugins/cuda has of the driver's, cuBLASLt's and cuDNN's headers is as they say, where there are any. */
+/* What plugins/cuda has of the headers of the driver, cuBLASLt and cuDNN is as they say, where they are. */
 #include <stdio.h>
 
 #include "../../plugins/cuda/dnn.h"

@@ -272,7 +272,8 @@ static void kept(void **state)
     without_compiler();
     (void)snprintf(command, sizeof command,
                    IN_FOLDER "%sexport TNEMU_NVRTC_COUNTS=$D/counts; lines() { wc -l <$D/counts; }\n"
-                             "run() { : >$D/counts; rm -rf $D/run; " TRAIN "$D/run >$D/log 2>&1 || cat $D/log; }\n"
+                             "run() { : >$D/counts; rm -rf $D/run\n" TRAIN
+                             "$D/run >$D/log 2>&1 || cat $D/log; }\n"
                              "run; first=$(lines); run; echo again $(lines)\n"
                              "echo files $(($(ls $D/tenon/cuda | wc -l) - first))\n"
                              "for f in $D/tenon/cuda/*; do %s; done\n"
