@@ -67,7 +67,7 @@ static void run_caught(chk_env *env, const chk_options *options)
     if (setjmp(c->back))
         return;
     c->jumps = true;
-    c->settings = options->settings;
+    c->settings = options ? options->settings : NULL;
     if (c->test->twin)
         chk_twin_part(env);
     if (!c->test->bare && !env->ctx)
