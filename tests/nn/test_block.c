@@ -40,7 +40,7 @@ static void features_save(const char *folder, float *out)
 static void trained(const char *folder, bool hybrid, float *features, float *params, size_t *count,
                     float *scores)
 {
-    tn_app *app = nn_open("run.deterministic=threads", NULL);
+    tn_app *app = nn_open("run.deterministic=threads", "plugins.load=cpu", NULL);
     char json[512], file[512];
     tn_array *x = nn_array(app, 4, image, 1), *y = nn_array(app, 2, (int64_t[]){2, 2}, 3);
     tn_array *out;
