@@ -26,7 +26,7 @@
 #else
 #define SANITIZED 0
 #endif
-#define PARTS 3 /* commits until each kernel was looked at */
+#define PARTS 12 /* commits until each kernel was looked at */
 #define WITH "--set plugin.cuda.libraries=$TENON_TEST_LT "
 #define BESIDE "LD_LIBRARY_PATH=$TENON_TEST_LT:$TENON_TEST_DRIVER TNEMU_DELAY_US=0"
 #define IN_FOLDER "D=$(mktemp -d); trap 'rm -r $D' EXIT; "
@@ -304,7 +304,7 @@ static void each_call_fails(void **state)
     } calls[] = {{"create", 1, 1}, {"desc", 1, 5},       {"layout", 1, 15}, {"preference", 1, 10},
                  {"set", 1, 80},   {"heuristic", 1, 10}, {"algo", 1, 40},   {"matmul", 1, 40}};
     static const int statuses[] = {13, 1, 3, 7, 8, 11, 14, 15, 16, 99};
-    const unsigned step = test_full() ? 1 : test_short() ? 40 : 12;
+    const unsigned step = test_full() ? 1 : test_short() ? 160 : 48;
     unsigned done = 0, turn = (unsigned)test_rotation(step);
 
     (void)state;
