@@ -53,6 +53,16 @@ static bool library_load(tncuda_module m, const char *image)
     return true;
 }
 
+/* An image need not be a string: no byte behind the first other one is read. */
+static bool begins(const char *image, const char *line)
+{
+    while (*line && *image == *line) {
+        image++;
+        line++;
+    }
+    return !*line;
+}
+
 tncuda_result emu_module_load(tncuda_module *out, const void *image)
 {
     tncuda_context c;
@@ -62,7 +72,7 @@ tncuda_result emu_module_load(tncuda_module *out, const void *image)
     if (result)
         return result;
     memcpy(&magic, image, sizeof magic);
-    if (!strncmp(image, LIBRARY_LINE, sizeof LIBRARY_LINE - 1)) {
+    if (begins(image, LIBRARY_LINE)) {
         tncuda_module made = emu_new(sizeof *made);
 
         if (library_load(made, image)) {
@@ -72,7 +82,7 @@ tncuda_result emu_module_load(tncuda_module *out, const void *image)
         free(made);
         return 200;
     }
-    if (magic != FATBIN_MAGIC && strncmp(image, IMAGE_LINE, sizeof IMAGE_LINE - 1) != 0)
+    if (magic != FATBIN_MAGIC && !begins(image, IMAGE_LINE))
         return 200; /* INVALID_IMAGE */
     *out = emu_new(sizeof **out);
     return 0;
