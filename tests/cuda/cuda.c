@@ -26,6 +26,19 @@ void cuda_setup(void)
     }
 }
 
+/* What the address sanitizer says of fibers once for each process is none of the program's words. */
+static void fibers_drop(char *out)
+{
+    char *at, *end;
+
+    while ((at = strstr(out, "WARNING: ASan doesn't fully support makecontext"))) {
+        end = at + strcspn(at, "\n");
+        while (at > out && at[-1] != '\n')
+            at--;
+        memmove(at, *end ? end + 1 : end, strlen(*end ? end + 1 : end) + 1);
+    }
+}
+
 static const said *say(const char *driver, const char *settings, const char *command)
 {
     static said s;
@@ -43,6 +56,7 @@ static const said *say(const char *driver, const char *settings, const char *com
     assert_non_null(from);
     got = fread(s.out, 1, sizeof s.out - 1, from);
     s.out[got] = '\0';
+    fibers_drop(s.out);
     while (fgetc(from) != EOF)
         ;
     status = pclose(from);
