@@ -148,6 +148,7 @@ check "libtenon.so under 1.3 MB" small "$libdir/libtenon.so" 1300000
 for plugin in "$plugins"/*.so; do
     case $(basename "$plugin") in
     cpu.so) check "cpu.so under 1.6 MB" small "$plugin" 1600000 ;; # it has the kernels of every operator and type
+    cuda.so) check "cuda.so under 1 MB" small "$plugin" 1000000 ;; # what NVRTC compiles is in there as text
     *) [ ! -f "$plugin" ] || check "$(basename "$plugin") under 400 KB" small "$plugin" 400000 ;;
     esac
 done
