@@ -23,12 +23,15 @@ static inline void function_set(void *member, void *symbol)
 }
 
 /* The first of `files` (NULL ends them) that can be opened: in `folder` if that is not empty, then where the
-   loader looks. NULL: none can; `*file` is the file's name. */
+   loader looks. NULL: none can, or `folder` is "none"; `*file` is the file's name. */
 static inline void *library_open(const char *folder, const char *const *files, const char **file)
 {
     char path[4096];
     void *library;
 
+    *file = files[0];
+    if (folder && !strcmp(folder, "none"))
+        return NULL;
     for (size_t i = 0; folder && *folder && files[i]; i++) {
         *file = files[i];
         if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, files[i]) < sizeof path &&
