@@ -178,6 +178,22 @@ static uint32_t worker_count(const tni_kv_server *s, const tni_kv_store_part *p,
     return s->node.async ? p->slots[rank].applied : p->version;
 }
 
+static bool was_void(const tni_kv_store_part *p, uint32_t round)
+{
+    return p->version - round < 64 && p->voids >> (p->version - round) & 1u;
+}
+
+/* Which round its asker is in. A round that another worker broke is still before it, behind `known`: its own
+ * push of that round is told so. */
+uint32_t tni_kv_part_round(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t rank, uint32_t known)
+{
+    uint32_t round = worker_count(s, p, rank);
+
+    while (!s->node.async && round > known && was_void(p, round))
+        round--;
+    return round;
+}
+
 /* The checksum of a value that is sent as a message: taken once for all workers of a round. */
 static void value_sum(tni_kv_store_part *p, tni_kv_header *answer)
 {
@@ -195,7 +211,7 @@ static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_head
     tni_kv_header answer = {.type = TNI_KV_VALUE,
                             .dtype = p->dtype,
                             .priority = h->priority,
-                            .round = worker_count(s, p, rank_of(h)),
+                            .round = tni_kv_part_round(s, p, rank_of(h), h->round),
                             .sequence = h->sequence,
                             .key = p->key,
                             .flags = h->flags & TNI_KV_RETRY};
@@ -233,11 +249,6 @@ static void answer(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_he
 
     of.round = worker_count(s, p, rank_of(h));
     tni_kv_node_answer(&s->node, &of, state, who, count);
-}
-
-static bool was_void(const tni_kv_store_part *p, uint32_t round)
-{
-    return p->version - round < 64 && p->voids >> (p->version - round) & 1u;
 }
 
 /* Smallest count of applied rounds of workers that still push. After a server came back a worker may be
@@ -340,8 +351,8 @@ static tn_status fold(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_heade
     const bool first = p->added == 0, whole = h->bytes == p->bytes && h->what != TNI_KV_ROWS;
     tn_status st;
 
-    if (first && !l && whole && !(l = landing_make(s, h, payload, false)) &&
-        next_waits(s, p) && (l = tni_alloc(sizeof *l)))
+    if (first && !l && whole && !(l = landing_make(s, h, payload, false)) && next_waits(s, p) &&
+        (l = tni_alloc(sizeof *l)))
         *l = (tni_kv_landing){.payload = payload}; /* lent: the next one is added within this call */
     if (first && l && whole) {
         p->base = l;

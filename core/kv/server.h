@@ -88,6 +88,7 @@ tn_status tni_kv_part_create(tni_kv_server *s, uint64_t key, uint8_t dtype, uint
 void tni_kv_parts_clear(tni_kv_server *s);
 tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                            const uint8_t *payload);
+uint32_t tni_kv_part_round(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t rank, uint32_t known);
 tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                            const uint8_t *payload);
 /* late.c: who was last in a round that is complete; how old the value was that this worker's gradient came

@@ -31,7 +31,8 @@ typedef struct talk {
     bool keep; /* what is sent is held */
     held values[ROUNDS + 1];
     uint32_t count;
-    uint8_t first; /* byte of the last value */
+    uint8_t first;             /* byte of the last value */
+    uint32_t round;            /* of the last value, or answer to an init */
     uint32_t batches, entries; /* messages of short answers, and answers in them */
     uint8_t states[4];         /* of the entries: `what`, or that of a value: 0 */
     bool lends;                /* the machine may keep payloads */
@@ -67,6 +68,7 @@ static void batch_read(talk *t, const tni_kv_header *h, const uint8_t *payload)
     for (uint64_t at = 0; at < h->bytes;) {
         assert_int_equal(tni_kv_entry_get(h, payload, &at, &entry, &at_payload), TN_OK);
         t->states[t->entries++ % 4] = entry.type == TNI_KV_VALUE ? 0 : entry.what;
+        t->round = entry.round;
     }
 }
 
@@ -84,6 +86,7 @@ static void host_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER
         return;
     assert_int_equal(bytes, BYTES);
     t->first = *(const uint8_t *)payload;
+    t->round = h.round;
     if (!t->keep)
         return;
     assert_in_range(t->count, 0, ROUNDS);
@@ -199,8 +202,7 @@ static void round_push(talk *t, uint32_t round, uint8_t fill)
     uint8_t gradient[BYTES];
 
     memset(gradient, fill, sizeof gradient);
-    say(t,
-        (tni_kv_header){.type = TNI_KV_PUSH, .flags = TNI_KV_WANT, .round = round, .sequence = 1 + round},
+    say(t, (tni_kv_header){.type = TNI_KV_PUSH, .flags = TNI_KV_WANT, .round = round, .sequence = 1 + round},
         gradient, sizeof gradient);
 }
 
@@ -411,12 +413,54 @@ static void kept_within_bounds(void **unused)
     tni_kv_server_destroy(t.server);
 }
 
+static uint32_t asked_round(talk *t, uint8_t type, uint32_t known, uint64_t sequence)
+{
+    static const uint8_t zeros[BYTES];
+
+    say(t, (tni_kv_header){.type = type, .round = known, .sequence = sequence}, zeros,
+        type == TNI_KV_INIT ? BYTES : 0);
+    return t->round;
+}
+
+/* Worker 1 breaks round 2 before worker 0 pushes in it: worker 0 may pull until then, and its push of round 2
+ * is told that it is void. */
+static void broken_before_a_push(void **unused)
+{
+    tni_kv_settings two = alone;
+    talk t;
+
+    (void)unused;
+    two.workers = 2;
+    begin(&t, true, &two, BYTES);
+    push_of(&t, 0, 1, 1);
+    push_of(&t, 1, 1, 2);
+    say(&t,
+        (tni_kv_header){
+            .type = TNI_KV_PUSH, .flags = TNI_KV_BROKEN, .from = WORKER(1), .round = 2, .sequence = 3},
+        NULL, 0);
+    assert_int_equal(asked_round(&t, TNI_KV_PULL, 1, 10), 1);
+    assert_int_equal(asked_round(&t, TNI_KV_PULL, 1, 11), 1);
+    assert_int_equal(asked_round(&t, TNI_KV_INIT, 0, 12), 1); /* of a process that takes a worker's place */
+    push_of(&t, 0, 2, 1);
+    assert_int_equal(t.states[(t.entries - 1) % 4], TNI_KV_VOID);
+    assert_int_equal(asked_round(&t, TNI_KV_INIT, 2, 13), 2);
+    push_of(&t, 0, 3, 1);
+    push_of(&t, 1, 3, 2);
+    assert_int_equal(asked_round(&t, TNI_KV_PULL, 2, 14), 3); /* that of the process before it counts */
+    assert_int_equal(asked_round(&t, TNI_KV_INIT, 0, 15), 3);
+    tni_kv_server_destroy(t.server);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(of_sums), cmocka_unit_test(moved_in_place),
-                                       cmocka_unit_test(nobody_holds), cmocka_unit_test(short_ones_wait),
-                                       cmocka_unit_test(gradients_stay), cmocka_unit_test(one_stays_alone),
-                                       cmocka_unit_test(kept_within_bounds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(of_sums),
+                                       cmocka_unit_test(moved_in_place),
+                                       cmocka_unit_test(nobody_holds),
+                                       cmocka_unit_test(short_ones_wait),
+                                       cmocka_unit_test(gradients_stay),
+                                       cmocka_unit_test(one_stays_alone),
+                                       cmocka_unit_test(kept_within_bounds),
+                                       cmocka_unit_test(broken_before_a_push)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
