@@ -27,8 +27,8 @@
 #define SANITIZED 0
 #endif
 #define PARTS 12 /* commits until each kernel was looked at */
-#define WITH "--set plugin.cuda.libraries=$TENON_TEST_LT "
-#define BESIDE "LD_LIBRARY_PATH=$TENON_TEST_LT:$TENON_TEST_DRIVER TNEMU_DELAY_US=0"
+#define WITH "--set plugin.cuda.libraries=\"$TENON_TEST_LT\" "
+#define BESIDE "LD_LIBRARY_PATH=\"$TENON_TEST_LT:$TENON_TEST_DRIVER\" TNEMU_DELAY_US=0"
 #define IN_FOLDER "D=$(mktemp -d); trap 'rm -r $D' EXIT; "
 #define ABSENT "products of matrices run on plain kernels: "
 
