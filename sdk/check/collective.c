@@ -78,7 +78,7 @@ static const int32_t types[] = {TN_F32, TN_F64, TN_I32, TN_I64, TN_U8};
 static void value_put(int32_t dtype, uint64_t seed, uint64_t i, void *to)
 {
     const uint64_t h = mix(seed + i * 0x9E3779B97F4A7C15u);
-    const double scaled = (double)((int64_t)(h % 20001) - 10000) * (double)(1u << (h >> 40) % 20);
+    const int64_t scaled = ((int64_t)(h % 20001) - 10000) * ((int64_t)1 << (h >> 40) % 20);
 
     switch (dtype) {
 #define PUT(dtype_, T)                                                                                       \
