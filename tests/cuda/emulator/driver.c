@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define CONTEXTS_MAX 64
+#define CONTEXTS_MAX 16
 #define FAULTS_MAX 16
 #define BLOCK_ALIGN 512u
 

@@ -1,16 +1,19 @@
 /*
  * One block of a kernel with barriers: each of its threads is a fiber, and the block goes on to the next
- * interval between barriers once all of them have come to the same one.
+ * interval between barriers once all of them have come to the same one. Fibers are kept from block to block.
  *
- * Of each byte of shared memory it is known who wrote and read it in which interval: a read before a write,
- * or two threads at one byte in one interval, one of them writing, are defects, whatever order they came in.
+ * Of each element of shared memory it is known who wrote and read it in which interval: a read before a
+ * write, or two threads at one element in one interval, one of them writing, are defects, whatever order they
+ * came in.
  */
 #include "emulated.h"
 #include "emulator.h"
 
 #include <stdlib.h>
 #include <string.h>
+#ifndef __x86_64__
 #include <ucontext.h>
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define EMU_ASAN 1
@@ -33,8 +36,14 @@ void __sanitizer_finish_switch_fiber(void *fake_stack_save, const void **bottom_
 #define ARRAYS_MAX 16u
 #define NOBODY UINT16_MAX
 
+#ifdef __x86_64__
+typedef void *place_kept; /* the stack's end, where the registers are that a call keeps */
+#else
+typedef ucontext_t place_kept;
+#endif
+
 typedef struct fiber {
-    ucontext_t context;
+    place_kept place;
     void *fake_stack;
     uint32_t arrays; /* TNCUDA_SHARED so far */
     bool ended;
@@ -42,21 +51,23 @@ typedef struct fiber {
     int32_t line;
 } fiber;
 
-typedef struct shadow {   /* of a byte */
-    uint32_t wrote, read; /* the interval, from 1; 0: never */
+typedef struct shadow {   /* of an element */
+    uint32_t wrote, read; /* the interval; up to the block's `before`: never */
     uint16_t writer, reader;
 } shadow;
 
 typedef struct block_state {
     fiber fibers[THREADS_MAX];
-    ucontext_t back;
+    place_kept back;
     void *back_fake;
     const void *back_stack;
     size_t back_bytes;
     char *stacks;
+    uint32_t started; /* fibers, from the first one */
+    bool over;        /* no further block comes */
     const emu_kernel *kernel;
     const void *args;
-    uint32_t thread, interval, arrays;
+    uint32_t thread, interval, before, arrays; /* intervals are counted on from block to block */
     struct {
         size_t at, item_bytes, count;
         const char *file;
@@ -64,22 +75,89 @@ typedef struct block_state {
     } array[ARRAYS_MAX];
     size_t shared_used;
     _Alignas(64) char shared[SHARED_BYTES];
-    shadow shadows[SHARED_BYTES];
+    shadow shadows[SHARED_BYTES]; /* those of an array from its first byte on, one for each element */
 } block_state;
 
 static _Thread_local block_state *now, *kept; /* while a block runs; from block to block */
 
+/* ---- going from stack to stack ----------------------------------------------------------------------- */
+
+#ifdef __x86_64__
+/* Keeps where it is called in `from` and goes on where `to` was kept. swapcontext would ask the system for
+ * the mask of signals twice, which takes longer than what most kernels do between two barriers. */
+void emu_go(place_kept *from, const place_kept *to) __attribute__((visibility("hidden")));
+__asm__(".pushsection .text\n"
+        ".hidden emu_go\n"
+        ".globl emu_go\n"
+        ".type emu_go, @function\n"
+        "emu_go:\n"
+        "    pushq %rbp\n"
+        "    pushq %rbx\n"
+        "    pushq %r12\n"
+        "    pushq %r13\n"
+        "    pushq %r14\n"
+        "    pushq %r15\n"
+        "    movq %rsp, (%rdi)\n"
+        "    movq (%rsi), %rsp\n"
+        "    popq %r15\n"
+        "    popq %r14\n"
+        "    popq %r13\n"
+        "    popq %r12\n"
+        "    popq %rbx\n"
+        "    popq %rbp\n"
+        "    ret\n"
+        ".size emu_go, . - emu_go\n"
+        ".popsection\n");
+
+/* As if `main` had been called from nowhere, and emu_go in it at once. */
+static void place_make(place_kept *at, char *stack, void (*main)(void))
+{
+    void **top = (void **)(void *)(stack + STACK_BYTES) - 8;
+
+    memset(top, 0, 8 * sizeof *top);
+    memcpy(&top[6], &main, sizeof main);
+    *at = top;
+}
+#else
+static void emu_go(place_kept *from, const place_kept *to)
+{
+    (void)swapcontext(from, to);
+}
+
+static void place_make(place_kept *at, char *stack, void (*main)(void))
+{
+    if (getcontext(at))
+        emu_defect("no context for a thread");
+    at->uc_stack.ss_sp = stack;
+    at->uc_stack.ss_size = STACK_BYTES;
+    at->uc_link = NULL;
+    makecontext(at, main, 0);
+}
+#endif
+
 /* ---- fibers ------------------------------------------------------------------------------------------ */
 
+/* Back to the block; from there on when the thread is to go on. */
+static void fiber_leave(fiber *f)
+{
+    __sanitizer_start_switch_fiber(&f->fake_stack, now->back_stack, now->back_bytes);
+    emu_go(&f->place, &now->back);
+    __sanitizer_finish_switch_fiber(f->fake_stack, &now->back_stack, &now->back_bytes);
+}
+
+/* A thread of one block after the other. */
 static void fiber_main(void)
 {
     fiber *f = &now->fibers[now->thread];
 
     __sanitizer_finish_switch_fiber(NULL, &now->back_stack, &now->back_bytes);
-    now->kernel->run(now->args);
-    f->ended = true;
+    while (!now->over) {
+        now->kernel->run(now->args);
+        f->ended = true;
+        fiber_leave(f);
+    }
     __sanitizer_start_switch_fiber(NULL, now->back_stack, now->back_bytes);
-    (void)swapcontext(&f->context, &now->back);
+    emu_go(&f->place, &now->back);
 }
 
 static void fiber_go(uint32_t thread)
@@ -89,7 +167,7 @@ static void fiber_go(uint32_t thread)
     now->thread = thread;
     emu_thread_set(thread);
     __sanitizer_start_switch_fiber(&now->back_fake, now->stacks + thread * STACK_BYTES, STACK_BYTES);
-    (void)swapcontext(&now->back, &f->context);
+    emu_go(&now->back, &f->place);
     __sanitizer_finish_switch_fiber(now->back_fake, NULL, NULL);
 }
 
@@ -101,22 +179,17 @@ void emu_barrier(const char *file, int32_t line)
         emu_defect("%s:%d: a barrier in a kernel that says FREE", file, (int)line);
     f->file = file;
     f->line = line;
-    __sanitizer_start_switch_fiber(&f->fake_stack, now->back_stack, now->back_bytes);
-    (void)swapcontext(&f->context, &now->back);
-    __sanitizer_finish_switch_fiber(f->fake_stack, &now->back_stack, &now->back_bytes);
+    fiber_leave(f);
 }
 
-static void fiber_start(uint32_t thread)
+static void fibers_start(uint32_t count)
 {
-    fiber *f = &now->fibers[thread];
-
-    memset(f, 0, sizeof *f);
-    if (getcontext(&f->context))
-        emu_defect("no context for a thread");
-    f->context.uc_stack.ss_sp = now->stacks + thread * STACK_BYTES;
-    f->context.uc_stack.ss_size = STACK_BYTES;
-    f->context.uc_link = NULL;
-    makecontext(&f->context, fiber_main, 0);
+    for (; now->started < count; now->started++)
+        place_make(&now->fibers[now->started].place, now->stacks + now->started * STACK_BYTES, fiber_main);
+    for (uint32_t i = 0; i < count; i++) {
+        now->fibers[i].arrays = 0;
+        now->fibers[i].ended = false;
+    }
 }
 
 /* All of them have come to the same barrier, or to the end: true. */
@@ -135,7 +208,8 @@ static bool interval_ended(uint32_t count)
         if (ended && ended < count && !f->ended)
             emu_defect("%s:%d: %u of %u threads of %s never come to this barrier", f->file, (int)f->line,
                        ended, count, now->kernel->name);
-        if (!ended && (f->line != first->line || strcmp(f->file, first->file) != 0))
+        if (!ended &&
+            (f->line != first->line || (f->file != first->file && strcmp(f->file, first->file) != 0)))
             emu_defect("%s:%d: threads of %s wait here, others at line %d", f->file, (int)f->line,
                        now->kernel->name, (int)first->line);
     }
@@ -160,26 +234,36 @@ void emu_block_run(const emu_kernel *kernel, const void *args, uint32_t count, u
     now = kept;
     now->kernel = kernel;
     now->args = args;
-    now->interval = 0;
     now->arrays = 0;
+    if (now->interval > UINT32_MAX / 2) {
+        now->interval = 0;
+        memset(now->shadows, 0, sizeof now->shadows);
+    }
+    now->before = now->interval;
     memset(now->shared, 0xff, now->shared_used);
-    memset(now->shadows, 0, now->shared_used * sizeof *now->shadows);
     now->shared_used = 0;
-    for (uint32_t i = 0; i < count; i++)
-        fiber_start(i);
+    fibers_start(count);
     do {
         now->interval++;
-        for (uint32_t i = 0; i < count; i++)
-            fiber_go(seed & 1 ? (start + count - i) % count : (start + i) % count);
-        start = (uint32_t)(emu_random(seed, now->interval) % count);
+        for (uint32_t i = 0, t = start; i < count; i++) {
+            fiber_go(t);
+            t = seed & 1 ? (t ? t : count) - 1 : t + 1 < count ? t + 1 : 0;
+        }
+        start = (uint32_t)(emu_random(seed, now->interval - now->before) % count);
     } while (!interval_ended(count));
     now = NULL;
 }
 
 void emu_block_end(void)
 {
-    if (kept)
-        free(kept->stacks);
+    if (!kept)
+        return;
+    now = kept;
+    now->over = true;
+    for (uint32_t i = 0; i < now->started; i++)
+        fiber_go(i);
+    now = NULL;
+    free(kept->stacks);
     free(kept);
     kept = NULL;
 }
@@ -215,12 +299,12 @@ void *emu_shared(size_t item_bytes, size_t count, const char *file, int32_t line
     return now->shared + now->array[i].at;
 }
 
-static void byte_touch(shadow *s, bool writes, const char *file, int32_t line)
+static void element_touch(shadow *s, bool writes, const char *file, int32_t line)
 {
     const uint16_t me = (uint16_t)now->thread;
     const uint32_t interval = now->interval;
 
-    if (!writes && !s->wrote)
+    if (!writes && s->wrote <= now->before)
         emu_defect("%s:%d: thread %u reads shared memory that nobody has written", file, (int)line, me);
     if (s->wrote == interval && s->writer != me)
         emu_defect("%s:%d: threads %u and %u use one shared element, without a barrier between", file,
@@ -245,9 +329,11 @@ void emu_shared_touch(const void *array, size_t item_bytes, int64_t index, bool 
 
     while (i < now->arrays && now->array[i].at != at)
         i++;
+    if (i < now->arrays && item_bytes != now->array[i].item_bytes)
+        emu_defect("%s:%d: an element of %zu bytes of a shared array whose own are of %zu", file, (int)line,
+                   item_bytes, now->array[i].item_bytes);
     if (i == now->arrays || index < 0 || (size_t)index >= now->array[i].count)
         emu_defect("%s:%d: element %lld of a shared array of %zu", file, (int)line, (long long)index,
                    i < now->arrays ? now->array[i].count : 0);
-    for (size_t b = 0; b < item_bytes; b++)
-        byte_touch(&now->shadows[at + (size_t)index * item_bytes + b], writes, file, line);
+    element_touch(&now->shadows[at + (size_t)index], writes, file, line);
 }

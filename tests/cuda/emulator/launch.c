@@ -157,6 +157,11 @@ tncuda_result emu_launch(tncuda_function function, uint32_t grid_x, uint32_t gri
 
 void emu_thread_set(uint32_t thread)
 {
+    if (thread < emu_at.block_dim[0]) { /* as nearly all */
+        emu_at.thread[0] = thread;
+        emu_at.thread[1] = emu_at.thread[2] = 0;
+        return;
+    }
     emu_at.thread[0] = thread % emu_at.block_dim[0];
     emu_at.thread[1] = thread / emu_at.block_dim[0] % emu_at.block_dim[1];
     emu_at.thread[2] = thread / emu_at.block_dim[0] / emu_at.block_dim[1];
