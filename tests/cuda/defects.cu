@@ -108,6 +108,28 @@ TNCUDA_KERNEL(shared_unwritten, SYNC, defect_args)
     call->out[TNCUDA_FIRST] = TNCUDA_GET(part, TNCUDA_THREAD);
 }
 
+/* Shared memory holds nothing of the block that ran before. */
+TNCUDA_KERNEL(shared_of_another_block, SYNC, defect_args)
+{
+    TNCUDA_SHARED(float, part, COUNT);
+
+    if (TNCUDA_BLOCK == 0)
+        TNCUDA_PUT(part, TNCUDA_THREAD, call->in[TNCUDA_FIRST]);
+    TNCUDA_SYNC();
+    call->out[TNCUDA_FIRST] = TNCUDA_GET(part, TNCUDA_THREAD);
+}
+
+/* Bytes of floats. */
+TNCUDA_KERNEL(shared_of_another_size, SYNC, defect_args)
+{
+    TNCUDA_SHARED(float, part, COUNT);
+    char *const bytes = (char *)part;
+
+    TNCUDA_PUT(part, TNCUDA_THREAD, call->in[TNCUDA_FIRST]);
+    TNCUDA_SYNC();
+    call->out[TNCUDA_FIRST] = (float)TNCUDA_GET(bytes, TNCUDA_THREAD);
+}
+
 TNCUDA_KERNEL(shared_beyond, SYNC, defect_args)
 {
     TNCUDA_SHARED(float, part, COUNT);

@@ -41,6 +41,8 @@ static const struct {
     {"return_before_barrier", ENDS, "never come to this barrier", 0},
     {"two_barriers", ENDS, "others at line", 0},
     {"shared_unwritten", ENDS, "nobody has written", 0},
+    {"shared_of_another_block", ENDS, "nobody has written", 0},
+    {"shared_of_another_size", ENDS, "whose own are of 4", 0},
     {"shared_beyond", ENDS, "element 256 of a shared array of 256", 0},
     {"shared_too_large", ENDS, "shares more than", 0},
     {"barrier_in_free", ENDS, "a barrier in a kernel that says FREE", 0},
