@@ -3,8 +3,8 @@
 # and exits 2. Short form: 4 kills at random moments and 8 while a checkpoint is written; TENON_FULL=1: 20 and 16.
 . "$(dirname "$0")/common.bash"
 
-kills=4 epochs=6
-[ "$full" = 1 ] && kills=20
+kills=4 epochs=4
+[ "$full" = 1 ] && kills=20 epochs=6
 options=(--epochs $epochs --set run.deterministic=threads --set train.checkpoint_every=0.5)
 
 start=$(date +%s%N)
@@ -47,6 +47,7 @@ if [ ! -x "$dev" ]; then
     finish
 fi
 tool=$dev
+[ "$full" = 1 ] || options=(--epochs 2 "${options[@]:2}") # they write four checkpoints
 want=$(hash unbroken "${options[@]}") || fail "the unbroken training of the debug build failed"
 for point in "${points[@]}"; do
     for n in "${nth[@]}"; do
