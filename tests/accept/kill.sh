@@ -48,11 +48,12 @@ if [ ! -x "$dev" ]; then
 fi
 tool=$dev
 [ "$full" = 1 ] || options=(--epochs 2 "${options[@]:2}") # they write four checkpoints
+net=zoo:mlp # unoptimized code is slow, and what writes checkpoints does not look at the net
 want=$(hash unbroken "${options[@]}") || fail "the unbroken training of the debug build failed"
 for point in "${points[@]}"; do
     for n in "${nth[@]}"; do
         rm -rf "$work/killed"
-        TENON_FAILPOINT=$point:$n=kill "$tool" train zoo:lenet --data digits --seed 42 --json \
+        TENON_FAILPOINT=$point:$n=kill "$tool" train "$net" --data digits --seed 42 --json \
             --set run.dir="$work/killed" "${options[@]}" >/dev/null 2>&1
         status=$?
         [ $status = 137 ] || fail "$point:$n: was not killed, ended with $status"
