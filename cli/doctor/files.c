@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define METRICS_BYTES_MAX (1 << 30)
 #define LINE_BYTES_MAX 4096 /* of metrics.jsonl */
 #define CHECKPOINTS_MAX 10000
 #define CHECKPOINT_NAME "checkpoint-"
@@ -234,7 +233,7 @@ static void metrics_say(doctor *d, const doctor_run *r, const metrics *m, const 
 void doctor_metrics_check(doctor *d, doctor_run *r)
 {
     char *path = cli_path(r->folder, "metrics.jsonl");
-    FILE *file = cli_record_file(r->folder, "metrics.jsonl", METRICS_BYTES_MAX);
+    FILE *file = cli_record_file(r->folder, "metrics.jsonl", CLI_METRICS_BYTES_MAX);
     const place at = {r, path, NULL};
     metrics m = {0};
 

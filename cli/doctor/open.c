@@ -124,7 +124,24 @@ static const char *device_try(tn_ctx *ctx, const char *provides)
     return tn_device_get(ctx, name, &device) ? tn_error_text() : "";
 }
 
-/* Loads plugin number `index`; NULL: there are no more. A plugin that is not to be loaded has no name. */
+/* Which plugins may be loaded, as a bit for each index. This loads nothing, so it starts no thread. */
+static void usable_find(const cli_args *args, uint64_t usable[PROBES_MAX / 64])
+{
+    size_t count = 0;
+    tn_ctx *ctx = NULL;
+
+    if (!open_with(args, nothing_at_start, NULL, &ctx) && !tn_plugin_count(ctx, &count))
+        for (size_t i = 0; i < count && i < PROBES_MAX; i++) {
+            tn_plugin_info p = {.struct_size = TN_SIZE(tn_plugin_info)};
+
+            if (!tn_plugin_at(ctx, i, &p) && p.state == TN_PLUGIN_READY)
+                usable[i / 64] |= (uint64_t)1 << i % 64;
+        }
+    if (ctx)
+        (void)tn_close(ctx);
+}
+
+/* Loads plugin number `index`; NULL: it is not there any more. */
 static json_t *plugin_try(const cli_args *args, size_t index, const json_t *before, int announce)
 {
     tn_plugin_info p = {.struct_size = TN_SIZE(tn_plugin_info)};
@@ -132,10 +149,9 @@ static json_t *plugin_try(const cli_args *args, size_t index, const json_t *befo
     tn_status st;
     json_t *o;
 
-    if (open_with(args, nothing_at_start, NULL, &ctx) || tn_plugin_at(ctx, index, &p))
+    if (open_with(args, nothing_at_start, NULL, &ctx) || tn_plugin_at(ctx, index, &p) ||
+        p.state != TN_PLUGIN_READY)
         return NULL;
-    if (p.state != TN_PLUGIN_READY)
-        return answer("", TN_OK, before);
     /* Its name first: the rest may never come. */
     if (write(announce, p.name, strlen(p.name)) < 0 || write(announce, "\n", 1) < 0)
         return NULL;
@@ -218,7 +234,7 @@ static char *death_text(bool in_time, int status)
     return cli_format("loading it ends the process with exit code %d", WEXITSTATUS(status));
 }
 
-/* Runs one child. False: there is no plugin of this index, or no child could be made. */
+/* Runs one child. False: there is no plugin of this index that may be loaded, or no child could be made. */
 static bool probe(const cli_args *args, long index, doctor_probe *out)
 {
     char text[ANSWER_MAX], *body;
@@ -292,6 +308,7 @@ char *doctor_no_device(const cli_args *args, size_t index)
 
 void doctor_open(doctor *d)
 {
+    uint64_t usable[PROBES_MAX / 64] = {0};
     doctor_probe p;
 
     if (probe(d->args, -1, &p)) {
@@ -304,12 +321,10 @@ void doctor_open(doctor *d)
         probe_fini(&p);
     }
     d->probes = calloc(PROBES_MAX, sizeof *d->probes);
-    for (long i = 0; d->probes && i < PROBES_MAX && probe(d->args, i, &p); i++) {
-        if (p.name && *p.name)
+    usable_find(d->args, usable);
+    for (long i = 0; d->probes && i < PROBES_MAX; i++)
+        if (usable[i / 64] >> i % 64 & 1 && probe(d->args, i, &p))
             d->probes[d->probe_count++] = p;
-        else
-            probe_fini(&p);
-    }
     if (open_with(d->args, d->start_error ? nothing_at_start : NULL, d->warnings, &d->ctx))
         d->ctx_error = cli_format("%s", tn_error_text());
 }

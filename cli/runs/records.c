@@ -76,7 +76,7 @@ static double number_at(const json_t *o, const char *key)
 
 static void metrics_read(cli_record *record)
 {
-    FILE *file = cli_record_file(record->folder, "metrics.jsonl", INT64_MAX);
+    FILE *file = cli_record_file(record->folder, "metrics.jsonl", CLI_METRICS_BYTES_MAX);
     char line[LINE_BYTES_MAX];
 
     while (file && fgets(line, sizeof line, file)) {

@@ -42,6 +42,8 @@ typedef struct cli_records {
     const char *folder; /* they lie below */
 } cli_records;
 
+#define CLI_METRICS_BYTES_MAX (1 << 30) /* a metrics.jsonl of more is not read: millions of epochs */
+
 const char *cli_record_state_name(cli_record_state state);
 /* All run folders below `folder`, oldest first. False: said why. A folder that is not there has none. */
 bool cli_records_read(cli_records *r, const char *folder);

@@ -26,12 +26,12 @@ finish() {
 # field NAME FILE: a field of the last JSON line
 field() { tail -n 1 "$2" | sed -n "s/.*\"$1\"[ ]*:[ ]*\"\{0,1\}\([^\",}]*\).*/\1/p"; }
 
-# train NAME OPTION...: LeNet on the digits in $work/NAME, its events in $work/NAME.json
+# train NAME OPTION...: LeNet, or $net, on the digits in $work/NAME, its events in $work/NAME.json
 train() {
     local name=$1
     shift
     rm -rf "${work:?}/$name"
-    "$tool" train zoo:lenet --data digits --seed "${seed:-42}" --json --set run.dir="$work/$name" "$@" \
+    "$tool" train "${net:-zoo:lenet}" --data digits --seed "${seed:-42}" --json --set run.dir="$work/$name" "$@" \
         >"$work/$name.json" 2>"$work/$name.err"
 }
 

@@ -148,6 +148,8 @@ static bool has(const char *test, const char *what)
     return false;
 }
 
+/* Where the plugins are not meant one is enough: each is tried by a process of its own. */
+#define DOCTOR "\"$T\" doctor --json --set plugins.load=cpu"
 #define PLUGIN "\"$T\" doctor --json --set plugins.path=\"$PWD/p\""
 
 /* ---- the ten ---- */
@@ -155,9 +157,9 @@ static bool has(const char *test, const char *what)
 static void preset_openblas(void **state)
 {
     (void)state;
-    finds("OPENBLAS_CORETYPE=Haswell \"$T\" doctor --json", "variables", "bad", "OPENBLAS_CORETYPE=Haswell",
+    finds("OPENBLAS_CORETYPE=Haswell " DOCTOR, "variables", "bad", "OPENBLAS_CORETYPE=Haswell",
           "unset OPENBLAS_CORETYPE");
-    finds("OPENBLAS_L2_SIZE=512 \"$T\" doctor --json", "variables", "bad", "OPENBLAS_L2_SIZE=512",
+    finds("OPENBLAS_L2_SIZE=512 " DOCTOR, "variables", "bad", "OPENBLAS_L2_SIZE=512",
           "unset OPENBLAS_L2_SIZE");
     finds_not(CLEAN "\"$T\" doctor --json", "variables", "OPENBLAS");
 }
@@ -182,13 +184,12 @@ static void wrong_mode(void **state)
 static void store(void **state)
 {
     (void)state;
-    finds("\"$T\" doctor --json --set kvstore.type=mpi --set plugins.load=cpu", "store", "bad",
-          "the plugin kv-mpi cannot be used", "libopenmpi-dev");
-    finds("\"$T\" doctor --json --set kvstore.type=dist_sync --set plugins.load=cpu", "store", "bad",
-          "the plugin kv-zmq cannot be used", "libzmq3-dev");
-    finds("\"$T\" doctor --json --set kvstore.type=dist_sync --set kvstore.transport=rdma --set "
-          "plugins.load=cpu",
-          "store", "bad", "the plugin kv-rdma cannot be used", "libibverbs-dev");
+    finds(DOCTOR " --set kvstore.type=mpi", "store", "bad", "the plugin kv-mpi cannot be used",
+          "libopenmpi-dev");
+    finds(DOCTOR " --set kvstore.type=dist_sync", "store", "bad", "the plugin kv-zmq cannot be used",
+          "libzmq3-dev");
+    finds(DOCTOR " --set kvstore.type=dist_sync --set kvstore.transport=rdma", "store", "bad",
+          "the plugin kv-rdma cannot be used", "libibverbs-dev");
     finds_not("\"$T\" doctor --json", "store", "cannot be used");
     finds_not("\"$T\" doctor --json --set kvstore.type=mpi --set kvstore.transport=acme", "store", "kv-mpi");
 }
@@ -205,10 +206,9 @@ static void missing_library(void **state)
 static void unknown_variable(void **state)
 {
     (void)state;
-    finds("TENON_DEVICE__DEFUALT=cpu \"$T\" doctor --json", "variables", "bad",
-          "did you mean TENON_DEVICE__DEFAULT?", "unset it");
-    finds("MXNET_ENGINE_TYPE=Speedy \"$T\" doctor --json", "variables", "bad", "MXNET_ENGINE_TYPE=Speedy",
-          "correct it");
+    finds("TENON_DEVICE__DEFUALT=cpu " DOCTOR, "variables", "bad", "did you mean TENON_DEVICE__DEFAULT?",
+          "unset it");
+    finds("MXNET_ENGINE_TYPE=Speedy " DOCTOR, "variables", "bad", "MXNET_ENGINE_TYPE=Speedy", "correct it");
     finds_not(CLEAN "\"$T\" doctor --json", "variables", "TENON_");
 }
 
@@ -236,10 +236,10 @@ static void small_shared_memory(void **state)
     (void)state;
     if (!has("mkdir -p r && unshare -m mount -t tmpfs none r", "nothing may be mounted"))
         skip();
-    finds("unshare -m sh -c 'mount -t tmpfs -o size=1m none /dev/shm && \"$T\" doctor --json'",
-          "shared memory", "bad", "/dev/shm has 1 MiB", "--shm-size");
-    finds("unshare -m sh -c 'mount -t tmpfs -o size=64m none /dev/shm && \"$T\" doctor --json'",
-          "shared memory", "warning", "64 MiB", "size=1G");
+    finds("unshare -m sh -c 'mount -t tmpfs -o size=1m none /dev/shm && " DOCTOR "'", "shared memory", "bad",
+          "/dev/shm has 1 MiB", "--shm-size");
+    finds("unshare -m sh -c 'mount -t tmpfs -o size=64m none /dev/shm && " DOCTOR "'", "shared memory",
+          "warning", "64 MiB", "size=1G");
     finds_not("unshare -m sh -c 'mount -t tmpfs -o size=1g none /dev/shm && \"$T\" doctor --json'",
               "shared memory", "need more");
 }
@@ -251,15 +251,15 @@ static void full_disk(void **state)
     if (!has("mkdir -p r && unshare -m mount -t tmpfs none r", "nothing may be mounted"))
         skip();
     finds("unshare -m sh -c 'mount -t tmpfs -o size=100k none r && head -c 1m /dev/zero >r/fill;"
-          " \"$T\" doctor r --json'",
+          " " DOCTOR " r'",
           "disk", "bad", "checkpoints: 0 MiB are free in r", "make room below r");
     finds("unshare -m sh -c 'mount -t tmpfs -o size=1g,nr_inodes=3 none r && touch r/a r/b;"
-          " \"$T\" doctor --json --set run.dir=r'",
+          " " DOCTOR " --set run.dir=r'",
           "disk", "bad", "new runs: room for 0 more files", "make room");
-    finds("unshare -m sh -c 'mount -t tmpfs -o size=300m none r; TMPDIR=$PWD/r \"$T\" doctor --json'", "disk",
+    finds("unshare -m sh -c 'mount -t tmpfs -o size=300m none r; TMPDIR=$PWD/r " DOCTOR "'", "disk",
           "warning", "temporary files: 300 MiB are free", "make room");
-    finds("unshare -m sh -c 'mount -t tmpfs -o ro none r; \"$T\" doctor r --json'", "disk", "bad",
-          "may not be written", "--out");
+    finds("unshare -m sh -c 'mount -t tmpfs -o ro none r; " DOCTOR " r'", "disk", "bad", "may not be written",
+          "--out");
 }
 
 static void old_abi(void **state)
@@ -286,19 +286,18 @@ static void stale_lock(void **state)
              "printf 'pid 999999999\\nstart 1\\nhost %s\\n' \"$(uname -n)\" >runs/a/checkpoints/run.lock")
             ->code,
         0);
-    finds("\"$T\" doctor --json", "runs", "bad", "runs/a: stale lock, process 999999999 is gone",
+    finds(DOCTOR, "runs", "bad", "runs/a: stale lock, process 999999999 is gone",
           "rm runs/a/checkpoints/run.lock");
-    finds("\"$T\" doctor --json runs/b", "runs", "bad", "runs/b: stale lock, the file names no process",
+    finds(DOCTOR " runs/b", "runs", "bad", "runs/b: stale lock, the file names no process",
           "rm runs/b/checkpoints/run.lock");
     assert_int_equal(tool("printf 'pid %d\\nstart %s\\nhost %s\\n' $$ $(cut -d' ' -f22 /proc/$$/stat)"
-                          " \"$(uname -n)\" >runs/b/checkpoints/run.lock; \"$T\" doctor --json runs/b >lives;"
+                          " \"$(uname -n)\" >runs/b/checkpoints/run.lock; " DOCTOR " runs/b >lives;"
                           " printf 'pid 7\\nstart 1\\nhost elsewhere\\n' >runs/a/checkpoints/run.lock")
                              ->code &
                          ~1,
                      0);
     finds_not("cat lives", "runs", "stale");
-    finds("\"$T\" doctor --json runs/a", "runs", "warning", "locked by process 7 on host elsewhere",
-          "rm runs/a/");
+    finds(DOCTOR " runs/a", "runs", "warning", "locked by process 7 on host elsewhere", "rm runs/a/");
     assert_int_equal(tool("rm -r runs")->code, 0);
 }
 
@@ -408,14 +407,14 @@ static void damaged_run(void **state)
         (void)snprintf(line, sizeof line, "rm -rf b && cp -r " GOOD " b && (cd b && %s)", damages[i].damage);
         if (tool(line)->code)
             fail_msg("%s: %d", line, tool(line)->code);
-        finds("\"$T\" doctor --json b", "runs", damages[i].level, damages[i].part, damages[i].advice);
+        finds(DOCTOR " b", "runs", damages[i].level, damages[i].part, damages[i].advice);
     }
     /* Below runs/ what is small is looked at without being named. */
     assert_int_equal(tool("rm -rf b && : >" GOOD "/run.json && mkdir runs/notes")->code, 0);
-    finds("\"$T\" doctor --json", "runs", "bad", GOOD ": run.json is damaged", "put a copy");
+    finds(DOCTOR, "runs", "bad", GOOD ": run.json is damaged", "put a copy");
     finds_not("\"$T\" doctor --json", "runs", "notes");
-    finds("\"$T\" doctor --json notes", "runs", "bad", "no run below runs", "name a folder");
-    finds("\"$T\" doctor --json runs/notes", "runs", "bad", "is no run folder", "name a folder");
+    finds(DOCTOR " notes", "runs", "bad", "no run below runs", "name a folder");
+    finds(DOCTOR " runs/notes", "runs", "bad", "is no run folder", "name a folder");
     assert_int_equal(tool("rm -r runs")->code, 0);
 }
 
@@ -447,7 +446,7 @@ static void advice_helps(void **state)
         json_t *o, *f;
         size_t k, said = 0;
 
-        (void)snprintf(line, sizeof line, "rm -rf b && cp -r good b && (cd b && %s); \"$T\" doctor --json b",
+        (void)snprintf(line, sizeof line, "rm -rf b && cp -r good b && (cd b && %s); " DOCTOR " b",
                        mended[i]);
         s = tool(line);
         o = tool_json(s, 0);
@@ -467,7 +466,7 @@ static void advice_helps(void **state)
         }
         assert_int_equal(said, 1);
         json_decref(o);
-        s = tool("\"$T\" doctor --json b");
+        s = tool(DOCTOR " b");
         o = tool_json(s, 0);
         f = finding(o, "runs", "");
         if (!f || strcmp(json_string_value(json_object_get(f, "level")), "bad") == 0)
@@ -485,44 +484,41 @@ static void further_problems(void **state)
     static const struct {
         const char *line, *check, *level, *part, *advice;
     } rows[] = {
-        {"OMP_NUM_THREADS=100000 \"$T\" doctor --json", "threads", "bad", "OMP_NUM_THREADS=100000",
+        {"OMP_NUM_THREADS=100000 " DOCTOR, "threads", "bad", "OMP_NUM_THREADS=100000",
          "unset OMP_NUM_THREADS"},
-        {"OMP_NUM_THREADS=many \"$T\" doctor --json", "threads", "bad", "no number of threads", "unset"},
-        {"env -u HOME -u XDG_CONFIG_HOME \"$T\" doctor --json", "home", "warning", "HOME is unset", "export"},
-        {"XDG_CONFIG_HOME=x \"$T\" doctor --json", "home", "warning", "not absolute", "make it absolute"},
-        {"LC_ALL=xx_XX.UTF-8 \"$T\" doctor --json", "locale", "warning", "xx_XX.UTF-8 is not installed",
-         "C.UTF-8"},
-        {"GLIBC_TUNABLES=glibc.malloc.check=1 \"$T\" doctor --json", "variables", "warning", "GLIBC_TUNABLES",
+        {"OMP_NUM_THREADS=many " DOCTOR, "threads", "bad", "no number of threads", "unset"},
+        {"env -u HOME -u XDG_CONFIG_HOME " DOCTOR, "home", "warning", "HOME is unset", "export"},
+        {"XDG_CONFIG_HOME=x " DOCTOR, "home", "warning", "not absolute", "make it absolute"},
+        {"LC_ALL=xx_XX.UTF-8 " DOCTOR, "locale", "warning", "xx_XX.UTF-8 is not installed", "C.UTF-8"},
+        {"GLIBC_TUNABLES=glibc.malloc.check=1 " DOCTOR, "variables", "warning", "GLIBC_TUNABLES",
          "unset GLIBC_TUNABLES"},
-        {"\"$T\" doctor --json --set plugins.require=absent", "configuration", "bad", "absent is required",
+        {DOCTOR " --set plugins.require=absent", "configuration", "bad", "absent is required",
          "take its name out of plugins.require"},
-        {"\"$T\" doctor --json --set train.epochs=0", "configuration", "bad", "train.epochs",
-         "kind and range"},
-        {"\"$T\" doctor --json --config nowhere.ini", "configuration", "bad", "nowhere.ini", "correct it"},
+        {DOCTOR " --set train.epochs=0", "configuration", "bad", "train.epochs", "kind and range"},
+        {DOCTOR " --config nowhere.ini", "configuration", "bad", "nowhere.ini", "correct it"},
         {"mkdir -p x/tenon && : >x/tenon/tenon.ini && chmod 666 x/tenon/tenon.ini &&"
-         " XDG_CONFIG_HOME=$PWD/x \"$T\" doctor --json",
+         " XDG_CONFIG_HOME=$PWD/x " DOCTOR,
          "configuration", "bad", "may be written by everybody", "chmod go-w"},
-        {"mkdir -p i && cd i && printf '[train]\\nepochs = 0\\n' >tenon.ini; \"$T\" doctor --json",
-         "configuration", "bad", "tenon.ini:2", "kind and range"},
-        {"printf '[engine]\\ntype = thraeded\\nthreads = x\\n' >two.ini; \"$T\" doctor --json --config "
+        {"mkdir -p i && cd i && printf '[train]\\nepochs = 0\\n' >tenon.ini; " DOCTOR, "configuration", "bad",
+         "tenon.ini:2", "kind and range"},
+        {"printf '[engine]\\ntype = thraeded\\nthreads = x\\n' >two.ini; " DOCTOR " --config "
          "two.ini",
          "configuration", "bad", "two.ini:3", "kind and range"},
-        {"\"$T\" doctor --json --set plugins.path=\"$PWD\"/absent/p", "variables", "bad",
-         "/absent/p cannot be opened", "correct it"},
-        {"\"$T\" doctor --json --set plugins.trust=off", "configuration", "warning", "plugins.trust is off",
+        {DOCTOR " --set plugins.path=\"$PWD\"/absent/p", "variables", "bad", "/absent/p cannot be opened",
+         "correct it"},
+        {DOCTOR " --set plugins.trust=off", "configuration", "warning", "plugins.trust is off",
          "take plugins.trust"},
-        {"\"$T\" doctor --json --set plugins.load=nothing", "plugins", "bad", "none can be used", "install"},
-        {"ulimit -n 40; \"$T\" doctor --json", "limits", "bad", "open files: 40", "ulimit -n"},
-        {"\"$T\" doctor --json nowhere", "runs", "bad", "nowhere is no folder", "name a folder"},
-        {"\"$T\" doctor --json \"$(head -c 60000 /dev/zero | tr '\\0' a)\"", "runs", "bad", "is no folder",
-         "name"},
+        {DOCTOR " --set plugins.load=nothing", "plugins", "bad", "none can be used", "install"},
+        {"ulimit -n 40; " DOCTOR, "limits", "bad", "open files: 40", "ulimit -n"},
+        {DOCTOR " nowhere", "runs", "bad", "nowhere is no folder", "name a folder"},
+        {DOCTOR " \"$(head -c 60000 /dev/zero | tr '\\0' a)\"", "runs", "bad", "is no folder", "name"},
         {"d=$(printf '\\377\\001x'); mkdir -p $d/checkpoints && : >$d/checkpoints/run.lock; \"$T\" doctor "
          "--json $d",
          "runs", "bad", "stale lock", "rm "},
-        {"mkdir -p f/checkpoints && mkfifo f/checkpoints/run.lock; \"$T\" doctor --json f", "runs", "bad",
+        {"mkdir -p f/checkpoints && mkfifo f/checkpoints/run.lock; " DOCTOR " f", "runs", "bad",
          "f: stale lock", "rm f/"},
-        {"mkdir -p z/checkpoints && head -c 5m /dev/zero >z/checkpoints/run.lock; \"$T\" doctor --json z",
-         "runs", "bad", "z: stale lock", "rm z/"},
+        {"mkdir -p z/checkpoints && head -c 5m /dev/zero >z/checkpoints/run.lock; " DOCTOR " z", "runs",
+         "bad", "z: stale lock", "rm z/"},
     };
 
     (void)state;
@@ -558,7 +554,7 @@ static void governor(void **state)
         skip();
     finds(
         "unshare -m sh -c 'cd /sys/devices/system/cpu/cpu0 && mount -t tmpfs none . && cd . && cd ../cpu0 &&"
-        " mkdir cpufreq && echo powersave >cpufreq/scaling_governor && \"$T\" doctor --json'",
+        " mkdir cpufreq && echo powersave >cpufreq/scaling_governor && " DOCTOR "'",
         "processor", "warning", "powersave", "cpupower");
 }
 

@@ -210,6 +210,7 @@ static void every_format(void **state)
         {"png", "./png", "", "png/test/d0/0000.png", "d0"},
         {"jpg", "./jpg", "", "jpg/test/d0/0000.jpg", "d0"},
     };
+    const tool_said *answered;
     char line[512];
 
     (void)state;
@@ -234,9 +235,10 @@ static void every_format(void **state)
             continue;
         (void)snprintf(line, sizeof line, "\"$T\" predict run-%s %s --json | head -n 1", rows[i].name,
                        rows[i].input);
-        assert_int_equal(tool(line)->code, 0);
-        assert_says(tool(line)->out, "\"probability\":");
-        assert_says(tool(line)->out, rows[i].answer);
+        answered = tool(line);
+        assert_int_equal(answered->code, 0);
+        assert_says(answered->out, "\"probability\":");
+        assert_says(answered->out, rows[i].answer);
     }
 }
 
@@ -244,13 +246,13 @@ static void every_format(void **state)
 static void any_format(void **state)
 {
     static const char *const data[] = {"digits", "./npy", "digits.npz", "./rec"};
+    const double here = said(tool("\"$T\" eval run-idx"), "accuracy ");
     char line[256];
 
     (void)state;
     for (size_t i = 0; i < sizeof data / sizeof *data; i++) {
-        double here, there;
+        double there;
 
-        here = said(tool("\"$T\" eval run-idx"), "accuracy ");
         (void)snprintf(line, sizeof line, "\"$T\" eval run-idx --data %s", data[i]);
         there = said(tool(line), "accuracy ");
         assert_true(fabs(here - there) < 1e-9);

@@ -85,8 +85,9 @@ def readme_findings(name, text, files):
     lines = text.count("\n")
     if lines > README_LINES and name not in ("README.md", "docs/decisions/README.md"):  # an index has a line for each record
         yield "%s: %d lines, at most %d" % (name, lines, README_LINES)
+    there = {file.rpartition("/")[2] for file in files}
     for source in sorted(set(re.findall(r"`([\w./-]+\.(?:c|h|inc|list|py))`", text))):
-        if not any(("/" + file).endswith("/" + os.path.basename(source)) for file in files):
+        if os.path.basename(source) not in there:
             yield "%s: there is no file %s" % (name, source)
     if name in ("docs/README.md", "docs/decisions/README.md"):
         folder = os.path.dirname(name) + "/"

@@ -42,7 +42,7 @@ def sizes(name, text):
             yield "blank", str(number), number, "blanks at the end of the line"
         if line == "{":
             opening = number
-        if re.match(r"}(?!\s*\w)", line) and opening:
+        if opening and line[:1] == "}" and re.match(r"}(?!\s*\w)", line):
             if number - opening + 1 > FUNCTION_LINES:
                 what = function_name(lines, opening - 1)
                 yield "function", what, opening, "%s: %d lines, at most %d" % (what, number - opening + 1, FUNCTION_LINES)
