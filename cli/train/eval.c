@@ -48,6 +48,14 @@ static char *data_name(tn_app *app, const cli_args *args, const cli_saved *saved
     return text;
 }
 
+/* Pixels: they are divided by 255, whatever the model was trained on. */
+static bool is_bytes(const tn_data *data)
+{
+    tn_field_info field = {.struct_size = TN_SIZE(tn_field_info)};
+
+    return tn_data_field_at(data, 0, &field) && field.dtype == TN_U8;
+}
+
 static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
 {
     char *name = data_name(app, args, &e->saved), *about = cli_about_beside(e->saved.symbol);
@@ -57,6 +65,9 @@ static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
     (void)tn_app_check(app, tn_ctx_option_int(tn_app_ctx(app), "train.batch", &batch));
     net = tn_net_load_files(app, e->saved.symbol, e->saved.params, NULL);
     e->data = tn_data_open(app, name, .batch = batch, .about = about);
+    if (net && e->data && !about && !is_bytes(e->data))
+        cli_about_missed(args, e->saved.symbol,
+                         "scaling and classes are taken from this data, not from what it was trained on");
     free(name);
     free(about);
     if (net && e->data)

@@ -17,6 +17,7 @@ typedef struct cli_samples {
     int32_t ndim; /* of `shape`, samples in front */
     int64_t shape[CLI_DIMS_MAX];
     int64_t count, each;      /* samples, numbers of one */
+    bool bytes;               /* the file holds pixels, which are divided by 255 unless --scale says else */
     float *values;            /* owned */
     struct cli_samples *next; /* of the model's next input, as many; NULL: it has no more */
 } cli_samples;
