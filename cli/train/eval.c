@@ -38,6 +38,8 @@ static char *data_name(tn_app *app, const cli_args *args, const cli_saved *saved
 
     if (!name || !*name)
         name = "digits";
+    if (!of_run && !args->value[OPT_DATA] && !args->value[OPT_QUIET] && !strcmp(name, "digits"))
+        cli_error("eval: --data names yours; without it the digits are taken");
     /* NAME, and the part that a run was trained on, stand for the test part. */
     colon = strrchr(name, ':');
     text = of_run && colon && !strcmp(colon, ":train") ? cli_format("%.*s:test", (int)(colon - name), name)

@@ -359,6 +359,9 @@ static void predict(prediction *p)
     p->answers.net = p->net;
     p->answers.top = p->top;
     p->answers.several = p->input_count > 1;
+    p->answers.one_each = p->answers.several;
+    for (size_t i = 0; i < p->input_count; i++)
+        p->answers.one_each = p->answers.one_each && p->inputs[i].count == 1;
     p->answers.kind =
         p->args->value[OPT_JSON] && !p->args->value[OPT_OUT_FILE] ? CLI_ANSWER_JSON : CLI_ANSWER_TABLE;
     batch_bound(p);

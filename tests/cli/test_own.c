@@ -278,6 +278,9 @@ static void without_data_file(void)
     assert_string_equal(tool(line)->err, "");
     (void)snprintf(line, sizeof line, "%s --scale 1", predict);
     assert_string_equal(tool(line)->err, "");
+    s = tool("exec \"$T\" eval bare-symbol.json bare-0000.params");
+    assert_int_not_equal(s->code, 0);
+    assert_says(s->err, "tenon: eval: --data names yours; without it the digits are taken\n");
     (void)snprintf(line, sizeof line,
                    "exec \"$T\" eval bare-symbol.json bare-0000.params --data "
                    "\"%s/tests/oracle/recorded/own/iris\" --set data.label=kind",
@@ -304,6 +307,14 @@ static void tables(void **state)
     assert_true(said(tool("\"$T\" eval iris"), "accuracy ") >= figure("iris", "logistic"));
     s = tool("\"$T\" eval iris --confusion");
     assert_says(s->out, "versicolor");
+    s = tool("for i in a b; do printf '5.1,3.5,1.4,0.2\\n' >$i.csv; done; exec \"$T\" predict iris a.csv "
+             "b.csv --top 2");
+    assert_says(s->out,
+                "sample        class  probability  name            class  probability  name        input\n"
+                "0                 0  ");
+    assert_says(s->out, "  setosa              1  ");
+    assert_says(s->out, "  versicolor  a.csv\n1                 0  ");
+    assert_says(s->out, "  versicolor  b.csv\n");
     s = tool("\"$T\" export iris flowers && printf '5.1,3.5,1.4,0.2\\n' | \"$T\" predict flowers-symbol.json "
              "flowers-0000.params -");
     assert_says(s->out, " setosa\n"); /* scaling and names go along */
