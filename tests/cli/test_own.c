@@ -442,6 +442,11 @@ static void info(void **state)
     assert_says(s->out, "train: 1437 samples of ");
     assert_says(s->out, "data uint8 1×8×8");
     assert_says(s->out, "class 9: ");
+    s = tool("\"$T\" data info ./png --json --set data.shape=3x16x12");
+    assert_says(s->out, "[3,16,12]");
+    s = tool("\"$T\" data info ./png --set data.shape=8x8");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "data.shape: of images, 1 or 3 channels, height and width are needed: 3x32x32");
     s = tool("cp -r png broken; echo no >broken/test/d0/0000.png; \"$T\" data info ./broken");
     assert_int_equal(s->code, 0);
     assert_says(s->out, "broken: 1\n");
