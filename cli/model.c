@@ -165,10 +165,13 @@ bool cli_saved_find(cli_saved *saved, const cli_args *args, tn_app *app)
         return saved->symbol && saved->params;
     }
     cli_record_similar(CLI_RUNS, args->words[0], similar);
-    why =
-        cli_format("%s is no run and no model%s; give a run folder (`tenon runs list`), or MODEL-symbol.json "
-                   "and FILE.params",
-                   args->words[0], similar);
+    if (file && cli_ends_with(args->words[0], ".json"))
+        why = cli_format("the .params file is missing: it goes behind %s", args->words[0]);
+    else
+        why = cli_format(
+            "%s is no run and no model%s; give a run folder (`tenon runs list`), or MODEL-symbol.json "
+            "and FILE.params",
+            args->words[0], similar);
     (void)tn_app_fail(app, TN_E_ARG, why ? why : "no model");
     free(why);
     return false;

@@ -62,6 +62,8 @@ typedef struct tnn_asked { /* how own data is read */
     size_t bytes;
 } tnn_asked;
 
+/* Text of data.shape; ndim 0: none is asked for. */
+tn_status tnn_shape_read(tn_app *app, const char *text, tnn_shape *out);
 /* Fields "data" and "label" of a CSV; label texts become classes, in the order of the alphabet. */
 tn_status tnn_table_read(tn_app *app, tn_data *d, const char *path, const tnn_asked *q, tnn_about *a);
 /* Numbers of `f`, which it owns then. NULL: failed. */

@@ -91,12 +91,12 @@ static tn_status share_take(tn_app *app, tn_data *d)
 }
 
 /* Whole numbers from 0, one per sample, are taken for classes. */
-static int64_t classes_of(const tn_data *d)
+static int64_t classes_of(const tn_data *d, size_t index)
 {
-    const tnn_field *f = &d->fields[1];
+    const tnn_field *f = &d->fields[index];
     int64_t classes = 0;
 
-    if (d->field_count < 2 || f->sample != 1 || !f->floats || f->starts || d->about)
+    if (d->field_count <= index || f->sample != 1 || !f->floats || f->starts || d->about)
         return 0;
     for (int64_t i = 0; i < d->count; i++) {
         const float x = f->floats[i];
@@ -107,6 +107,11 @@ static int64_t classes_of(const tn_data *d)
             classes = (int64_t)x + 1;
     }
     return classes;
+}
+
+int64_t tnn_data_field_classes(const tn_data *d, size_t index)
+{
+    return index == 1 ? d->classes : classes_of(d, index);
 }
 
 /* The buffer of one batch of the largest field, and room for an order. */
@@ -129,6 +134,14 @@ static tn_status room_make(tn_app *app, tn_data *d)
     return app->status;
 }
 
+int64_t tnn_data_classes_of(const tn_app *app, const tn_array *labels)
+{
+    for (const tnn_object *o = app->objects; o; o = o->next)
+        if (o->destroy == data_destroy && ((const tn_data *)o)->fields[1].now == labels)
+            return ((const tn_data *)o)->classes;
+    return 0;
+}
+
 tn_data *tnn_data_done(tn_data *d)
 {
     tn_app *app = d->object.app;
@@ -136,7 +149,7 @@ tn_data *tnn_data_done(tn_data *d)
     if (app->status)
         return NULL;
     if (!d->classes)
-        d->classes = classes_of(d);
+        d->classes = classes_of(d, 1);
     if ((d->parts > 1 && share_take(app, d)) || room_make(app, d))
         return NULL;
     d->failed = false;

@@ -97,6 +97,9 @@ struct tn_sampler;
 tn_app *tnn_sampler_app(const struct tn_sampler *s);   /* NULL if it is not usable */
 int64_t tnn_sampler_batch(const struct tn_sampler *s); /* the most numbers of a batch */
 
+/* Field `index` as labels: one more than the largest, 0: they are no classes. */
+int64_t tnn_data_field_classes(const tn_data *d, size_t index);
+
 /* ---- images.c ---- */
 struct tn_images_options;
 /* `o`: by tnn_images_options(). NULL: failed. */

@@ -134,9 +134,19 @@ static tn_data *images_open(tn_app *app, const char *what, const char *name, con
                            .divisor = 255};
     const tnn_shape *s = about ? &about->inputs[0].shape : NULL;
     const char *none = NULL;
+    tnn_shape wanted;
 
-    if (s && s->ndim == 3 && (s->dims[0] == 1 || s->dims[0] == 3 || s->dims[0] == 4))
-        memcpy(i.shape, s->dims, sizeof i.shape); /* resized to what the model takes */
+    if (tnn_shape_read(app, tn_ctx_option(app->ctx, "data.shape"), &wanted))
+        return NULL;
+    if (!s && wanted.ndim && (wanted.ndim != 3 || (wanted.dims[0] != 1 && wanted.dims[0] != 3))) {
+        (void)tnn_fail(
+            app, TN_E_ARG,
+            "%s: option data.shape: of images, 1 or 3 channels, height and width are needed: 3x32x32", path);
+        return NULL;
+    }
+    s = s ? s : &wanted;
+    if (s->ndim == 3 && (s->dims[0] == 1 || s->dims[0] == 3 || s->dims[0] == 4))
+        memcpy(i.shape, s->dims, sizeof i.shape); /* resized to what the model takes, or to data.shape */
 
     return tnn_images_options(app, what, &i, NULL, &none) ? NULL : tnn_images_data(app, what, name, path, &i);
 }

@@ -13,6 +13,7 @@
 struct tnn_fit {
     tn_net *step;
     size_t in_count, label_count, metric_count;
+    int64_t classes[TNN_VALUES_MAX];  /* of each label, of both */
     size_t fields[2][TNN_VALUES_MAX]; /* of the data, of the data to validate on: per input of `step` */
     char *names[TNN_METRICS_MAX];
     tn_metric metrics[TNN_METRICS_MAX];
@@ -88,13 +89,16 @@ static void step_function(tn_net *net, const tn_x *in, tn_x *out)
     const tn_train *t = net->arg;
     const struct tnn_fit *f = t->fit;
     tn_app *app = net->object.app;
+    const tnn_known known = {in + f->in_count, f->classes, f->label_count};
     tn_x y[TNN_VALUES_MAX] = {NULL}, held[TNN_VALUES_MAX] = {NULL};
     char what[192];
 
     tn_net_call_all(t->net, in, y);
     if (app->status)
         return;
+    app->known = &known;
     out[0] = f->loss(y, in + f->in_count);
+    app->known = NULL;
     if (!per_sample(app, out[0], in[0], "the loss"))
         return;
     for (size_t i = 0; f->metric_count && i < t->net->output_count; i++)
@@ -140,6 +144,16 @@ static tn_status field_of(tn_app *app, const tn_data *d, const char *name, int o
         return tnn_fail(app, TN_E_KEY, "data \"%s\" has no field \"%s\"", tn_data_name(d), name);
     *out = (size_t)index;
     return TN_OK;
+}
+
+/* The most of both, of a training's data and of that to validate on. */
+static void classes_find(struct tnn_fit *f, const tn_data *d, const size_t *fields)
+{
+    for (size_t i = 0; d && i < f->label_count; i++) {
+        const int64_t classes = tnn_data_field_classes(d, fields[f->in_count + i]);
+
+        f->classes[i] = classes > f->classes[i] ? classes : f->classes[i];
+    }
 }
 
 static tn_status fields_find(tn_app *app, const tn_train *t, struct tnn_fit *f, const tn_data *d,
@@ -230,8 +244,11 @@ tn_status tnn_fit_make(tn_app *app, tn_train *t)
         return tnn_fail(app, TN_E_ARG, "net %s has %zu inputs, with %zu labels more than %d fields",
                         t->net->path, f->in_count, f->label_count, TNN_VALUES_MAX);
     if (metrics_take(app, t, f) || fields_find(app, t, f, t->data, f->fields[0]) ||
-        fields_find(app, t, f, t->valid, f->fields[1]) || step_net(app, t, f) ||
-        step_try(app, f, t->data, 0) || step_try(app, f, t->valid, 1))
+        fields_find(app, t, f, t->valid, f->fields[1]) || step_net(app, t, f))
+        return app->status;
+    classes_find(f, t->data, f->fields[0]);
+    classes_find(f, t->valid, f->fields[1]);
+    if (step_try(app, f, t->data, 0) || step_try(app, f, t->valid, 1))
         return app->status;
     return tnn_net_fill(t->net);
 }

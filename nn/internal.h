@@ -38,6 +38,12 @@ typedef struct tnn_scope { /* temporaries made since a data set gave its batch *
     size_t mark;
 } tnn_scope;
 
+typedef struct tnn_known { /* labels of a training's data while its loss is called */
+    const tn_x *labels;
+    const int64_t *classes; /* of each: one more than its largest, 0: these are no classes */
+    size_t count;
+} tnn_known;
+
 #define TNN_DEVICES_MAX 64 /* that one program trains on */
 
 struct tn_app {
@@ -58,6 +64,7 @@ struct tn_app {
     tnn_scope scopes[64];
     size_t scope_count;
     struct tnn_sites *sites; /* of losses and meters, loss.c */
+    const tnn_known *known;  /* NULL: no loss of a training is being called */
     uint32_t hook_count;     /* of all nets */
     int64_t outputs; /* that the data asks of a net of the zoo, where model.classes does not; 0: none */
 };
@@ -486,7 +493,12 @@ int64_t tnn_data_batch(const tn_data *data);
 bool tnn_data_varies(const tn_data *data);                     /* epochs have different numbers of batches */
 bool tnn_data_fills(const tn_data *data);                      /* a batch has filler */
 tn_array *tnn_data_real(const tn_data *data, tn_array *array); /* the rows that are no filler; borrowed */
-tn_app *tnn_data_app(const tn_data *data);                     /* NULL if it is not usable */
+/* Labels of `classes` classes (0: not known) against the last dimension of scores: an operator would take the
+ * nearest class that there is. */
+tn_status tnn_classes_fit(tn_app *app, int64_t classes, int64_t width, const char *what);
+/* Of data that gave the array as a batch's labels; 0: none did, or they are no classes. */
+int64_t tnn_data_classes_of(const tn_app *app, const tn_array *labels);
+tn_app *tnn_data_app(const tn_data *data); /* NULL if it is not usable */
 
 /* ---- nets on data: net.c, takes.c ---- */
 

@@ -57,12 +57,30 @@ static tn_array *finish(tn_app *app, tn_status st, tn_array *a, const char *what
     return NULL;
 }
 
+tn_status tnn_classes_fit(tn_app *app, int64_t classes, int64_t width, const char *what)
+{
+    return classes > width ? tnn_fail(app, TN_E_SHAPE, "%s: label %lld, but the net gives %lld classes", what,
+                                      (long long)classes - 1, (long long)width)
+                           : TN_OK;
+}
+
+/* x is (N, …, classes). */
+static tn_status labels_fit(tn_app *app, tn_array *x, const tn_array *labels)
+{
+    const int64_t *shape = NULL, classes = tnn_data_classes_of(app, labels);
+    int32_t ndim = 0;
+
+    return classes && !tn_array_shape(x, &ndim, &shape) && ndim > 0
+               ? tnn_classes_fit(app, classes, shape[ndim - 1], "tn_loss_softmax_ce")
+               : TN_OK;
+}
+
 tn_array *tn_loss_softmax_ce(tn_app *app, tn_array *x, tn_array *labels)
 {
     tn_array *a = x;
     tn_status st;
 
-    if (!tnn_ok(app) || !x || !labels)
+    if (!tnn_ok(app) || !x || !labels || labels_fit(app, x, labels))
         return NULL;
     tn_array_retain(a);
     if (!(st = step(app, LOG_SOFTMAX, &a, NULL)) && !(st = step(app, PICK, &a, labels)) &&

@@ -141,6 +141,21 @@ static tn_x ctc(tn_x x, tn_x labels, const tn_loss_options *o)
     return tn_op_(x, "CTCLoss", &call);
 }
 
+/* Labels as a training's data has them are classes of x. */
+static tn_status classes_check(tn_app *app, tn_x x, const tn_x labels, const tn_loss_options *o)
+{
+    const tnn_shape *s = tnn_value_shape(x);
+    char what[192];
+
+    for (size_t i = 0; app->known && i < app->known->count; i++)
+        if (labels == app->known->labels[i] && s->ndim > 0) {
+            (void)snprintf(what, sizeof what, "softmax_ce, called at %.128s:%d", o->file ? o->file : "?",
+                           o->line);
+            return tnn_classes_fit(app, app->known->classes[i], s->dims[s->ndim - 1], what);
+        }
+    return TN_OK;
+}
+
 tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *options)
 {
     tn_loss_options o = {0};
@@ -166,6 +181,8 @@ tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *opti
     if (options_check(app, kind, &o, r) || (o.other && !tnn_value_app(o.other, kind, o.file, o.line)) ||
         (o.sample_weight && !tnn_value_app(o.sample_weight, kind, o.file, o.line)) ||
         (o.pos_weight && !tnn_value_app(o.pos_weight, kind, o.file, o.line)))
+        return NULL;
+    if (!strcmp(kind, "softmax_ce") && !o.dense && classes_check(app, x, labels, &o))
         return NULL;
     if (!r->formula)
         return finish(ctc(x, labels, &o), r, &o);

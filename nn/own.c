@@ -434,7 +434,7 @@ static tn_status data_scale(tnn_loading *l)
 /* ---- opening ---- */
 
 /* "1x8x8", "1,8,8" */
-static tn_status shape_read(tn_app *app, const char *text, tnn_shape *out)
+tn_status tnn_shape_read(tn_app *app, const char *text, tnn_shape *out)
 {
     const char *at = text;
 
@@ -470,7 +470,7 @@ static tn_status asked_fill(tn_app *app, const tn_data_options *o, const tnn_abo
                tnn_check(app, tn_ctx_option_float(app->ctx, "data.test_share", &q->share), "%s", "")) {
         return app->status;
     }
-    return shape_read(app, tn_ctx_option(app->ctx, "data.shape"), &q->shape);
+    return tnn_shape_read(app, tn_ctx_option(app->ctx, "data.shape"), &q->shape);
 }
 
 /* data.shape, or that of the model, where samples are rows of as many numbers. */

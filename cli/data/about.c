@@ -19,6 +19,16 @@ char *cli_about_beside(const char *symbol)
     return NULL;
 }
 
+void cli_about_missed(const cli_args *args, const char *symbol, const char *instead)
+{
+    static const char end[] = "-symbol.json";
+    const char *slash = strrchr(symbol, '/'), *name = slash ? slash + 1 : symbol;
+    const int stem = (int)strlen(name) - (int)(cli_ends_with(name, end) ? sizeof end - 1 : 0);
+
+    if (!args->value[OPT_QUIET])
+        cli_error("no %.*s-data.json beside the model: %s", stem, name, instead);
+}
+
 bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix)
 {
     char *from = cli_about_beside(symbol), *to = cli_format("%s-data.json", prefix);

@@ -8,6 +8,8 @@
 
 /* X-data.json beside X-symbol.json; NULL: it is not there. free() */
 char *cli_about_beside(const char *symbol);
+/* One line on stderr, but with --quiet: X-data.json is not there, and what is done instead. */
+void cli_about_missed(const cli_args *args, const char *symbol, const char *instead);
 /* What is described beside `symbol`, if anything is, becomes PREFIX-data.json. */
 bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix);
 /* True: the model takes pixels, byte / 255. `takes`: the shape of a sample, "1×8×8". */

@@ -93,15 +93,51 @@ static void columns_write(const cli_answers *a, const cli_answer *o)
     }
 }
 
+/* A column of a table: `text`, two blanks in front; *pad: what the one before it lacks of its width. */
+static void cell(FILE *out, int *pad, int width, const char *text)
+{
+    const int used = (int)cli_columns(text);
+
+    cli_say(out, "%*s  %s", *pad, "", text);
+    *pad = width > used ? width - used : 0;
+}
+
+/* Columns of the names of classes; 0: they have none. */
+static int names_width(const cli_answers *a, const cli_answer *o)
+{
+    size_t width = 0, n;
+
+    for (int64_t k = 0; k < o->each; k++)
+        if ((n = cli_columns(class_name(a, k))) > width)
+            width = n;
+    return width && width < 4 ? 4 : (int)width; /* "name" */
+}
+
+/* "class  probability  name", as often as classes are told. */
+static void classes_head(const cli_answers *a, const cli_answer *o, int *pad)
+{
+    for (int64_t n = 0; n < o->top; n++) {
+        cell(a->out, pad, 9, "    class");
+        cell(a->out, pad, 11, "probability");
+        if (o->name_width)
+            cell(a->out, pad, o->name_width, "name");
+    }
+}
+
 static void head_write(const cli_answers *a)
 {
-    const char *input = a->several ? "  input" : "";
+    int pad = 0;
 
-    if (a->kind == CLI_ANSWER_TABLE && a->output_count > 1)
+    if (a->kind == CLI_ANSWER_TABLE && a->output_count > 1) {
         (void)fprintf(a->out, "sample    output                    class and probability, or numbers%s\n",
-                      input);
-    else if (a->kind == CLI_ANSWER_TABLE && a->outputs->classes)
-        (void)fprintf(a->out, "sample        class  probability%s\n", input);
+                      a->several ? "  input" : "");
+    } else if (a->kind == CLI_ANSWER_TABLE && a->outputs->classes) {
+        (void)fprintf(a->out, "sample  ");
+        classes_head(a, a->outputs, &pad);
+        if (a->several)
+            cell(a->out, &pad, 0, "input");
+        (void)fprintf(a->out, "\n");
+    }
     if (a->kind != CLI_ANSWER_CSV)
         return;
     (void)fprintf(a->out, "input,sample");
@@ -156,6 +192,7 @@ static bool output_open(cli_answers *a, cli_answer *o)
     o->classes =
         o->ndim == 2 && o->each > 1 && o->gives != TN_GIVES_OTHER && !tn_net_units(a->net, NULL, NULL);
     o->top = a->top > o->each ? o->each : a->top;
+    o->name_width = o->classes ? names_width(a, o) : 0;
     o->chances = malloc((size_t)o->each * sizeof *o->chances);
     o->order = malloc((size_t)o->each * sizeof *o->order);
     o->batch = malloc((size_t)(o->each * a->batch) * sizeof *o->batch);
@@ -219,23 +256,36 @@ static void order_make(cli_answer *o)
     }
 }
 
+static void classes_add(const cli_answers *a, const cli_answer *o, int *pad)
+{
+    char text[32];
+
+    for (int64_t n = 0; n < o->top; n++) {
+        (void)snprintf(text, sizeof text, "%9lld", (long long)o->order[n]);
+        cell(a->out, pad, 9, text);
+        (void)snprintf(text, sizeof text, "%.4f", o->chances[o->order[n]]);
+        cell(a->out, pad, 11, text);
+        if (o->name_width)
+            cell(a->out, pad, o->name_width, class_name(a, o->order[n]));
+    }
+}
+
 static void table_add(const cli_answers *a, const cli_answer *o, const char *input, int64_t index,
                       const float *x)
 {
-    if (a->output_count > 1)
-        cli_say(a->out, "%-8lld  %-24s", (long long)index, o->name);
-    else
-        (void)fprintf(a->out, "%-8lld", (long long)index);
-    for (int64_t n = 0; o->classes && n < o->top; n++) {
-        const char *name = class_name(a, o->order[n]);
+    const int64_t number = a->one_each ? a->done - 1 : index;
+    int pad = 0;
 
-        (void)fprintf(a->out, "  %9lld  %.4f%s%s", (long long)o->order[n], o->chances[o->order[n]],
-                      *name ? " " : "", name);
-    }
+    if (a->output_count > 1)
+        cli_say(a->out, "%-8lld  %-24s", (long long)number, o->name);
+    else
+        (void)fprintf(a->out, "%-8lld", (long long)number);
+    if (o->classes)
+        classes_add(a, o, &pad);
     for (int64_t k = 0; !o->classes && k < o->each; k++)
         (void)fprintf(a->out, " %.6g", (double)x[k]);
     if (a->several)
-        cli_say(a->out, "  %s", input);
+        cell(a->out, &pad, 0, input);
     (void)fprintf(a->out, "\n");
 }
 

@@ -38,6 +38,8 @@ static char *data_name(tn_app *app, const cli_args *args, const cli_saved *saved
 
     if (!name || !*name)
         name = "digits";
+    if (!of_run && !args->value[OPT_DATA] && !args->value[OPT_QUIET] && !strcmp(name, "digits"))
+        cli_error("eval: --data names yours; without it the digits are taken");
     /* NAME, and the part that a run was trained on, stand for the test part. */
     colon = strrchr(name, ':');
     text = of_run && colon && !strcmp(colon, ":train") ? cli_format("%.*s:test", (int)(colon - name), name)
@@ -46,6 +48,14 @@ static char *data_name(tn_app *app, const cli_args *args, const cli_saved *saved
     if (!text)
         (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
     return text;
+}
+
+/* Pixels: they are divided by 255, whatever the model was trained on. */
+static bool is_bytes(const tn_data *data)
+{
+    tn_field_info field = {.struct_size = TN_SIZE(tn_field_info)};
+
+    return tn_data_field_at(data, 0, &field) && field.dtype == TN_U8;
 }
 
 static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
@@ -57,6 +67,9 @@ static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
     (void)tn_app_check(app, tn_ctx_option_int(tn_app_ctx(app), "train.batch", &batch));
     net = tn_net_load_files(app, e->saved.symbol, e->saved.params, NULL);
     e->data = tn_data_open(app, name, .batch = batch, .about = about);
+    if (net && e->data && !about && !is_bytes(e->data))
+        cli_about_missed(args, e->saved.symbol,
+                         "scaling and classes are taken from this data, not from what it was trained on");
     free(name);
     free(about);
     if (net && e->data)

@@ -1,5 +1,5 @@
 /*
- * tenon export: the model of a run as two files under a name of one's own.
+ * tenon export: the model of a run under a name of one's own: its two files, and what is kept of its data.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,12 +55,21 @@ static bool folder_is_there(tn_app *app, const char *prefix)
 static void files_say(const cli_args *args, const char *symbol, const char *params, const char *of)
 {
     const char *const files[] = {"symbol", symbol, "params", params, "of", of};
+    char *about = cli_about_beside(symbol);
+    json_t *o;
 
-    if (args->value[OPT_JSON])
-        cli_json_line(json_pack("{s:o, s:o, s:o}", files[0], cli_json_text(symbol), files[2],
-                                cli_json_text(params), files[4], cli_json_text(of)));
+    if (args->value[OPT_JSON]) {
+        o = json_pack("{s:o, s:o, s:o}", files[0], cli_json_text(symbol), files[2], cli_json_text(params),
+                      files[4], cli_json_text(of));
+        if (about)
+            (void)json_object_set_new(o, "data", cli_json_text(about));
+        cli_json_line(o);
+    }
     for (size_t i = 0; !args->value[OPT_JSON] && i < sizeof files / sizeof *files; i += 2)
         cli_say(stdout, "%s %s\n", files[i], files[i + 1]);
+    if (about && !args->value[OPT_JSON])
+        cli_say(stdout, "data %s  scaling, shape and names of classes: keep it beside the model\n", about);
+    free(about);
 }
 
 static void export(tn_app *app, const cli_args *args, const cli_saved *saved)

@@ -21,7 +21,8 @@ typedef struct prediction {
     const cli_args *args;
     tn_app *app;
     tn_net *net;
-    char *about; /* how its data was read; NULL: nobody says so */
+    char *symbol; /* file of the model */
+    char *about;  /* how its data was read; NULL: nobody says so */
     char takes[CLI_TAKES_TEXT];
     const char *image; /* size of images that it takes, "1,8,8"; NULL: not known */
     char image_text[CLI_TAKES_TEXT];
@@ -101,6 +102,8 @@ static bool model_load(prediction *p)
         p->image = p->pixels ? image_size(p) : NULL;
         (void)tn_net_about(p->net, p->about);
     }
+    p->symbol = saved.symbol;
+    saved.symbol = NULL;
     cli_saved_fini(&saved);
     return p->net && tn_app_ok(p->app) && (!classes || tn_net_name_classes(p->net, classes));
 }
@@ -158,6 +161,20 @@ static bool inputs_load(prediction *p)
             !cli_samples_fit(s, p->app, p->net, shape))
             return false;
     }
+    return true;
+}
+
+/* Nobody says how numbers were scaled for the training: they are not, and that is told once. */
+static bool scaling_tell(const prediction *p)
+{
+    bool numbers = false;
+
+    for (size_t i = 0; i < p->input_count; i++)
+        numbers = numbers || !p->inputs[i].bytes;
+    if (numbers && !p->about && isnan(p->scale))
+        cli_about_missed(p->args, p->symbol,
+                         "values are taken as they are, and if the model was trained on scaled ones its "
+                         "answers are wrong");
     return true;
 }
 
@@ -342,6 +359,9 @@ static void predict(prediction *p)
     p->answers.net = p->net;
     p->answers.top = p->top;
     p->answers.several = p->input_count > 1;
+    p->answers.one_each = p->answers.several;
+    for (size_t i = 0; i < p->input_count; i++)
+        p->answers.one_each = p->answers.one_each && p->inputs[i].count == 1;
     p->answers.kind =
         p->args->value[OPT_JSON] && !p->args->value[OPT_OUT_FILE] ? CLI_ANSWER_JSON : CLI_ANSWER_TABLE;
     batch_bound(p);
@@ -361,11 +381,13 @@ int cmd_predict(const cli_args *args)
     if (!out_apart(&p, args->value[OPT_OUT_FILE]))
         return CLI_EXIT_USAGE;
     p.app = cli_app_open(args, NULL);
-    if (tn_app_ok(p.app) && options_read(&p) && model_load(&p) && inputs_load(&p) && outputs_find(&p))
+    if (tn_app_ok(p.app) && options_read(&p) && model_load(&p) && inputs_load(&p) && scaling_tell(&p) &&
+        outputs_find(&p))
         predict(&p);
     cli_answers_fini(&p.answers);
     free(p.arrays);
     free(p.about);
+    free(p.symbol);
     for (size_t i = 0; i < p.input_count; i++)
         cli_samples_fini(&p.inputs[i]);
     return tn_app_close(p.app);

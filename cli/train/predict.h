@@ -17,6 +17,7 @@ typedef struct cli_samples {
     int32_t ndim; /* of `shape`, samples in front */
     int64_t shape[CLI_DIMS_MAX];
     int64_t count, each;      /* samples, numbers of one */
+    bool bytes;               /* the file holds pixels, which are divided by 255 unless --scale says else */
     float *values;            /* owned */
     struct cli_samples *next; /* of the model's next input, as many; NULL: it has no more */
 } cli_samples;
@@ -54,6 +55,7 @@ typedef struct cli_answer { /* one output of the model */
     int64_t shape[CLI_DIMS_MAX]; /* samples in front */
     int64_t each;                /* numbers of one sample */
     int64_t top;                 /* classes that are told */
+    int name_width;              /* columns of the names of classes in a table; 0: there are none */
     bool classes;                /* numbers are of classes */
     double *chances;             /* of one sample */
     int64_t *order;              /* of the most likely classes */
@@ -74,6 +76,7 @@ typedef struct cli_answers {
     int64_t top;   /* as asked */
     int64_t batch; /* samples of one */
     int64_t done;  /* samples */
+    bool one_each; /* each of several inputs is one sample: a table counts through them */
     bool several;  /* inputs: a row of the table ends with its input's name */
 } cli_answers;
 

@@ -136,6 +136,16 @@ static bool folders_make(tn_app *app, const char *path)
     return ok;
 }
 
+/* The folder of all runs; who made it takes it away if it stays empty. */
+static bool runs_make(cli_run *run, tn_app *app)
+{
+    if (!mkdir(CLI_RUNS, 0777))
+        run->runs_made = true;
+    else if (errno != EEXIST)
+        return failed(app, CLI_RUNS);
+    return true;
+}
+
 bool cli_run_in_use(tn_app *app, const char *folder)
 {
     char *path = cli_path(folder, CLI_CHECKPOINTS "/" CLI_LOCK_NAME);
@@ -210,7 +220,7 @@ bool cli_run_make(cli_run *run, tn_app *app, const char *model)
     }
     name = name ? name + 1 : strrchr(model, '/') ? strrchr(model, '/') + 1 : model;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (!strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now.tv_sec)) || !folders_make(app, CLI_RUNS))
+    if (!strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now.tv_sec)) || !runs_make(run, app))
         return false;
     for (unsigned i = 0; i < NAME_TRIES; i++) {
         uint64_t mixed =
@@ -227,7 +237,9 @@ bool cli_run_make(cli_run *run, tn_app *app, const char *model)
             id_set(run);
             return true;
         }
-        if (errno != EEXIST)
+        if (errno == ENOENT && !runs_make(run, app)) /* another one took it away */
+            return false;
+        if (errno != EEXIST && errno != ENOENT)
             break;
     }
     return failed(app, run->folder);
@@ -648,6 +660,8 @@ void cli_run_fini(cli_run *run)
         (void)rmdir(checkpoints); /* if nothing came to lie there: the training never began */
     if (run->made)
         (void)rmdir(run->folder);
+    if (run->runs_made)
+        (void)rmdir(CLI_RUNS);
     free(checkpoints);
     free(run->folder);
     free(run->model);

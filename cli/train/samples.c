@@ -255,6 +255,7 @@ bool cli_samples_load(cli_samples *s, tn_app *app, tn_net *net, const char *want
     bool ok = array != NULL;
 
     s->name = strcmp(name, "-") ? name : "standard input";
+    s->bytes = kind == FILE_IMAGE || (array && tn_array_dtype(array) == TN_U8);
     if (kind == FILE_IMAGE)
         scale = isnan(scale) ? 1 : scale * 255;
     if (isnan(scale))

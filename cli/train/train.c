@@ -35,6 +35,7 @@ typedef struct training {
     tn_train *train;
     cli_run run;
     cli_view view;
+    bool broken_said[2]; /* of the data to train and to validate on */
     bool json, resume, begun;
     bool finished; /* resumed, but no step is left: nothing is changed */
 } training;
@@ -189,6 +190,39 @@ static void epoch_tell(training *t, const cli_epoch *epoch, const tn_train_info 
     line(t, o);
 }
 
+/* Different images among those of which a read failed; the library keeps the first 100 reads. */
+static int64_t broken_count(const tn_data *data)
+{
+    int64_t count = 0;
+    const char *text;
+
+    for (int64_t i = 0; (text = tn_data_broken_text(data, i)); i++) {
+        bool known = false;
+
+        for (int64_t k = 0; k < i && !known; k++)
+            known = !strcmp(tn_data_broken_text(data, k), text);
+        count += !known;
+    }
+    return count;
+}
+
+/* Images that could not be read, of which the next ones stand in the place: once. */
+static void broken_say(training *t)
+{
+    const tn_data *const all[] = {tn_train_data(t->train), tn_train_valid(t->train)};
+
+    for (size_t i = 0; i < 2; i++) {
+        const int64_t count = !t->broken_said[i] && all[i] ? broken_count(all[i]) : 0;
+
+        if (!count)
+            continue;
+        t->broken_said[i] = true;
+        cli_view_note(&t->view, "%s: %lld of %lld images cannot be read: %s%s; the next image stands in",
+                      tn_data_name(all[i]), (long long)count, (long long)tn_data_count(all[i]),
+                      count > 1 ? "the first is " : "", tn_data_broken_text(all[i], 0));
+    }
+}
+
 static void event_epoch(training *t)
 {
     tn_train_info info = {.struct_size = TN_SIZE(tn_train_info)};
@@ -200,6 +234,7 @@ static void event_epoch(training *t)
     if (t->workers > 1 && !t->run.rank)
         epoch.store = cli_kv_epoch(t->app);
     epoch_tell(t, &epoch, &info);
+    broken_say(t);
     json_decref(epoch.store);
 }
 
@@ -373,17 +408,6 @@ static int finished(training *t)
     return 0;
 }
 
-/* Images that could not be read, of which others stood in the place. */
-static void broken_say(training *t)
-{
-    const tn_data *const all[] = {tn_train_data(t->train), tn_train_valid(t->train)};
-
-    for (size_t i = 0; i < 2; i++)
-        if (all[i] && tn_data_broken(all[i]))
-            cli_view_note(&t->view, "%s: %lld reads of images failed; the first: %s", tn_data_name(all[i]),
-                          (long long)tn_data_broken(all[i]), tn_data_broken_text(all[i], 0));
-}
-
 static int done(training *t, tn_train_info *info)
 {
     double by_writer = NAN;
@@ -413,7 +437,7 @@ static int done(training *t, tn_train_info *info)
         return CLI_EXIT_FAILED;
     }
     cli_view_end(&t->view, info);
-    broken_say(t);
+    broken_say(t); /* of an epoch that was stopped */
     if (info->ended_early)
         cli_view_note(&t->view,
                       "ended after epoch %lld of %lld: no better one in %lld epochs; the best was %lld",

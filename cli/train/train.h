@@ -25,6 +25,7 @@ typedef struct cli_run {
     char *model, *data; /* as they were named */
     const char *id;     /* within `folder`: the part behind the last '-' */
     bool made;          /* the folder is new */
+    bool runs_made; /* the folder of all runs was made for this one */
     bool anew;          /* in place of a run that ended before its first checkpoint */
     uint32_t rank;      /* of this worker; not 0: the run is another one's, `folder` lies beside it */
     bool begun;         /* run.json is written */

@@ -259,6 +259,41 @@ static void any_format(void **state)
     }
 }
 
+/* An export without its -data.json: nobody knows the scaling, and that is said. */
+static void without_data_file(void)
+{
+    static const char predict[] = "printf '5.1,3.5,1.4,0.2\\n' | \"$T\" predict bare-symbol.json "
+                                  "bare-0000.params -";
+    char line[4096];
+    const tool_said *s = tool("exec \"$T\" export iris bare");
+
+    assert_says(s->out, "\ndata bare-data.json  scaling, shape and names of classes: keep it beside");
+    s = tool("\"$T\" export iris bare --json");
+    assert_says(s->out, "\"data\":\"bare-data.json\"");
+    assert_string_equal(tool(predict)->err, "");
+    assert_int_equal(tool("rm bare-data.json")->code, 0);
+    s = tool(predict);
+    assert_int_equal(s->code, 0);
+    assert_says(s->err, "tenon: no bare-data.json beside the model: values are taken as they are");
+    assert_null(strstr(s->out, "bare-data.json"));
+    (void)snprintf(line, sizeof line, "%s --quiet", predict);
+    assert_string_equal(tool(line)->err, "");
+    (void)snprintf(line, sizeof line, "%s --scale 1", predict);
+    assert_string_equal(tool(line)->err, "");
+    s = tool("exec \"$T\" eval bare-symbol.json bare-0000.params");
+    assert_int_not_equal(s->code, 0);
+    assert_says(s->err, "tenon: eval: --data names yours; without it the digits are taken\n");
+    (void)snprintf(line, sizeof line,
+                   "exec \"$T\" eval bare-symbol.json bare-0000.params --data "
+                   "\"%s/tests/oracle/recorded/own/iris\" --set data.label=kind",
+                   getenv("TENON_TEST_SOURCE"));
+    assert_says(tool(line)->err, "no bare-data.json beside the model: scaling and classes are taken from");
+    s = tool("\"$T\" export run-idx bare && rm bare-data.json && exec \"$T\" eval bare-symbol.json "
+             "bare-0000.params --data digits"); /* pixels need none */
+    assert_int_equal(s->code, 0);
+    assert_string_equal(s->err, "");
+}
+
 static void tables(void **state)
 {
     char line[4096];
@@ -274,9 +309,18 @@ static void tables(void **state)
     assert_true(said(tool("\"$T\" eval iris"), "accuracy ") >= figure("iris", "logistic"));
     s = tool("\"$T\" eval iris --confusion");
     assert_says(s->out, "versicolor");
+    s = tool("for i in a b; do printf '5.1,3.5,1.4,0.2\\n' >$i.csv; done; exec \"$T\" predict iris a.csv "
+             "b.csv --top 2");
+    assert_says(s->out,
+                "sample        class  probability  name            class  probability  name        input\n"
+                "0                 0  ");
+    assert_says(s->out, "  setosa              1  ");
+    assert_says(s->out, "  versicolor  a.csv\n1                 0  ");
+    assert_says(s->out, "  versicolor  b.csv\n");
     s = tool("\"$T\" export iris flowers && printf '5.1,3.5,1.4,0.2\\n' | \"$T\" predict flowers-symbol.json "
              "flowers-0000.params -");
     assert_says(s->out, " setosa\n"); /* scaling and names go along */
+    without_data_file();
     /* by names, in another order, with and without the labels */
     s = tool(
         "printf 'petal_width,sepal_length,sepal_width,petal_length\\n0.2,5.1,3.5,1.4\\n2.3,6.3,3.3,6.0\\n' "
@@ -400,6 +444,11 @@ static void info(void **state)
     assert_says(s->out, "train: 1437 samples of ");
     assert_says(s->out, "data uint8 1×8×8");
     assert_says(s->out, "class 9: ");
+    s = tool("\"$T\" data info ./png --json --set data.shape=3x16x12");
+    assert_says(s->out, "[3,16,12]");
+    s = tool("\"$T\" data info ./png --set data.shape=8x8");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "data.shape: of images, 1 or 3 channels, height and width are needed: 3x32x32");
     s = tool("cp -r png broken; echo no >broken/test/d0/0000.png; \"$T\" data info ./broken");
     assert_int_equal(s->code, 0);
     assert_says(s->out, "broken: 1\n");

@@ -299,7 +299,7 @@ static void lost_output(void **state)
     assert_int_equal(s->code, 1);
     assert_int_equal(access("p/model-0000.params", F_OK), 0);
     assert_int_equal(tool("grep -q '^{\"event' p/*.json*")->code, 1);
-    assert_int_equal(tool("test ! -d runs || rmdir runs")->code, 0); /* failures left nothing behind */
+    assert_int_equal(tool("test ! -e runs")->code, 0); /* failures left nothing behind */
     assert_int_equal(tool(TRAIN "--epochs 1 --quiet")->code, 0);
     assert_int_equal(tool(TRAIN "--epochs 1 --quiet")->code, 0);
     assert_int_equal(tool("test $(ls -d runs/*-lenet-* | wc -l) = 2")->code, 0);
