@@ -170,20 +170,17 @@ void doctor_variables(doctor *d)
 
 void doctor_locale(doctor *d)
 {
-    locale_t all = newlocale(LC_ALL_MASK, "", (locale_t)0);
     const char *name = getenv("LC_ALL") && *getenv("LC_ALL") ? getenv("LC_ALL") : getenv("LANG");
 
-    if (!all) {
+    if (!setlocale(LC_CTYPE, "")) { /* as main() has done; newlocale() leaks a path where LOCPATH is set */
         doctor_say(d, DOCTOR_WARNING, "export LC_ALL=C.UTF-8, or install the locale",
                    "the locale %.60s is not installed", name ? name : "of the LC_ variables");
         return;
     }
-    if (strcmp(nl_langinfo_l(CODESET, all), "UTF-8"))
-        doctor_say(d, DOCTOR_OK, "", "texts in %s: bars and curves are drawn in ASCII",
-                   nl_langinfo_l(CODESET, all));
+    if (strcmp(nl_langinfo(CODESET), "UTF-8"))
+        doctor_say(d, DOCTOR_OK, "", "texts in %s: bars and curves are drawn in ASCII", nl_langinfo(CODESET));
     else
         doctor_say(d, DOCTOR_OK, "", "UTF-8");
-    freelocale(all);
 }
 
 void doctor_home(doctor *d)

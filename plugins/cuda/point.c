@@ -143,8 +143,8 @@ static bool same_places(const tn_tensor *in, const tn_tensor *out)
 
 /* ---- places -------------------------------------------------------------------------------------------- */
 
-/* After Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994). Nobody divides by a
- * dimension of 0: there is no element. */
+/* After Granlund and Montgomery, "Division by Invariant Integers using Multiplication" (1994). Nobody divides
+ * by a dimension of 0: there is no element. */
 tncuda_divisor tncuda_divisor_of(int64_t by)
 {
     const uint64_t d = by > 0 ? (uint64_t)by : 1;
