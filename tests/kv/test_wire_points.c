@@ -188,7 +188,7 @@ static int outlive(wire_node *n, pid_t pid)
     return status;
 }
 
-static pid_t peer_start(peer *p, bool listens, wire_node *n, tn_link **link)
+static pid_t peer_start(peer *p, bool listens, wire_node *n)
 {
     char address[TN_TRANSPORT_ADDRESS_MAX + 1] = "";
     int tell[2];
@@ -214,7 +214,7 @@ static pid_t peer_start(peer *p, bool listens, wire_node *n, tn_link **link)
         got = read(tell[0], address, sizeof address - 1);
     (void)close(tell[0]);
     if (got > 0)
-        *link = wire_connect(n, address);
+        (void)wire_of(n, wire_connect(n, address)); /* so that its end is waited for */
     return pid;
 }
 
@@ -223,8 +223,7 @@ static void strike(point at, int how, bool listens)
     const char *side = listens ? "listens" : "connects", *what = how == SIGKILL ? "kill" : "stop";
     wire_node *n = wire_open(0);
     peer p = {.at = at, .how = how};
-    tn_link *link = NULL;
-    const pid_t pid = peer_start(&p, listens, n, &link);
+    const pid_t pid = peer_start(&p, listens, n);
     const int status = outlive(n, pid);
 
     if (how == SIGKILL ? !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL : status != 0)
