@@ -203,10 +203,10 @@ static void trainings(void **state)
 {
     const uint64_t runs = test_runs(3);
     char own[64], first[80], now[80];
-    const said *s;
+    const said *s = trained("TNEMU_DELAY_US=0", test_full(), WITHOUT);
 
     (void)state;
-    value_of(trained("TNEMU_DELAY_US=0", test_full(), WITHOUT), "accuracy ", own, sizeof own);
+    value_of(s, "accuracy ", own, sizeof own);
     for (uint64_t seed = 0; seed < runs; seed++) {
         char settings[64];
 
