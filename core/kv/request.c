@@ -577,8 +577,10 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
         value_take(w, l, piece, h, payload);
         return;
     }
-    p->who = h->bytes == 8 ? (uint16_t)tni_kv_get(payload, 2) : 0;
-    p->missing = h->bytes == 8 ? (uint32_t)tni_kv_get(payload + 4, 4) : 0;
+    if (h->bytes == 8) { /* else the error of one that is late names whom it waited for before */
+        p->who = (uint16_t)tni_kv_get(payload, 2);
+        p->missing = (uint32_t)tni_kv_get(payload + 4, 4);
+    }
     switch (h->what) {
     case TNI_KV_APPLIED:
         if (!tni_kv_op_kind(l->first)->value)
