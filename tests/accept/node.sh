@@ -15,7 +15,7 @@ command -v ldd >/dev/null || { echo "ldd is not installed"; exit 77; }
 chmod 755 "$work" # what lies below is checked for who may write it
 
 for component in core nn cli plugin-cpu; do
-    cmake --install "$build" --component $component --strip --prefix "$node/usr" >"$work/install.log" 2>&1 ||
+    flock "$build" cmake --install "$build" --component $component --strip --prefix "$node/usr" >"$work/install.log" 2>&1 ||
         fail "install of $component: $(tail -n 3 "$work/install.log")"
     rm -f "$build/install_manifest_$component.txt" # what `uninstall` would look for
 done
