@@ -84,22 +84,19 @@ tn_status tni_str_add(tni_str *s, const char *text)
 tn_status tni_str_addf(tni_str *s, const char *format, ...)
 {
     va_list args;
-    int length;
-    tn_status st;
+    size_t room, length;
 
-    va_start(args, format);
-    length = vsnprintf(NULL, 0, format, args);
-    va_end(args);
-    if (length < 0)
-        return s->status = s->status ? s->status : tni_error(TN_E_ARG, "text cannot be formatted");
-    st = str_grow(s, (size_t)length);
-    if (st)
-        return st;
-    va_start(args, format);
-    vsnprintf(s->text + s->length, (size_t)length + 1, format, args);
-    va_end(args);
-    s->length += (size_t)length;
-    return TN_OK;
+    do { /* mostly once: there is room */
+        room = s->capacity - s->length;
+        va_start(args, format);
+        length = (size_t)vsnprintf(room ? s->text + s->length : NULL, room, format, args);
+        va_end(args);
+    } while (!str_grow(s, length) && length >= room);
+    if (!s->status)
+        s->length += length;
+    else if (room)
+        s->text[s->length] = '\0';
+    return s->status;
 }
 
 tn_status tni_str_add_json(tni_str *s, const char *text, size_t length)

@@ -1,15 +1,21 @@
 /* Elements of inputs: within the bounds that cases.list gives them, as matrices where it says so. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "generate.h"
 #include "internal.h"
 
-uint64_t chk_mix(uint64_t x)
+static inline uint64_t mix(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
+}
+
+uint64_t chk_mix(uint64_t x)
+{
+    return mix(x);
 }
 
 /* "indices:0:3 A:0:1:d": bounds of argument `name`, and what else is said of its matrices. */
@@ -26,16 +32,69 @@ static void values_range(const char *values, const char *name, double *low, doub
     }
 }
 
-void chk_fill(void *data, int32_t dtype, int64_t count, double low, double high, uint64_t seed)
+/* Elements `first` to `end` of what chk_fill makes. */
+static void fill_part(void *data, int32_t dtype, int64_t first, int64_t end, double low, double high,
+                      uint64_t seed)
 {
     const bool whole = !chk_is_float(dtype);
+    double values[CHK_BLOCK];
 
-    for (int64_t k = 0; k < count; k++) {
-        const double unit = (double)(chk_mix(seed + (uint64_t)k) >> 11) / 9007199254740992.0;
-        const double v = low + (high - low) * unit;
+    for (; first < end; first += CHK_BLOCK) {
+        const int64_t count = end - first < CHK_BLOCK ? end - first : CHK_BLOCK;
 
-        chk_set(data, dtype, k, whole && v < 0 ? v - 0.999 : v);
+        for (int64_t k = 0; k < count; k++) {
+            const double unit = (double)(mix(seed + (uint64_t)(first + k)) >> 11) / 9007199254740992.0;
+            const double v = low + (high - low) * unit;
+
+            values[k] = whole && v < 0 ? v - 0.999 : v;
+        }
+        chk_set_all(data, dtype, first, count, values);
     }
+}
+
+/* What was made before. An element follows from its number, so a shorter array is the beginning of a longer
+ * one: the problems of a test ask for the same few arrays thousands of times. */
+typedef struct made {
+    double low, high;
+    uint64_t seed;
+    int64_t count;
+    int32_t dtype;
+    char *data; /* MADE_ELEMENTS of them, `count` are made; NULL: nothing yet */
+} made;
+
+#define MADE_ELEMENTS 16384
+#define MADE_COUNT 64
+
+/* The main thread of a process alone makes problems. */
+static const void *made_before(int32_t dtype, int64_t count, double low, double high, uint64_t seed)
+{
+    static made all[MADE_COUNT];
+    made *m = &all[mix(seed + (uint64_t)dtype) % MADE_COUNT];
+
+    if (m->data && (m->dtype != dtype || m->low != low || m->high != high || m->seed != seed)) {
+        free(m->data);
+        *m = (made){0};
+    }
+    if (!m->data) {
+        *m = (made){.low = low, .high = high, .seed = seed, .dtype = dtype};
+        m->data = malloc((size_t)tn_dtype_size(dtype, MADE_ELEMENTS));
+    }
+    if (m->data && m->count < count) {
+        fill_part(m->data, dtype, m->count, count, low, high, seed);
+        m->count = count;
+    }
+    return m->data;
+}
+
+void chk_fill(void *data, int32_t dtype, int64_t count, double low, double high, uint64_t seed)
+{
+    const bool keeps = count <= MADE_ELEMENTS && tn_dtype_bits(dtype) >= 8;
+    const void *before = keeps ? made_before(dtype, count, low, high, seed) : NULL;
+
+    if (before)
+        memcpy(data, before, (size_t)tn_dtype_size(dtype, (uint64_t)count));
+    else
+        fill_part(data, dtype, 0, count, low, high, seed);
 }
 
 /* Matrices in the last two axes, as far as they are square: symmetric ('s'), or with a diagonal ('d') that is

@@ -195,6 +195,10 @@ bool chk_is_float(int32_t dtype);
 bool chk_is_unsigned(int32_t dtype);
 double chk_get(const void *data, int32_t dtype, int64_t index);
 void chk_set(void *data, int32_t dtype, int64_t index, double value);
+/* `count` elements from the `first`: a look at the type for all of them. */
+#define CHK_BLOCK 128
+void chk_get_all(const void *data, int32_t dtype, int64_t first, int64_t count, double *out);
+void chk_set_all(void *data, int32_t dtype, int64_t first, int64_t count, const double *values);
 void chk_convert(const void *from, int32_t from_dtype, void *to, int32_t to_dtype, int64_t count);
 /* NULL: equal within what `dtype` of `got` allows (`loose` times as much); else what differs. */
 const char *chk_values_differ(chk_arena *a, const void *got, int32_t got_dtype, const void *want,

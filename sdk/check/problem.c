@@ -400,7 +400,7 @@ static bool generate_one(generator *g, const chk_attrs *from, const tn_shape *s,
     chk_problem *p = chk_take(&g->lab->arena, sizeof *p);
     const int32_t count_at = g->count_attr;
     const uint32_t infer_flags = g->train ? TN_INFER_TRAIN : 0;
-    bool good = false;
+    bool good = false, wanted;
     tn_err err;
 
     p->op = g->op;
@@ -427,11 +427,12 @@ static bool generate_one(generator *g, const chk_attrs *from, const tn_shape *s,
     }
     if (good) {
         chk_problem_finish(p);
-        if (!is_metadata(g))
-            chk_problem_values(g->lab, p, g->lab->env->seed);
         p->text = chk_problem_text(g->lab, p);
         g->made++;
-        g->stop = (g->op != g->lab->op || chk_is_wanted(g->lab, p)) && !g->visit(g->lab, p, g->arg);
+        wanted = g->op != g->lab->op || chk_is_wanted(g->lab, p);
+        if (wanted && !is_metadata(g))
+            chk_problem_values(g->lab, p, g->lab->env->seed);
+        g->stop = wanted && !g->visit(g->lab, p, g->arg);
     }
     chk_mark_back(&g->lab->arena, mark);
     return good;

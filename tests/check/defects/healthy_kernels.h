@@ -49,8 +49,6 @@ static void *near(const void *there)
     return there ? (void *)((uintptr_t)there - FAR) : NULL;
 }
 
-static tn_device_handle *opened; /* the last one */
-
 static tn_status far_count(void *plugin, int32_t *out, tn_err *err)
 {
     return tnfake_device_ops.count(plugin, out, err);
@@ -58,11 +56,7 @@ static tn_status far_count(void *plugin, int32_t *out, tn_err *err)
 
 static tn_status far_open(void *plugin, int32_t index, tn_device_handle **out, tn_err *err)
 {
-    tn_status st = tnfake_device_ops.open(plugin, index, out, err);
-
-    if (!st)
-        opened = *out;
-    return st;
+    return tnfake_device_ops.open(plugin, index, out, err);
 }
 
 static void far_close(tn_device_handle *device)
@@ -186,7 +180,7 @@ static tn_status handle_of(tnfake_plugin *plugin, const tn_exec *x, far_handle *
         if (!(h = tnfake_new(plugin, sizeof *h)))
             return tn_fail(err, TN_E_NOMEM, "no memory for a handle");
         h->stream = (tn_stream *)(uintptr_t)x->stream;
-        if (DEFECT == WRONG_STREAM && (st = tnfake_stream_create(opened, 0, &h->stream, err))) {
+        if (DEFECT == WRONG_STREAM && (st = tnfake_stream_create(h->stream->device, 0, &h->stream, err))) {
             tnfake_delete(plugin, h);
             return st;
         }
