@@ -85,15 +85,15 @@ static void bytes_free(item *i)
 }
 
 /* The size that the image gets, of its part `r`. */
-static void size_of(const packing *p, const tn_image_about *a, tnn_rect *r, int64_t size[2])
+static void size_of(const packing *p, const tn_image_about *a, tnb_rect *r, int64_t size[2])
 {
     const int64_t edge = p->o.resize;
 
-    *r = (tnn_rect){0, 0, a->width, a->height};
+    *r = (tnb_rect){0, 0, a->width, a->height};
     if (p->o.center_crop && a->width != a->height) {
         const int32_t side = a->width < a->height ? a->width : a->height;
 
-        *r = (tnn_rect){(a->width - side) / 2, (a->height - side) / 2, side, side};
+        *r = (tnb_rect){(a->width - side) / 2, (a->height - side) / 2, side, side};
     }
     size[0] = r->width;
     size[1] = r->height;
@@ -104,18 +104,18 @@ static void size_of(const packing *p, const tn_image_about *a, tnn_rect *r, int6
 }
 
 /* `pixels` of the part r become those of `size`. */
-static tn_status resized_make(item *i, uint8_t **pixels, const tnn_rect *r, const int64_t size[2],
+static tn_status resized_make(item *i, uint8_t **pixels, const tnb_rect *r, const int64_t size[2],
                               int32_t channels)
 {
-    const tnn_resize way = {{r->width, r->height}, {(int32_t)size[0], (int32_t)size[1]}, TNN_LINEAR};
-    const tnn_pixels from = {*pixels,   (int64_t)r->width * channels, channels, r->width,
+    const tnb_resize way = {{r->width, r->height}, {(int32_t)size[0], (int32_t)size[1]}, TNB_LINEAR};
+    const tnb_pixels from = {*pixels,   (int64_t)r->width * channels, channels, r->width,
                              r->height, {0, 0, r->width, r->height}};
-    tnn_pixels to = {NULL,       size[0] * channels, channels,
+    tnb_pixels to = {NULL,       size[0] * channels, channels,
                      way.out[0], way.out[1],         {0, 0, way.out[0], way.out[1]}};
 
     if (size[0] == r->width && size[1] == r->height)
         return TN_OK;
-    if (!(to.data = malloc((size_t)to.stride * (size_t)size[1])) || !tnn_resize_run(&way, &from, &to)) {
+    if (!(to.data = malloc((size_t)to.stride * (size_t)size[1])) || !tnb_resize_run(&way, &from, &to)) {
         free(to.data);
         return item_fail(i, TN_E_NOMEM, "out of memory");
     }
@@ -152,7 +152,7 @@ static tn_status again(const packing *p, item *i)
     tn_image_options o = {.struct_size = TN_SIZE(tn_image_options), .channels = p->o.channels};
     uint8_t *pixels = NULL;
     int64_t size[2], stride;
-    tnn_rect r;
+    tnb_rect r;
     tn_status st = tn_image_look(p->ctx, i->bytes, i->size, &a);
 
     if (st)
