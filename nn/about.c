@@ -253,9 +253,13 @@ static bool about_take(tn_app *app, const json_t *o, tnn_about *a)
         return false;
     if (!json_is_array(inputs) || !json_array_size(inputs) || json_array_size(inputs) > TNN_VALUES_MAX)
         return false;
-    for (size_t i = 0; i < json_array_size(inputs); i++)
+    for (size_t i = 0; i < json_array_size(inputs); i++) {
         if (a->input_count++, !input_take(app, json_array_get(inputs, i), &a->inputs[i]))
             return false;
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(a->inputs[i].name, a->inputs[k].name))
+                return false;
+    }
     return true;
 }
 

@@ -19,8 +19,8 @@
 #define RANDOM 10
 
 typedef struct stage { /* a part of the image is resized */
-    tnn_rect from, window;
-    tnn_resize resize;
+    tnb_rect from, window;
+    tnb_resize resize;
 } stage;
 
 typedef struct shot {
@@ -29,10 +29,10 @@ typedef struct shot {
     tnn_draws *draws;
     const void *data; /* encoded; the image is not decoded yet while `image.data` is NULL */
     uint64_t bytes;
-    tnn_pixels image; /* ours */
+    tnb_pixels image; /* ours */
     stage stages[STAGES_MAX];
     size_t count;
-    tnn_rect now; /* the image as it will be, within the result of the last stage */
+    tnb_rect now; /* the image as it will be, within the result of the last stage */
     int interp;
     const char *why; /* what is wrong; NULL: tn_error_text() */
 } shot;
@@ -67,12 +67,12 @@ static int32_t whole_between(shot *s, int32_t low, int32_t high)
 static int interp_of(shot *s, int32_t width, int32_t height, int32_t new_width, int32_t new_height)
 {
     if (s->interp == RANDOM)
-        return whole_between(s, TNN_NEAREST, TNN_LANCZOS);
+        return whole_between(s, TNB_NEAREST, TNB_LANCZOS);
     if (s->interp != AUTO)
         return s->interp;
     if (new_width > width && new_height > height)
-        return TNN_CUBIC;
-    return new_width < width && new_height < height ? TNN_AREA : TNN_LINEAR;
+        return TNB_CUBIC;
+    return new_width < width && new_height < height ? TNB_AREA : TNB_LINEAR;
 }
 
 /* ---- sizes: noted, then made ---- */
@@ -83,10 +83,10 @@ static tn_status resize_to(shot *s, int64_t width, int64_t height)
 
     if (width < 1 || height < 1 || width > SIDE_MAX || height > SIDE_MAX || s->count == STAGES_MAX)
         return wrong(s, "a resized image has no pixels, or too many");
-    t->resize = (tnn_resize){{s->now.width, s->now.height}, {(int32_t)width, (int32_t)height}, 0};
+    t->resize = (tnb_resize){{s->now.width, s->now.height}, {(int32_t)width, (int32_t)height}, 0};
     t->resize.interp = interp_of(s, s->now.width, s->now.height, (int32_t)width, (int32_t)height);
     t->from = s->now;
-    s->now = (tnn_rect){0, 0, (int32_t)width, (int32_t)height};
+    s->now = (tnb_rect){0, 0, (int32_t)width, (int32_t)height};
     if (t->from.width != width || t->from.height != height)
         s->count++;
     else
@@ -94,15 +94,15 @@ static tn_status resize_to(shot *s, int64_t width, int64_t height)
     return TN_OK;
 }
 
-static void crop(shot *s, tnn_rect r)
+static void crop(shot *s, tnb_rect r)
 {
-    s->now = (tnn_rect){s->now.x + r.x, s->now.y + r.y, r.width, r.height};
+    s->now = (tnb_rect){s->now.x + r.x, s->now.y + r.y, r.width, r.height};
 }
 
-static tn_status pixels_make(shot *s, tnn_pixels *p, const tnn_rect *at, int32_t width, int32_t height,
+static tn_status pixels_make(shot *s, tnb_pixels *p, const tnb_rect *at, int32_t width, int32_t height,
                              int32_t channels)
 {
-    *p = (tnn_pixels){.stride = (int64_t)at->width * channels,
+    *p = (tnb_pixels){.stride = (int64_t)at->width * channels,
                       .channels = channels,
                       .width = width,
                       .height = height,
@@ -112,7 +112,7 @@ static tn_status pixels_make(shot *s, tnn_pixels *p, const tnn_rect *at, int32_t
     return p->data ? TN_OK : TN_E_NOMEM;
 }
 
-static tn_status part_decode(shot *s, const tnn_rect *r)
+static tn_status part_decode(shot *s, const tnb_rect *r)
 {
     const tn_image_options o = {.struct_size = TN_SIZE(tn_image_options),
                                 .channels = (int32_t)s->o->shape[0],
@@ -120,7 +120,7 @@ static tn_status part_decode(shot *s, const tnn_rect *r)
                                 .y = r->y,
                                 .width = r->width,
                                 .height = r->height};
-    tnn_pixels p;
+    tnb_pixels p;
     tn_status st = pixels_make(s, &p, r, s->image.width, s->image.height, o.channels);
 
     if (!st)
@@ -135,7 +135,7 @@ static tn_status part_decode(shot *s, const tnn_rect *r)
 
 static tn_status stage_run(shot *s, const stage *t)
 {
-    tnn_pixels from = s->image, to;
+    tnb_pixels from = s->image, to;
     tn_status st = pixels_make(s, &to, &t->window, t->resize.out[0], t->resize.out[1], from.channels);
 
     if (st)
@@ -144,7 +144,7 @@ static tn_status stage_run(shot *s, const stage *t)
     from.at.y -= t->from.y;
     from.width = t->from.width;
     from.height = t->from.height;
-    if (!tnn_resize_run(&t->resize, &from, &to)) {
+    if (!tnb_resize_run(&t->resize, &from, &to)) {
         free(to.data);
         s->why = "out of memory";
         return TN_E_NOMEM;
@@ -157,14 +157,14 @@ static tn_status stage_run(shot *s, const stage *t)
 /* The image as it was noted: exactly its pixels, in memory. */
 static tn_status sizes_make(shot *s)
 {
-    tnn_rect need = s->now;
+    tnb_rect need = s->now;
     tn_status st = TN_OK;
 
     for (size_t k = s->count; k-- > 0;) {
         stage *t = &s->stages[k];
 
         t->window = need;
-        need = tnn_resize_needs(&t->resize, &need);
+        need = tnb_resize_needs(&t->resize, &need);
         need.x += t->from.x;
         need.y += t->from.y;
     }
@@ -179,14 +179,14 @@ static tn_status sizes_make(shot *s)
 }
 
 /* The view of what is there of the noted image. */
-static tnn_pixels view_of(const shot *s)
+static tnb_pixels view_of(const shot *s)
 {
-    tnn_pixels p = s->image;
+    tnb_pixels p = s->image;
 
     p.data += (s->now.y - p.at.y) * p.stride + (s->now.x - p.at.x) * p.channels;
     p.width = s->now.width;
     p.height = s->now.height;
-    p.at = (tnn_rect){0, 0, p.width, p.height};
+    p.at = (tnb_rect){0, 0, p.width, p.height};
     return p;
 }
 
@@ -207,7 +207,7 @@ static uint8_t fill_of(const tn_images_options *o)
 }
 
 /* `to`, of the image's size, takes its place. */
-static void image_replace(shot *s, const tnn_pixels *to)
+static void image_replace(shot *s, const tnb_pixels *to)
 {
     free(s->image.data);
     s->image = *to;
@@ -237,7 +237,7 @@ static tn_status turn(shot *s)
     const float a = (float)cos(angle / 180.0 * 3.14159265358979323846),
                 b = (float)sin(angle / 180.0 * 3.14159265358979323846);
     float scale = 1, ratio = 1, hs, ws, width, height, m[6];
-    tnn_pixels from, to;
+    tnb_pixels from, to;
     tn_status st;
 
     if (!o->random_resized_crop) {
@@ -259,7 +259,7 @@ static tn_status turn(shot *s)
     m[5] = (height - (m[3] * (float)from.width + m[4] * (float)from.height)) / 2;
     if (width < 1 || height < 1 || width > SIDE_MAX || height > SIDE_MAX)
         return wrong(s, "a turned image has no pixels, or too many");
-    if ((st = pixels_make(s, &to, &(const tnn_rect){0, 0, (int32_t)width, (int32_t)height}, (int32_t)width,
+    if ((st = pixels_make(s, &to, &(const tnb_rect){0, 0, (int32_t)width, (int32_t)height}, (int32_t)width,
                           (int32_t)height, from.channels)))
         return st;
     tnn_warp(&from, m, fill_of(o), &to);
@@ -270,14 +270,14 @@ static tn_status turn(shot *s)
 /* `fill` around the image. */
 static tn_status border(shot *s, int32_t left, int32_t top, int32_t right, int32_t bottom, uint8_t fill)
 {
-    tnn_pixels from, to;
-    tnn_rect all;
+    tnb_pixels from, to;
+    tnb_rect all;
     tn_status st = sizes_make(s);
 
     if (st)
         return st;
     from = view_of(s);
-    all = (tnn_rect){0, 0, from.width + left + right, from.height + top + bottom};
+    all = (tnb_rect){0, 0, from.width + left + right, from.height + top + bottom};
     if (all.width > SIDE_MAX || all.height > SIDE_MAX)
         return wrong(s, "an image with a border has too many pixels");
     if ((st = pixels_make(s, &to, &all, all.width, all.height, from.channels)))
@@ -312,7 +312,7 @@ static bool area_crop(shot *s, tn_status *st)
 
         if (!(h >= 1 && w >= 1 && h <= s->now.height && w <= s->now.width))
             continue;
-        crop(s, (tnn_rect){whole_between(s, 0, s->now.width - (int32_t)w),
+        crop(s, (tnb_rect){whole_between(s, 0, s->now.width - (int32_t)w),
                            whole_between(s, 0, s->now.height - (int32_t)h), (int32_t)w, (int32_t)h});
         *st = resize_to(s, o->shape[2], o->shape[1]);
         return true;
@@ -327,10 +327,10 @@ static void window(shot *s, int32_t width, int32_t height)
 
     if (s->o->rand_crop)
         crop(s,
-             (tnn_rect){
+             (tnb_rect){
                  .y = whole_between(s, 0, y), .x = whole_between(s, 0, x), .width = width, .height = height});
     else
-        crop(s, (tnn_rect){x / 2, y / 2, width, height});
+        crop(s, (tnb_rect){x / 2, y / 2, width, height});
 }
 
 static tn_status square_crop(shot *s)
@@ -374,9 +374,9 @@ static tn_status crop_choose(shot *s)
     return !o->random_resized_crop && o->max_crop_size ? square_crop(s) : shape_crop(s);
 }
 
-static void jitter(shot *s, const tnn_pixels *p)
+static void jitter(shot *s, const tnb_pixels *p)
 {
-    static void (*const changes[])(const tnn_pixels *, float) = {tnn_brightness, tnn_contrast,
+    static void (*const changes[])(const tnb_pixels *, float) = {tnn_brightness, tnn_contrast,
                                                                  tnn_saturation};
     const double far[] = {s->o->brightness, s->o->contrast, s->o->saturation};
     float alpha[3];
@@ -404,7 +404,7 @@ static int drawn_step(shot *s, int32_t far)
     return (int)((first + 4 * second) / 5 * far * 2 - far);
 }
 
-static void hues(shot *s, const tnn_pixels *p)
+static void hues(shot *s, const tnb_pixels *p)
 {
     const tn_images_options *o = s->o;
     int h, l, t;
@@ -417,7 +417,7 @@ static void hues(shot *s, const tnn_pixels *p)
     tnn_hls(p, h, l, t);
 }
 
-static void noise(shot *s, const tnn_pixels *p)
+static void noise(shot *s, const tnb_pixels *p)
 {
     static const float axes[3][3] = {{55.46f * -0.5675f, 4.794f * 0.7192f, 1.148f * 0.4009f},
                                      {55.46f * -0.5808f, 4.794f * -0.0045f, 1.148f * -0.8140f},
@@ -437,7 +437,7 @@ static void noise(shot *s, const tnn_pixels *p)
 /* ---- numbers ---- */
 
 /* Rows of the sample are `row` numbers apart. */
-static void plane_mean(const tnn_pixels *p, int32_t c, bool mirror, int64_t row, const float *mean,
+static void plane_mean(const tnb_pixels *p, int32_t c, bool mirror, int64_t row, const float *mean,
                        float factor, float add, float *out)
 {
     for (int32_t y = 0; y < p->height; y++)
@@ -449,7 +449,7 @@ static void plane_mean(const tnn_pixels *p, int32_t c, bool mirror, int64_t row,
         }
 }
 
-static void plane_write(const tnn_pixels *p, int32_t c, bool mirror, int64_t row, const float table[256],
+static void plane_write(const tnb_pixels *p, int32_t c, bool mirror, int64_t row, const float table[256],
                         float *out)
 {
     for (int32_t y = 0; y < p->height; y++, out += row) {
@@ -464,7 +464,7 @@ static void plane_write(const tnn_pixels *p, int32_t c, bool mirror, int64_t row
     }
 }
 
-static void numbers_write(shot *s, const tnn_pixels *p, const float *mean, float *out)
+static void numbers_write(shot *s, const tnb_pixels *p, const float *mean, float *out)
 {
     const tn_images_options *o = s->o;
     const bool mirror = (o->rand_mirror && draw(s) < 0.5) || o->mirror;
@@ -513,7 +513,7 @@ static tn_status boxes_colours(shot *s)
     const tn_boxes_options *b = s->o->boxes;
     int h, l, t;
     double contrast;
-    tnn_pixels p;
+    tnb_pixels p;
     tn_status st;
 
     if (!(b->random_hue_prob > 0 || b->random_saturation_prob > 0 || b->random_illumination_prob > 0 ||
@@ -535,7 +535,7 @@ static tn_status boxes_colours(shot *s)
 
 static tn_status boxes_mirror(shot *s, tnn_boxes *boxes)
 {
-    tnn_pixels p;
+    tnb_pixels p;
     tn_status st;
 
     if (!(draw(s) < s->o->boxes->rand_mirror_prob))
@@ -577,7 +577,7 @@ static tnn_part window_draw(shot *s, const tn_crop_sampler *c)
     const double width = fmin(1, scale * ratio), height = fmin(1, scale / ratio);
 
     return (tnn_part){(float)between(s, 0, 1 - width), (float)between(s, 0, 1 - height), (float)width,
-                        (float)height};
+                      (float)height};
 }
 
 /* Whether a window of this sampler was taken. */
@@ -587,7 +587,7 @@ static bool sampler_try(shot *s, tnn_boxes *boxes, const tn_crop_sampler *c)
 
     for (int32_t i = 0; i < c->trials; i++) {
         const tnn_part v = window_draw(s, c);
-        const tnn_rect r = {(int32_t)(v.x * w), (int32_t)(v.y * h), (int32_t)(v.width * w),
+        const tnb_rect r = {(int32_t)(v.x * w), (int32_t)(v.y * h), (int32_t)(v.width * w),
                             (int32_t)(v.height * h)};
 
         if (r.width < 1 || r.height < 1 || !tnn_boxes_crop(boxes, v, c))
@@ -650,13 +650,13 @@ tn_status tnn_augment_run(tn_ctx *ctx, const tn_images_options *o, const float *
                           uint64_t bytes, tnn_draws *draws, tnn_boxes *boxes, float *out, const char **why)
 {
     static const char *const names[] = {"nearest", "linear", "cubic", "area", "lanczos", NULL};
-    shot s = {.ctx = ctx, .o = o, .draws = draws, .data = data, .bytes = bytes, .interp = TNN_LINEAR};
+    shot s = {.ctx = ctx, .o = o, .draws = draws, .data = data, .bytes = bytes, .interp = TNB_LINEAR};
     tn_image_about about = {.struct_size = TN_SIZE(tn_image_about)};
-    tnn_pixels p;
+    tnb_pixels p;
     tn_status st;
 
     if (o->inter)
-        s.interp = !strcmp(o->inter, "auto") ? AUTO : !strcmp(o->inter, "random") ? RANDOM : TNN_NEAREST;
+        s.interp = !strcmp(o->inter, "auto") ? AUTO : !strcmp(o->inter, "random") ? RANDOM : TNB_NEAREST;
     for (int i = 0; o->inter && names[i]; i++)
         s.interp = strcmp(names[i], o->inter) ? s.interp : i;
     *why = NULL;
@@ -666,7 +666,7 @@ tn_status tnn_augment_run(tn_ctx *ctx, const tn_images_options *o, const float *
     }
     s.image.width = about.width;
     s.image.height = about.height;
-    s.now = (tnn_rect){0, 0, about.width, about.height};
+    s.now = (tnb_rect){0, 0, about.width, about.height};
     if (boxes)
         memset(out, 0, (size_t)(o->shape[0] * o->shape[1] * o->shape[2]) * sizeof *out);
     if (!(st = boxes ? boxes_run(&s, boxes) : steps_run(&s))) {

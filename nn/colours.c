@@ -18,7 +18,7 @@ static int64_t fixed(double v)
 }
 
 /* Between four pixels at (x, y) / PARTS; those outside are `fill`. */
-static void pixel_between(const tnn_pixels *from, int64_t x, int64_t y, uint8_t fill, uint8_t *out)
+static void pixel_between(const tnb_pixels *from, int64_t x, int64_t y, uint8_t fill, uint8_t *out)
 {
     const int64_t column = x >> PART_BITS, row = y >> PART_BITS;
     const int32_t a = (int32_t)(x & (PARTS - 1)), b = (int32_t)(y & (PARTS - 1));
@@ -37,7 +37,7 @@ static void pixel_between(const tnn_pixels *from, int64_t x, int64_t y, uint8_t 
         out[c] = (uint8_t)((sums[c] + PARTS * PARTS / 2) >> 2 * PART_BITS);
 }
 
-void tnn_warp(const tnn_pixels *from, const float m[6], uint8_t fill, const tnn_pixels *to)
+void tnn_warp(const tnb_pixels *from, const float m[6], uint8_t fill, const tnb_pixels *to)
 {
     const double d = (double)m[0] * (double)m[4] - (double)m[1] * (double)m[3], by = d != 0 ? 1 / d : 0;
     const double a = (double)m[4] * by, b = (double)m[1] * -by, c = (double)m[3] * -by, e = (double)m[0] * by;
@@ -54,7 +54,7 @@ void tnn_warp(const tnn_pixels *from, const float m[6], uint8_t fill, const tnn_
     }
 }
 
-void tnn_border(const tnn_pixels *from, int32_t left, int32_t top, uint8_t fill, const tnn_pixels *to)
+void tnn_border(const tnb_pixels *from, int32_t left, int32_t top, uint8_t fill, const tnb_pixels *to)
 {
     for (int32_t y = 0; y < to->height; y++)
         memset(to->data + y * to->stride, fill, (size_t)(to->width * to->channels));
@@ -63,7 +63,7 @@ void tnn_border(const tnn_pixels *from, int32_t left, int32_t top, uint8_t fill,
                (size_t)(from->width * from->channels));
 }
 
-void tnn_mirror(const tnn_pixels *p)
+void tnn_mirror(const tnb_pixels *p)
 {
     for (int32_t y = 0; y < p->height; y++)
         for (int32_t x = 0; x < p->width / 2; x++)
@@ -94,19 +94,19 @@ static int32_t grey_of(const uint8_t *p, int32_t channels)
         for (uint8_t *at = (p)->data + y_ * (p)->stride, *end_ = at + (p)->at.width * (p)->channels;         \
              at < end_; at += (p)->channels)
 
-static void linear(const tnn_pixels *p, float alpha, float beta)
+static void linear(const tnb_pixels *p, float alpha, float beta)
 {
     EACH_PIXEL(p, at)
     for (int32_t c = 0; c < p->channels; c++)
         at[c] = byte_of((float)at[c] * alpha + beta);
 }
 
-void tnn_brightness(const tnn_pixels *p, float alpha)
+void tnn_brightness(const tnb_pixels *p, float alpha)
 {
     linear(p, alpha, 0);
 }
 
-void tnn_contrast(const tnn_pixels *p, float alpha)
+void tnn_contrast(const tnb_pixels *p, float alpha)
 {
     int64_t sum = 0;
 
@@ -115,7 +115,7 @@ void tnn_contrast(const tnn_pixels *p, float alpha)
     linear(p, alpha, (1 - alpha) * (float)((double)sum / ((double)p->at.width * p->at.height)));
 }
 
-void tnn_saturation(const tnn_pixels *p, float alpha)
+void tnn_saturation(const tnb_pixels *p, float alpha)
 {
     EACH_PIXEL(p, at)
     {
@@ -164,7 +164,7 @@ static void hls_back(const int *from, uint8_t *p)
         p[2 - c] = byte_of((from[2] ? tab[sectors[sector][c]] : l) * 255);
 }
 
-void tnn_hls(const tnn_pixels *p, int h, int l, int s)
+void tnn_hls(const tnb_pixels *p, int h, int l, int s)
 {
     const int add[] = {h, l, s}, limit[] = {180, 255, 255};
     int v[3];
@@ -182,7 +182,7 @@ void tnn_hls(const tnn_pixels *p, int h, int l, int s)
     }
 }
 
-void tnn_add(const tnn_pixels *p, const float colours[3])
+void tnn_add(const tnb_pixels *p, const float colours[3])
 {
     EACH_PIXEL(p, at)
     for (int32_t c = 0; c < p->channels && c < 3; c++) {

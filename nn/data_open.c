@@ -132,7 +132,7 @@ static tn_data *images_open(tn_app *app, const char *what, const char *name, con
                            .part_of = part,
                            .force_resize = 1,
                            .divisor = 255};
-    const tnn_shape *s = about ? &about->inputs[0].shape : NULL;
+    const tnn_shape *s = about && about->input_count == 1 ? &about->inputs[0].shape : NULL;
     const char *none = NULL;
     tnn_shape wanted;
 
@@ -146,7 +146,8 @@ static tn_data *images_open(tn_app *app, const char *what, const char *name, con
     }
     s = s ? s : &wanted;
     if (s->ndim == 3 && (s->dims[0] == 1 || s->dims[0] == 3 || s->dims[0] == 4))
-        memcpy(i.shape, s->dims, sizeof i.shape); /* resized to what the model takes, or to data.shape */
+        memcpy(i.shape, s->dims,
+               sizeof i.shape); /* resized to what the model or the data to train on has, or to data.shape */
 
     return tnn_images_options(app, what, &i, NULL, &none) ? NULL : tnn_images_data(app, what, name, path, &i);
 }
@@ -314,9 +315,8 @@ static tn_data *file_open(tn_app *app, const opening *p)
     if (p->o->csv || tnn_own_is(p->at.path))
         return tnn_own_open(app, p->what, p->name, p->at.path, p->at.part, true, p->about, p->o);
     if (tnn_ends_with(p->at.path, ".rec"))
-        return about_give(
-            app, images_open(app, p->what, p->name, p->at.path, part, p->strict ? p->about : NULL, p->o),
-            p->about, p->strict);
+        return about_give(app, images_open(app, p->what, p->name, p->at.path, part, p->about, p->o), p->about,
+                          p->strict);
     return about_give(app, idx_file(app, p->what, p->name, p->at.path, TNN_CUT_OF(*p->o)), p->about,
                       p->strict);
 }
@@ -332,7 +332,7 @@ static tn_data *folder_open(tn_app *app, const opening *p)
 
         d = about_give(app,
                        images_open(app, p->what, p->name, path, packed || p->o->whole ? NULL : p->at.part,
-                                   p->strict ? p->about : NULL, p->o),
+                                   p->about, p->o),
                        p->about, p->strict);
     } else if (!app->status && !tnn_own_find(app, p->at.path, p->at.part, &path, &split)) {
         d = path ? tnn_own_open(app, p->what, p->name, path, p->at.part, split, p->about, p->o)

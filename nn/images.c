@@ -33,6 +33,7 @@ void tnn_images_destroy(tnn_images *s)
         free(s->broken_texts[i]);
     if (s->has_lock)
         (void)pthread_mutex_destroy(&s->lock);
+    free(s->broken_rows);
     free(s->readers);
     free(s->paths);
     free(s->labels);
@@ -207,6 +208,12 @@ static void broken_note(tnn_images *s, uint32_t row, const char *why)
     if (s->broken < TNN_BROKEN_MAX && (s->broken_texts[s->broken] = malloc(bytes)))
         (void)snprintf(s->broken_texts[s->broken], bytes, "%s: %s", place, why);
     s->broken++;
+    if (!s->broken_rows)
+        s->broken_rows = calloc((size_t)(s->first + s->count) / 8 + 1, 1);
+    if (s->broken_rows && !(s->broken_rows[row / 8] & 1u << row % 8)) {
+        s->broken_rows[row / 8] |= (uint8_t)(1u << row % 8);
+        s->broken_images++;
+    }
     (void)pthread_mutex_unlock(&s->lock);
 }
 
@@ -290,13 +297,31 @@ static tn_status text_keep(tn_app *app, tnn_images *s, int place, const char **t
 
 static char *index_find(tn_app *app, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-    char *beside = tnn_format(app, "%.*s.idx", (int)(dot ? (size_t)(dot - path) : strlen(path)), path);
+    char *beside = tnn_beside(app, path, ".idx");
 
     if (beside && !access(beside, R_OK))
         return beside;
     free(beside);
     return NULL;
+}
+
+/* Names of classes, in NAME.classes beside NAME.rec. */
+static tn_status classes_find(tn_app *app, tnn_images *s, tn_data *d)
+{
+    char *path = s->o.list || s->o.boxes ? NULL : tnn_beside(app, s->file, ".classes");
+
+    if (path && !access(path, F_OK) && !tnn_names_read(app, path, &d->names)) {
+        int64_t count = 0;
+
+        while (tnn_names_at(d->names, count))
+            count++;
+        if (count < d->classes)
+            (void)tnn_fail(app, TN_E_FORMAT, "%s names %lld classes, %s has %lld", path, (long long)count,
+                           s->file, (long long)d->classes);
+        d->classes = count;
+    }
+    free(path);
+    return app->status;
 }
 
 static tn_status readers_open(tn_app *app, tnn_images *s)
@@ -374,9 +399,10 @@ static tn_status images_find(tn_app *app, tnn_images *s, tn_data *d, const char 
     if (s->o.list && tnn_images_list(app, s))
         return app->status;
     if (s->o.part_of) /* shares are cut by number then */
-        return app->status || tnn_images_records(app, s, 1, 0, &d->classes) ? app->status
-                                                                            : part_keep(app, s, d);
-    if (app->status || tnn_images_records(app, s, d->parts, d->part, &d->classes))
+        return app->status || tnn_images_records(app, s, 1, 0, &d->classes) || classes_find(app, s, d)
+                   ? app->status
+                   : part_keep(app, s, d);
+    if (app->status || tnn_images_records(app, s, d->parts, d->part, &d->classes) || classes_find(app, s, d))
         return app->status;
     d->parts = 1; /* they are cut already */
     return TN_OK;
@@ -518,16 +544,27 @@ void tnn_images_digest(const tnn_images *s, char hex[65])
         (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }
 
-int64_t tn_data_broken(const tn_data *d)
+/* Of one of the counters of `d`, which threads count up. */
+static int64_t counter_read(const tn_data *d, bool images)
 {
     int64_t count = 0;
 
     if (!tnn_data_app(d) || !d->images)
         return 0;
     (void)pthread_mutex_lock(&d->images->lock);
-    count = d->images->broken;
+    count = images ? d->images->broken_images : d->images->broken;
     (void)pthread_mutex_unlock(&d->images->lock);
     return count;
+}
+
+int64_t tn_data_broken(const tn_data *d)
+{
+    return counter_read(d, false);
+}
+
+int64_t tn_data_broken_images(const tn_data *d)
+{
+    return counter_read(d, true);
 }
 
 const char *tn_data_broken_text(const tn_data *d, int64_t index)

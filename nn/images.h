@@ -37,7 +37,8 @@ typedef struct tnn_images {
     uint64_t key;
     pthread_mutex_t lock; /* of what follows */
     bool has_lock;
-    int64_t broken;
+    int64_t broken, broken_images; /* reads that failed; different images among them */
+    uint8_t *broken_rows;          /* a bit for each image, once one is broken */
     char *broken_texts[TNN_BROKEN_MAX];
 } tnn_images;
 
@@ -45,6 +46,8 @@ typedef struct tnn_images {
 tn_status tnn_images_folder(tn_app *app, tnn_images *s, const char *folder, const char *part,
                             struct tnn_names **names);
 bool tnn_is_image(const char *name); /* by its end */
+/* The file beside `path` whose name ends otherwise: ".idx"; free(). */
+char *tnn_beside(tn_app *app, const char *path, const char *ending);
 /* Whether there are folders with images in `folder`. */
 bool tnn_images_are_in(const char *folder);
 /* Places of the records of share `part` of `parts`, as MXNet cuts; all labels where these are asked for. */

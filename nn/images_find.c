@@ -204,6 +204,10 @@ tn_status tnn_images_folder(tn_app *app, tnn_images *s, const char *folder, cons
 tn_status tnn_images_rename(tn_app *app, tnn_images *s, const struct tnn_names *from,
                             const struct tnn_texts *to)
 {
+    for (int64_t k = 0; s->file && tnn_names_at(from, k); k++) /* labels are in the records */
+        if (k >= (int64_t)to->count || strcmp(tnn_names_at(from, k), to->at[k]) != 0)
+            return tnn_fail(app, TN_E_KEY, "%s: class %lld is \"%s\", that of the model is \"%s\"", s->file,
+                            (long long)k, tnn_names_at(from, k), k < (int64_t)to->count ? to->at[k] : "");
     for (int64_t i = 0; s->labels && from && i < s->count; i++) {
         const char *name = tnn_names_at(from, (int64_t)s->labels[s->first + i]);
         const int64_t k = name ? tnn_texts_find(to, name) : -1;

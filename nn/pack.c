@@ -38,6 +38,7 @@ typedef struct packing {
     const char *folder;
     item *items;
     size_t count, first, end; /* a stretch */
+    struct tnn_names *names;  /* of the classes of a folder */
     atomic_size_t next;
     tn_packed packed;
 } packing;
@@ -85,15 +86,15 @@ static void bytes_free(item *i)
 }
 
 /* The size that the image gets, of its part `r`. */
-static void size_of(const packing *p, const tn_image_about *a, tnn_rect *r, int64_t size[2])
+static void size_of(const packing *p, const tn_image_about *a, tnb_rect *r, int64_t size[2])
 {
     const int64_t edge = p->o.resize;
 
-    *r = (tnn_rect){0, 0, a->width, a->height};
+    *r = (tnb_rect){0, 0, a->width, a->height};
     if (p->o.center_crop && a->width != a->height) {
         const int32_t side = a->width < a->height ? a->width : a->height;
 
-        *r = (tnn_rect){(a->width - side) / 2, (a->height - side) / 2, side, side};
+        *r = (tnb_rect){(a->width - side) / 2, (a->height - side) / 2, side, side};
     }
     size[0] = r->width;
     size[1] = r->height;
@@ -104,18 +105,18 @@ static void size_of(const packing *p, const tn_image_about *a, tnn_rect *r, int6
 }
 
 /* `pixels` of the part r become those of `size`. */
-static tn_status resized_make(item *i, uint8_t **pixels, const tnn_rect *r, const int64_t size[2],
+static tn_status resized_make(item *i, uint8_t **pixels, const tnb_rect *r, const int64_t size[2],
                               int32_t channels)
 {
-    const tnn_resize way = {{r->width, r->height}, {(int32_t)size[0], (int32_t)size[1]}, TNN_LINEAR};
-    const tnn_pixels from = {*pixels,   (int64_t)r->width * channels, channels, r->width,
+    const tnb_resize way = {{r->width, r->height}, {(int32_t)size[0], (int32_t)size[1]}, TNB_LINEAR};
+    const tnb_pixels from = {*pixels,   (int64_t)r->width * channels, channels, r->width,
                              r->height, {0, 0, r->width, r->height}};
-    tnn_pixels to = {NULL,       size[0] * channels, channels,
+    tnb_pixels to = {NULL,       size[0] * channels, channels,
                      way.out[0], way.out[1],         {0, 0, way.out[0], way.out[1]}};
 
     if (size[0] == r->width && size[1] == r->height)
         return TN_OK;
-    if (!(to.data = malloc((size_t)to.stride * (size_t)size[1])) || !tnn_resize_run(&way, &from, &to)) {
+    if (!(to.data = malloc((size_t)to.stride * (size_t)size[1])) || !tnb_resize_run(&way, &from, &to)) {
         free(to.data);
         return item_fail(i, TN_E_NOMEM, "out of memory");
     }
@@ -152,7 +153,7 @@ static tn_status again(const packing *p, item *i)
     tn_image_options o = {.struct_size = TN_SIZE(tn_image_options), .channels = p->o.channels};
     uint8_t *pixels = NULL;
     int64_t size[2], stride;
-    tnn_rect r;
+    tnb_rect r;
     tn_status st = tn_image_look(p->ctx, i->bytes, i->size, &a);
 
     if (st)
@@ -205,8 +206,7 @@ static void *work(void *arg)
 static tn_status folder_list(packing *p)
 {
     tnn_images s = {.ctx = p->ctx};
-    struct tnn_names *names = NULL;
-    tn_status st = tnn_images_folder(p->app, &s, p->folder, p->o.part_of, &names);
+    tn_status st = tnn_images_folder(p->app, &s, p->folder, p->o.part_of, &p->names);
 
     if (!st && (p->items = tnn_alloc(p->app, (size_t)s.count, sizeof *p->items)))
         for (p->count = 0; !p->app->status && p->count < (size_t)s.count; p->count++) {
@@ -220,7 +220,6 @@ static tn_status folder_list(packing *p)
             if ((i->labels = tnn_alloc(p->app, 1, sizeof *i->labels)))
                 i->labels[0] = s.labels[p->count];
         }
-    tnn_names_destroy(names);
     for (int64_t k = 0; s.paths && k < s.count; k++)
         free(s.paths[k]);
     free(s.paths);
@@ -356,7 +355,7 @@ static tn_status stretch_run(packing *p, tn_record_writer *w, FILE *list)
     return p->app->status;
 }
 
-static char *beside(tn_app *app, const char *path, const char *ending)
+char *tnn_beside(tn_app *app, const char *path, const char *ending)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
 
@@ -394,6 +393,22 @@ static tn_status all_write(packing *p, const char *path, const char *index, cons
     return p->app->status;
 }
 
+/* A name per line; of a list, which has numbers alone, an old file must not stay. */
+static tn_status classes_write(packing *p, const char *path)
+{
+    FILE *file = p->names ? fopen(path, "we") : NULL;
+    bool ok = file != NULL;
+
+    if (!p->names)
+        return unlink(path) && errno != ENOENT ? tnn_fail(p->app, TN_E_IO, "%s: %s", path, strerror(errno))
+                                               : TN_OK;
+    for (int64_t k = 0; ok && tnn_names_at(p->names, k); k++)
+        ok = fprintf(file, "%s\n", tnn_names_at(p->names, k)) > 0;
+    if (file)
+        ok = !fclose(file) && ok;
+    return ok ? TN_OK : tnn_fail(p->app, TN_E_IO, "%s cannot be written", path);
+}
+
 static tn_status options_check(packing *p, const char *what)
 {
     static const char *const parts[] = {"train", "test", NULL};
@@ -419,7 +434,7 @@ int tn_pack_images_(tn_app *app, const char *folder, const char *path, tn_packed
                     const tn_pack_options *options)
 {
     packing p = {.app = app, .folder = folder};
-    char what[96], *index = NULL, *list = NULL, *aside = NULL;
+    char what[96], *index = NULL, *list = NULL, *aside = NULL, *classes = NULL;
 
     if (!tnn_ok(app))
         return 0;
@@ -430,12 +445,14 @@ int tn_pack_images_(tn_app *app, const char *folder, const char *path, tn_packed
     p.ctx = app->ctx;
     if (tnn_seed(app, p.o.seed, &p.o.seed))
         return 0;
-    index = beside(app, path, ".idx");
-    list = beside(app, path, ".lst");
-    aside = beside(app, path, ".lst.tmp");
+    index = tnn_beside(app, path, ".idx");
+    list = tnn_beside(app, path, ".lst");
+    aside = tnn_beside(app, path, ".lst.tmp");
+    classes = tnn_beside(app, path, ".classes");
     if (!options_check(&p, what) && !(p.o.list ? list_read(&p) : folder_list(&p))) {
         items_shuffle(&p);
-        (void)all_write(&p, path, index, list, aside);
+        if (!all_write(&p, path, index, list, aside))
+            (void)classes_write(&p, classes);
     }
     for (size_t i = 0; i < p.count; i++) {
         bytes_free(&p.items[i]);
@@ -443,6 +460,8 @@ int tn_pack_images_(tn_app *app, const char *folder, const char *path, tn_packed
         free(p.items[i].labels);
     }
     free(p.items);
+    tnn_names_destroy(p.names);
+    free(classes);
     free(index);
     free(list);
     free(aside);

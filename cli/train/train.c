@@ -190,29 +190,13 @@ static void epoch_tell(training *t, const cli_epoch *epoch, const tn_train_info 
     line(t, o);
 }
 
-/* Different images among those of which a read failed; the library keeps the first 100 reads. */
-static int64_t broken_count(const tn_data *data)
-{
-    int64_t count = 0;
-    const char *text;
-
-    for (int64_t i = 0; (text = tn_data_broken_text(data, i)); i++) {
-        bool known = false;
-
-        for (int64_t k = 0; k < i && !known; k++)
-            known = !strcmp(tn_data_broken_text(data, k), text);
-        count += !known;
-    }
-    return count;
-}
-
 /* Images that could not be read, of which the next ones stand in the place: once. */
 static void broken_say(training *t)
 {
     const tn_data *const all[] = {tn_train_data(t->train), tn_train_valid(t->train)};
 
     for (size_t i = 0; i < 2; i++) {
-        const int64_t count = !t->broken_said[i] && all[i] ? broken_count(all[i]) : 0;
+        const int64_t count = !t->broken_said[i] && all[i] ? tn_data_broken_images(all[i]) : 0;
 
         if (!count)
             continue;

@@ -226,7 +226,8 @@ static tn_status infer_room_init(infer_room *r, const tni_call_key *k, uint32_t 
     return TN_OK;
 }
 
-/* What reads nothing has its shape from its attributes: no kernel can find out what they leave open. */
+/* What reads nothing has its shape from its attributes. They leave it open where only a run knows more: of an
+ * operator that checks what it reads (_cvimread). */
 static tn_status shape_open(const tni_call_key *k, const tn_shape *shape)
 {
     tni_str text;
@@ -300,7 +301,7 @@ static tn_status signature_infer(const tni_call_key *k, tni_signature *s)
             st = tni_error(TN_E_DTYPE,
                            "operator %s: the data type of output %u does not follow from its inputs",
                            k->def->op->name, i);
-        else if (!k->in_count && !tn_shape_known(r.out[i]))
+        else if (!k->in_count && s->pending && !(k->def->op->flags & TN_OP_CHECKS_VALUES))
             st = shape_open(k, r.out[i]);
     }
 

@@ -132,7 +132,7 @@ bool tni_is_row_major(int32_t ndim, const int64_t *shape, const int64_t *stride)
             return true;
         if (shape[i] != 1 && stride[i] != step)
             return false;
-        step *= shape[i];
+        step *= shape[i] > 0 ? shape[i] : 1; /* as tni_row_major has it: a size may be open */
     }
     return true;
 }

@@ -42,5 +42,7 @@ tn_status tnimage_output_check(const tn_image_output *to, int32_t channels_max, 
                                tn_err *err);
 
 extern const tn_image_ops tnimage_jpeg, tnimage_png;
+extern const tn_op_table tnimage_operators;
+extern const tn_kernel_table tnimage_kernels;
 
 #endif

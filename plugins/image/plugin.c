@@ -142,8 +142,11 @@ static const tn_option_row strict = {
 static const tn_option_row *const rows[] = {&pixels_max, &memory_max, &strict, NULL};
 static const tn_option_table options = {TN_CAPABILITY(tn_option_table, rows, TN_KIND_OPTIONS, "image"), rows};
 
-static const tn_capability *const capabilities[] = {&tnimage_jpeg.head, &tnimage_png.head, &options.head,
-                                                    NULL};
+static const tn_capability *const capabilities[] = {&tnimage_jpeg.head,      &tnimage_png.head,
+                                                    &tnimage_operators.head, &tnimage_kernels.head,
+                                                    &options.head,           NULL};
 
 TN_PLUGIN_DEFINE("image", "0.1.0", "Tenon", "Apache-2.0", "JPEG and PNG, by libjpeg-turbo and libpng", "",
-                 "image:jpeg image:png options", image_init, image_fini, NULL, capabilities);
+                 "image:jpeg image:png op:_cvimdecode op:_cvimread op:_cvimresize op:_cvcopyMakeBorder "
+                 "op:_npi_cvimdecode op:_npi_cvimread op:_npi_cvimresize kernels@cpu options",
+                 image_init, image_fini, NULL, capabilities);

@@ -154,6 +154,45 @@ static void packed(void **state)
     assert_true(s->code != 0 && access("y.rec", F_OK) && access("y.lst", F_OK) && access("y.lst.tmp", F_OK));
 }
 
+/* The names of folders come back from a .rec, through NAME.classes; a list has none. */
+static void class_names(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    s = tool("mkdir named named/train named/test set && for p in train test; do for k in 0 1; do "
+             "cp -r png/$p/$k named/$p/kind$k; done; \"$T\" data pack named set/$p.rec --part $p; done && "
+             "printf 'kind0\\nkind1\\n' | cmp - set/train.classes && "
+             "\"$T\" train zoo:lenet --data ./set --epochs 1 --out namedrun --progress none && "
+             "\"$T\" predict namedrun png/test/0/000.png");
+    if (s->code || !strstr(s->out, "kind"))
+        fail_msg("%d: %s%s", s->code, s->out, s->err);
+    s = tool("printf 'kind1\\nkind0\\n' >set/test.classes; \"$T\" eval namedrun --data ./set");
+    assert_true(s->code != 0);
+    assert_says(s->err, "class 0 is \"kind1\", that of the model is \"kind0\"");
+    s = tool("echo kind0 >set/train.classes; \"$T\" train zoo:lenet --data ./set --epochs 1 --out other");
+    assert_int_equal(s->code, 4);
+    assert_says(s->err, "set/train.classes names 1 classes, ./set/train.rec has 2");
+    s = tool("\"$T\" data pack named set/train.rec --labels set/test.lst; test ! -e set/train.classes");
+    assert_int_equal(s->code, 0);
+}
+
+/* Images to test with have the size of those to train on. */
+static void sizes(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    s = tool("\"$T\" data pack png big.rec --part test --resize 12 --encoding png");
+    assert_int_equal(s->code, 0);
+    s = tool(
+        "mkdir mixed && \"$T\" data pack png mixed/train.rec --part train && mv big.rec mixed/test.rec && "
+        "mv big.idx mixed/test.idx && \"$T\" train zoo:lenet --data ./mixed --epochs 1 --out mixedrun "
+        "--progress none && \"$T\" eval mixedrun --data ./mixed");
+    if (s->code || !strstr(s->out, "accuracy"))
+        fail_msg("%d: %s%s", s->code, s->out, s->err);
+}
+
 static void refused(void **state)
 {
     static const struct {
@@ -188,10 +227,8 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_training),
-        cmocka_unit_test(answers),
-        cmocka_unit_test(packed),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(same_training), cmocka_unit_test(answers), cmocka_unit_test(packed),
+        cmocka_unit_test(class_names),   cmocka_unit_test(sizes),   cmocka_unit_test(refused),
     };
     char path[2048];
     int failed;

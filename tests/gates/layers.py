@@ -3,7 +3,7 @@
 
 sdk/check: the public headers, its own folder, and of the core what LAYERS names for it.
 core: a room includes its own headers and those of the rooms LAYERS lists for it; from another room only what that
-room's interface, core/<room>/<room>.h, is or includes (and .list tables). nn, cli, examples: tenon/*.h and their own.
+room's interface, core/<room>/<room>.h, is or includes (and .list tables). nn, cli, examples: tenon/*.h and their own; nn also plugins/common.
 Plugins and templates: tenon/plugin/*.h and their own folder, plugins also plugins/common; test programs of templates: tenon/*.h (those of transport and collective also their plugin header). Public headers: public headers.
 """
 import os
@@ -86,7 +86,8 @@ def check(root, name, quote, target, layers, doors):
         return None
     if parts[0] in ("nn", "cli", "examples"):
         inner = "" if parts[0] == "nn" else "(plugin/)?" # a program may bring a plugin of its own
-        return check_outside(name, quote, target, root, parts[0], r"tenon/%s[^/]+\.h$" % inner)
+        shared = "plugins/common" if parts[0] == "nn" else None
+        return check_outside(name, quote, target, root, parts[0], r"tenon/%s[^/]+\.h$" % inner, shared)
     if parts[0] == "plugins":
         return check_outside(name, quote, target, root, "/".join(parts[:2]), r"tenon/plugin/", "plugins/common")
     if parts[:2] == ["sdk", "template"]:

@@ -167,6 +167,47 @@ def pixels():
                 out.write("%s %d %d %d %d %016x\n" % (os.path.basename(path), flag, *got.shape, fnv(got.tobytes())))
 
 
+def operators():
+    """recorded/image/operators.txt: operator, arguments, shape of the image, then that of the result and the hash of its bytes.
+
+    Byte i of an image is (7 i + i / 5) % 256; a call that MXNet refuses has `refused` in the place of shape and hash.
+    """
+    import mxnet as mx
+    import numpy as np
+
+    def calls():
+        for shape in ((45, 61, 3), (45, 61, 1), (32, 64, 3), (7, 5, 4), (9, 6, 6), (1, 1, 3)):
+            for w, h in ((61, 45), (30, 22), (32, 16), (16, 8), (100, 80), (1, 1), (64, 7), (3, 90)):
+                for interp in range(5):
+                    yield "_cvimresize", shape, dict(w=w, h=h, interp=interp)
+        yield "_cvimresize", (4, 4, 3), dict(w=0, h=3)
+        yield "_cvimresize", (4, 4, 3), dict(w=3, h=-1)
+        yield "_cvimresize", (4, 4, 3), dict(w=3, h=3, interp=7)
+        for shape in ((2, 3, 1), (5, 4, 3), (3, 2, 4), (1, 1, 3), (4, 1, 3)):
+            for kind in range(5):
+                for top, bot, left, right in ((0, 0, 0, 0), (1, 2, 3, 4), (9, 0, 0, 11), (0, 7, 8, 0)):
+                    yield "_cvcopyMakeBorder", shape, dict(top=top, bot=bot, left=left, right=right, type=kind, value=7)
+        for values in ((1, 2, 3), (4,), (1.5, 2.5, 300, 4), (-3, 0.49, 254.5, 9, 8), ()):
+            for channels in (c for c in (1, 3, 4) if not values or len(values) >= c):  # beyond: what memory holds
+                yield "_cvcopyMakeBorder", (3, 4, channels), dict(top=1, bot=0, left=2, right=1, value=251.5, values=values)
+        yield "_cvcopyMakeBorder", (3, 4, 5), dict(top=1, bot=0, left=2, right=1, type=2)
+        yield "_cvcopyMakeBorder", (3, 4, 5), dict(top=1, bot=0, left=2, right=1, value=3)
+        yield "_cvcopyMakeBorder", (3, 4, 3), dict(top=1, bot=0, left=2, right=1, type=5)
+        yield "_cvcopyMakeBorder", (3, 4, 3), dict(top=-1, bot=0, left=2, right=1)
+
+    with open(os.path.join(FOLDER, "operators.txt"), "w") as out:
+        for op, shape, args in calls():
+            i = np.arange(int(np.prod(shape)))
+            data = mx.nd.array(((7 * i + i // 5) % 256).reshape(shape), dtype="uint8")
+            words = " ".join("%s=%s" % (k, str(v).replace(" ", "")) for k, v in sorted(args.items()))
+            out.write("%s %s %s : " % (op, "x".join(map(str, shape)), words))
+            try:
+                got = getattr(mx.nd._internal, op)(data, **args).asnumpy()
+                out.write("%s %016x\n" % ("x".join(map(str, got.shape)), fnv(got.tobytes())))
+            except (mx.base.MXNetError, ValueError):
+                out.write("refused\n")
+
+
 if __name__ == "__main__":
-    for made in (files, iterated) if sys.argv[1:] == ["--files"] else (pixels, records, boxes):
+    for made in (files, iterated) if sys.argv[1:] == ["--files"] else (pixels, records, boxes, operators):
         made()

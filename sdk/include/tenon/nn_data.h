@@ -212,8 +212,13 @@ typedef struct tn_images_options {
  * @since 0.1
  */
 TN_API tn_data *tn_data_from_images_(tn_app *app, const char *path, const tn_images_options *options);
+
 /** Reads of images that failed so far, by any reader of this data. @since 0.1 */
 TN_API int64_t tn_data_broken(const tn_data *data);
+
+/** Different images among those reads; an image is read again in each epoch. @threads owner @since 0.1 */
+TN_API int64_t tn_data_broken_images(const tn_data *data);
+
 /** "FILE: what is wrong with it", of the failed read `index`, from 0; the first 100 are kept. NULL: no such.
  * Borrowed. @since 0.1 */
 TN_API const char *tn_data_broken_text(const tn_data *data, int64_t index);
@@ -248,7 +253,7 @@ typedef struct tn_packed {
 
 /**
  * Packs images of a folder into `path`, a .rec as MXNet's im2rec makes it, with the .idx and .lst beside it.
- * Each is whole or absent.
+ * Each is whole or absent. The names of a folder's classes go into a .classes, which tn_data_open() reads.
  * @param packed NULL is fine
  * @return 1; 0: failed
  * @since 0.1

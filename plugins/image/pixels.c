@@ -1,0 +1,2 @@
+/* Resizing for the operators: the code that nn has, too. */
+#include "../common/pixels.inc"
