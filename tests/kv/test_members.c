@@ -1,6 +1,7 @@
 /*
  * What members of the wrong role say has no effect; a worker in another one's place goes on behind its
- * rounds; a push is asked for, not sent twice; a server whose snapshot is not written yet loads it later.
+ * rounds; a push is asked for, not sent twice, and
+ * without credit while its server has no room; a server whose snapshot is not written yet loads it later.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -208,6 +209,46 @@ static void push_is_asked_for(void **unused)
     answer(&m, TNI_KV_ABSENT, 0, NULL);
     assert_int_equal(said_count, 1);
     assert_true(said[0].bytes == BYTES && !(said[0].flags & TNI_KV_PROBE) && said[0].flags & TNI_KV_RETRY);
+    answer(&m, 0, 1, value);
+    assert_int_equal(told_count, 1);
+    assert_int_equal(told, TN_OK);
+    tni_kv_worker_destroy(m.worker);
+}
+
+/* A server without room says BUSY. What waits for credit behind that push may be what makes room: it goes. */
+static void busy_gives_credit_back(void **unused)
+{
+    static uint8_t memory[BYTES], value[BYTES];
+    const tni_kv_request second = {.kind = TNI_KV_DO_PUSHPULL, .key = 1, .in = memory, .out = memory};
+    tni_kv_settings of_one = settings;
+    machine m;
+
+    (void)unused;
+    worker_begin(&m);
+    of_one.credit_bytes = BYTES;
+    m.worker->node.settings = &of_one;
+    assert_int_equal(tni_kv_worker_key(m.worker, 1, 0, BYTES / 4, 4), TN_OK);
+    m.worker->keys[1]->known = true;
+    ask(&m, TNI_KV_DO_INIT, memory);
+    answer(&m, TNI_KV_APPLIED, 0, NULL);
+    ask(&m, TNI_KV_DO_PUSHPULL, memory);
+    {
+        const tni_kv_header first = said[0];
+
+        said_count = 0;
+        assert_int_equal(tni_kv_worker_request(m.worker, &second, m.now), TN_OK);
+        assert_int_equal(said_count, 0); /* no credit */
+        said[0] = first;
+    }
+    answer(&m, TNI_KV_BUSY, 0, NULL);
+    assert_int_equal(said_count, 1);
+    assert_true(said[0].key >> 16 == 1 && said[0].bytes == BYTES);
+    answer(&m, 0, 1, value);
+    assert_int_equal(told_count, 1);
+    tick_until_said(&m); /* is asked for, then it goes out again */
+    assert_true(said[0].key == 0 && said[0].flags & TNI_KV_PROBE);
+    answer(&m, TNI_KV_ABSENT, 0, NULL);
+    assert_true(said_count == 1 && said[0].bytes == BYTES);
     answer(&m, 0, 1, value);
     assert_int_equal(told_count, 1);
     assert_int_equal(told, TN_OK);
@@ -434,9 +475,9 @@ static void wrong_roles(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_behind_an_init), cmocka_unit_test(push_is_asked_for),
-        cmocka_unit_test(value_is_awaited),     cmocka_unit_test(load_behind_a_write),
-        cmocka_unit_test(wrong_roles),
+        cmocka_unit_test(round_behind_an_init),   cmocka_unit_test(push_is_asked_for),
+        cmocka_unit_test(busy_gives_credit_back), cmocka_unit_test(value_is_awaited),
+        cmocka_unit_test(load_behind_a_write),    cmocka_unit_test(wrong_roles),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
