@@ -542,8 +542,8 @@ static uint32_t applied_count(void)
     return count;
 }
 
-/* It is killed while a server is replaced and a worker is at a barrier: the next one waits for what the server
- * holds, begins the epoch, and releases the barrier when both workers have told of it again. */
+/* It is killed while a server is replaced and a worker is at a barrier: the next one waits for what the
+ * server holds, begins the epoch, and releases the barrier when both workers have told of it again. */
 static void killed_in_a_replacement(void **unused)
 {
     const tni_kv_header barrier = {.type = TNI_KV_BARRIER, .round = 1, .sequence = 5};
