@@ -24,8 +24,9 @@
  * applied.
  *   4. Round r of a part is complete when each worker that has a round r has pushed it. Servers count
  *      workers, not messages. `sync` sums in order of ranks: rank i is added when all below i are in, and
- *      waits in memory until then (at most `landing_bytes`, beyond which the server says BUSY). Then `apply`
- *      runs, once.
+ *      waits in memory until then (at most `landing_bytes`, beyond which the server says BUSY: that push is
+ *      not under way any more, so that others, which may be what the server waits for, have its credit). Then
+ *      `apply` runs, once.
  *      A worker that has ended says so of each key that it pushed less often than others (LAST).
  *   5. HELD: the push has arrived. Only APPLIED, or the value, completes it. The worker asks again what is
  *      held, so a server that lost it gets it again.

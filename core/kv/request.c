@@ -557,6 +557,18 @@ static void value_take(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
     piece_done(w, l, piece, h);
 }
 
+/* Its bytes are not under way any more. */
+static void piece_wait(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece)
+{
+    tni_kv_lane *lane = lane_of(w, l, piece);
+
+    piece_land(w, l, piece, TNI_KV_WAITS);
+    if (l == &w->saves)
+        save_release(w);
+    if (lane)
+        lane_pump(w, lane);
+}
+
 void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *payload)
 {
     uint32_t piece;
@@ -589,13 +601,9 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
             lane_pump(w, lane); /* its rows are there now */
         break;
     case TNI_KV_HELD:
-        piece_land(w, l, piece, TNI_KV_WAITS);
         p->tries = 1;
         retry_at(w, p, TNI_KV_ASK_NS);
-        if (l == &w->saves)
-            save_release(w);
-        if (lane)
-            lane_pump(w, lane);
+        piece_wait(w, l, piece);
         break;
     case TNI_KV_ABSENT: /* lost on its way or by the server: at once; the part is not there yet: later */
         if (p->last == TNI_KV_SEND_PROBE && !piece_queue(w, l, piece)) {
@@ -612,7 +620,9 @@ void tni_kv_ops_answer(tni_kv_worker *w, const tni_kv_header *h, const uint8_t *
     case TNI_KV_FAILED:
         op_end(w, l->first, tni_kv_op_refused(l, piece, h, payload));
         break;
-    default: /* BUSY: the retry comes */
+    default: /* BUSY: the retry comes. A server may want what waits here behind it before it has room again */
+        if (!l->control)
+            piece_wait(w, l, piece);
         break;
     }
 }

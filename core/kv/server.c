@@ -138,7 +138,10 @@ static tn_status value_check(const tni_kv_server *s, const tni_kv_store_part *p,
     const uint64_t element = tn_dtype_bytes(h->dtype);
 
     if (p && (p->bytes != h->bytes || p->dtype != h->dtype))
-        return tni_error(TN_E_SHAPE, "key %llu has %llu bytes of type %u here, but %llu of type %u there",
+        return tni_error(TN_E_SHAPE,
+                         "key %llu has %llu bytes of type %u here, but %llu of type %u there: workers, or a "
+                         "snapshot and they, differ in its shape, kvstore.part_bytes or "
+                         "kvstore.bigarray_bound",
                          (unsigned long long)(h->key >> 16), (unsigned long long)p->bytes, p->dtype,
                          (unsigned long long)h->bytes, h->dtype);
     if (!element || (h->bytes && s->update.payload_bytes(s->update.arg, h->dtype, 0, h->bytes) != h->bytes))

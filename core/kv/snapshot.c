@@ -1,5 +1,5 @@
 /*
- * What a server writes at the end of a step, one text: magic 8, version 4, job 8, workers 4, parts 8, the
+ * What a server writes at the end of a step, one text: magic 8, version 4, job 8, members 4, parts 8, the
  * workers' last commands, each part (key 8, dtype 1, bytes 8, rounds 4, voids 8, breaker 2, of each worker
  * applied rounds 4 and the first that never comes 4, value), the optimizer's states, and a CRC-32 of all
  * before it.
@@ -10,6 +10,12 @@
 
 #define MAGIC 0x32766b736e657474u
 
+/* Of another number of servers it would hold a part of the keys, and the rest would begin anew. */
+static uint32_t members(const tni_kv_server *s)
+{
+    return s->node.settings->workers | s->node.settings->servers << 16;
+}
+
 tn_status tni_kv_snapshot_write(const tni_kv_server *s, tni_str *out)
 {
     const uint32_t workers = s->node.settings->workers;
@@ -17,7 +23,7 @@ tn_status tni_kv_snapshot_write(const tni_kv_server *s, tni_str *out)
     tni_kv_write(out, MAGIC, 8);
     tni_kv_write(out, TNI_KV_WIRE_VERSION, 4);
     tni_kv_write(out, s->node.settings->job, 8);
-    tni_kv_write(out, workers, 4);
+    tni_kv_write(out, members(s), 4);
     tni_kv_write(out, s->part_count, 8);
     for (uint32_t w = 0; w < workers; w++)
         tni_kv_write(out, s->commands[w], 8);
@@ -90,8 +96,8 @@ tn_status tni_kv_snapshot_read(tni_kv_server *s, const void *text, uint64_t byte
     if (bytes < 4 || tni_crc32(0, text, r.left) != tni_kv_get((const uint8_t *)text + r.left, 4))
         return tni_error(TN_E_FORMAT, "checksum of a snapshot is wrong");
     if (tni_kv_read(&r, 8) != MAGIC || tni_kv_read(&r, 4) != TNI_KV_WIRE_VERSION ||
-        tni_kv_read(&r, 8) != s->node.settings->job || tni_kv_read(&r, 4) != workers)
-        return tni_error(TN_E_FORMAT, "snapshot of another job, version or number of workers");
+        tni_kv_read(&r, 8) != s->node.settings->job || tni_kv_read(&r, 4) != members(s))
+        return tni_error(TN_E_FORMAT, "snapshot of another job, version or number of workers or servers");
     parts = tni_kv_read(&r, 8);
     for (uint32_t w = 0; w < workers; w++)
         s->commands[w] = tni_kv_read(&r, 8);

@@ -587,6 +587,15 @@ static bool pair_up(const void *arg)
     return p->here->up && chk_site_came(p->there, 0);
 }
 
+void chk_net_two(chk_net *net, chk_env *env, const tn_transport_config *here,
+                 const tn_transport_config *there, chk_site **a, chk_site **b)
+{
+    chk_net_open(net, env, CHK_HOST_EXACT);
+    *a = chk_site_open(net, here);
+    *b = chk_site_open(net, there);
+    chk_site_listen(*b);
+}
+
 void chk_net_pair(chk_net *net, chk_end **here, chk_end **there)
 {
     chk_site *a = chk_site_open(net, NULL), *b = chk_site_open(net, NULL);

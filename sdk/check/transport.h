@@ -120,6 +120,9 @@ uint32_t chk_net_turn(chk_net *net);
 /* Polls until `over` holds. Where nothing comes any more `rule` is broken; the text says what was awaited. */
 void chk_net_until(chk_net *net, bool (*over)(const void *arg), const void *arg, const char *rule,
                    const char *text);
+/* Opens it with two sites, of which the second listens; limits as of chk_site_open. */
+void chk_net_two(chk_net *net, chk_env *env, const tn_transport_config *here,
+                 const tn_transport_config *there, chk_site **a, chk_site **b);
 /* Two sites and a link between them, up at both ends. */
 void chk_net_pair(chk_net *net, chk_end **here, chk_end **there);
 /* All that was sent on these links has come, and every cookie is back. */

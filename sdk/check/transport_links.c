@@ -299,10 +299,7 @@ static void close_cuts(chk_env *env, uint32_t turns, uint32_t messages)
     chk_end *e;
     chk_net net;
 
-    chk_net_open(&net, env, CHK_HOST_EXACT);
-    a = chk_site_open(&net, NULL);
-    b = chk_site_open(&net, &small);
-    chk_site_listen(b);
+    chk_net_two(&net, env, NULL, &small, &a, &b);
     e = chk_site_connect(a, b);
     for (uint32_t i = 0; i < messages && !e->waits; i++)
         (void)chk_end_send(e, &l);
@@ -574,10 +571,7 @@ void chk_transport_links(chk_env *env)
     chk_site *a, *b;
     chk_end *ends[LINKS], *more;
 
-    chk_net_open(&net, env, CHK_HOST_EXACT);
-    a = chk_site_open(&net, NULL);
-    b = chk_site_open(&net, &limits);
-    chk_site_listen(b);
+    chk_net_two(&net, env, NULL, &limits, &a, &b);
     for (uint32_t i = 0; i < LINKS; i++)
         ends[i] = chk_site_connect(a, b);
     chk_net_until(&net, many_there, &m, "T-up", "links_max connects were called, and not all links are up");
@@ -656,10 +650,7 @@ void chk_transport_flat(chk_env *env)
     chk_site *a, *b;
     chk_net net;
 
-    chk_net_open(&net, env, CHK_HOST_EXACT);
-    a = chk_site_open(&net, NULL);
-    b = chk_site_open(&net, NULL);
-    chk_site_listen(b);
+    chk_net_two(&net, env, NULL, NULL, &a, &b);
     for (uint32_t i = 0; i < count + 8; i++) {
         if (i == 8)
             before = traces_of(&net);

@@ -114,10 +114,7 @@ void chk_transport_early(chk_env *env)
     chk_site *a, *b;
     chk_net net;
 
-    chk_net_open(&net, env, CHK_HOST_EXACT);
-    a = chk_site_open(&net, NULL);
-    b = chk_site_open(&net, NULL);
-    chk_site_listen(b);
+    chk_net_two(&net, env, NULL, NULL, &a, &b);
     for (uint32_t i = 0; i < 4; i++) {
         chk_end *e = chk_site_connect(a, b);
 
@@ -165,10 +162,7 @@ void chk_transport_long(chk_env *env)
     chk_end *ends[2];
     chk_net net;
 
-    chk_net_open(&net, env, CHK_HOST_EXACT);
-    a = chk_site_open(&net, &large);
-    b = chk_site_open(&net, &small);
-    chk_site_listen(b);
+    chk_net_two(&net, env, &large, &small, &a, &b);
     ends[0] = chk_site_connect(a, b);
     chk_end_post(ends[0], &longest);
     chk_net_until(&net, chk_net_settled, &net, "T-arrive", "a message of message_max bytes is missing");
@@ -233,10 +227,7 @@ void chk_transport_bound(chk_env *env)
     chk_end *e;
     chk_net net;
 
-    chk_net_open(&net, env, CHK_HOST_EXACT);
-    a = chk_site_open(&net, NULL);
-    b = chk_site_open(&net, &limits);
-    chk_site_listen(b);
+    chk_net_two(&net, env, NULL, &limits, &a, &b);
     b->keeps = true;
     e = chk_site_connect(a, b);
     chk_end_post(e, &l);

@@ -1,6 +1,8 @@
 /*
  * What members of the wrong role say has no effect; a worker in another one's place goes on behind its
- * rounds; a push is asked for, not sent twice; a server whose snapshot is not written yet loads it later.
+ * rounds; a push is asked for, not sent twice, and gives its credit back while its server has no room; a
+ * server whose snapshot is not written yet loads it later, and says so if workers cut their arrays
+ * otherwise; a scheduler is killed in a replacement, and stopped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +19,7 @@
 #define SERVER TNI_KV_NODE(TNI_KV_SERVER, 0)
 #define BYTES 4000u /* of a part: it travels in a message of its own */
 #define NOW 1000u
+#define SECOND 1000000000ull
 
 static const tni_kv_settings settings = {.job = 5,
                                          .workers = 2,
@@ -29,6 +32,7 @@ static const tni_kv_settings settings = {.job = 5,
                                          .credit_bytes = 1u << 20};
 
 static tni_kv_header said[16]; /* what the machine sent since it was last asked to do something */
+static char failed[400];       /* what it said in a FAILED */
 static uint32_t said_count, told_count;
 static tn_status told;
 
@@ -45,8 +49,14 @@ static void sends(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYT
         said[said_count++ % 16] = h;
         return;
     }
-    while (at < bytes)
-        assert_int_equal(tni_kv_entry_get(&h, payload, &at, &said[said_count++ % 16], &at_payload), TN_OK);
+    while (at < bytes) {
+        tni_kv_header *entry = &said[said_count++ % 16];
+
+        assert_int_equal(tni_kv_entry_get(&h, payload, &at, entry, &at_payload), TN_OK);
+        if (entry->type == TNI_KV_ACK && entry->what == TNI_KV_FAILED)
+            (void)snprintf(failed, sizeof failed, "%.*s", (int)entry->bytes - 4,
+                           (const char *)at_payload + 4);
+    }
 }
 
 static void tells(void *arg, uint64_t cookie, tn_status st)
@@ -59,23 +69,28 @@ static void tells(void *arg, uint64_t cookie, tn_status st)
 static const tni_kv_host host = {.send = sends};
 static const tni_kv_start start = {.birth = 77};
 
-/* The view of two workers and a server, incarnations 1 to 3. */
-static void view_add(tni_str *text, uint32_t number, uint32_t epoch_view, uint64_t cut)
+/* The view of two workers and servers, incarnations 1 and on. */
+static void view_add_of(tni_str *text, uint32_t servers, uint32_t number, uint32_t epoch_view, uint64_t cut)
 {
     tni_kv_view v;
 
-    assert_int_equal(tni_kv_view_init(&v, 2, 1), TN_OK);
+    assert_int_equal(tni_kv_view_init(&v, 2, servers), TN_OK);
     v.number = number;
     v.epoch_view = epoch_view;
     v.cut = cut;
     v.scheduler = 1;
     v.flags = TNI_KV_STARTED;
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 2 + servers; i++) {
         v.members[i].state = TNI_KV_ALIVE;
         v.members[i].incarnation = 1 + i;
     }
     tni_kv_view_write(&v, text);
     tni_kv_view_fini(&v);
+}
+
+static void view_add(tni_str *text, uint32_t number, uint32_t epoch_view, uint64_t cut)
+{
+    view_add_of(text, 1, number, epoch_view, cut);
 }
 
 typedef struct machine { /* one of the three */
@@ -85,9 +100,10 @@ typedef struct machine { /* one of the three */
     uint64_t now;
 } machine;
 
+static uint32_t incarnations[4] = {1, 3, 1, 0}; /* by role; of workers the first one's */
+
 static void hear(machine *m, tni_kv_header h, const void *payload, uint64_t bytes)
 {
-    static const uint32_t incarnations[4] = {1, 3, 1, 0};
     uint8_t text[TNI_KV_HEADER_BYTES];
 
     h.job = 5;
@@ -208,6 +224,46 @@ static void push_is_asked_for(void **unused)
     answer(&m, TNI_KV_ABSENT, 0, NULL);
     assert_int_equal(said_count, 1);
     assert_true(said[0].bytes == BYTES && !(said[0].flags & TNI_KV_PROBE) && said[0].flags & TNI_KV_RETRY);
+    answer(&m, 0, 1, value);
+    assert_int_equal(told_count, 1);
+    assert_int_equal(told, TN_OK);
+    tni_kv_worker_destroy(m.worker);
+}
+
+/* A server without room says BUSY. What waits for credit behind that push may be what makes room: it goes. */
+static void busy_gives_credit_back(void **unused)
+{
+    static uint8_t memory[BYTES], value[BYTES];
+    const tni_kv_request second = {.kind = TNI_KV_DO_PUSHPULL, .key = 1, .in = memory, .out = memory};
+    tni_kv_settings of_one = settings;
+    machine m;
+
+    (void)unused;
+    worker_begin(&m);
+    of_one.credit_bytes = BYTES;
+    m.worker->node.settings = &of_one;
+    assert_int_equal(tni_kv_worker_key(m.worker, 1, 0, BYTES / 4, 4), TN_OK);
+    m.worker->keys[1]->known = true;
+    ask(&m, TNI_KV_DO_INIT, memory);
+    answer(&m, TNI_KV_APPLIED, 0, NULL);
+    ask(&m, TNI_KV_DO_PUSHPULL, memory);
+    {
+        const tni_kv_header first = said[0];
+
+        said_count = 0;
+        assert_int_equal(tni_kv_worker_request(m.worker, &second, m.now), TN_OK);
+        assert_int_equal(said_count, 0); /* no credit */
+        said[0] = first;
+    }
+    answer(&m, TNI_KV_BUSY, 0, NULL);
+    assert_int_equal(said_count, 1);
+    assert_true(said[0].key >> 16 == 1 && said[0].bytes == BYTES);
+    answer(&m, 0, 1, value);
+    assert_int_equal(told_count, 1);
+    tick_until_said(&m); /* is asked for, then it goes out again */
+    assert_true(said[0].key == 0 && said[0].flags & TNI_KV_PROBE);
+    answer(&m, TNI_KV_ABSENT, 0, NULL);
+    assert_true(said_count == 1 && said[0].bytes == BYTES);
     answer(&m, 0, 1, value);
     assert_int_equal(told_count, 1);
     assert_int_equal(told, TN_OK);
@@ -343,6 +399,212 @@ static void load_behind_a_write(void **unused)
     tni_str_fini(&kept);
 }
 
+static void snapshot_take(machine *m, const tni_kv_snapshots *table)
+{
+    server_begin(m, table);
+    hear(m, (tni_kv_header){.type = TNI_KV_SNAPSHOT, .from = WORKER(0), .key = 7, .sequence = 2}, NULL, 0);
+    assert_int_equal(said[0].what, TNI_KV_HELD);
+    tni_kv_server_destroy(m->server);
+}
+
+/* A server that begins with the snapshot of step 7, in a job of that many servers. */
+static void snapshot_load(machine *m, const tni_kv_snapshots *table, const tni_kv_settings *of)
+{
+    tni_str text;
+
+    disk = TN_OK;
+    *m = (machine){.now = NOW};
+    assert_int_equal(tni_kv_server_create(of, &host, &start, &update, table, &m->server), TN_OK);
+    tni_str_init(&text, 4096);
+    tni_kv_write(&text, SERVER, 2);
+    tni_kv_write(&text, 3, 4);
+    view_add_of(&text, of->servers, 1, 0, 0);
+    hear(m, (tni_kv_header){.type = TNI_KV_WELCOME, .what = 1, .sequence = 77}, text.text, text.length);
+    text.length = 0;
+    view_add_of(&text, of->servers, 2, 1, 7);
+    hear(m, (tni_kv_header){.type = TNI_KV_VIEW}, text.text, text.length);
+    tni_str_fini(&text);
+}
+
+/* Workers with other sizes of parts are told; those of the snapshot go on. */
+static void snapshot_of_other_parts(void **unused)
+{
+    static const uint8_t value[2 * BYTES];
+    const tni_kv_snapshots table = {.write = written, .read = is_read};
+    tni_kv_settings two = settings;
+    machine m;
+
+    (void)unused;
+    snapshot_take(&m, &table);
+    snapshot_load(&m, &table, &settings);
+    assert_int_equal(tni_kv_server_status(m.server), TN_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        *failed = '\0';
+        hear(&m, (tni_kv_header){.type = TNI_KV_INIT, .from = WORKER(0), .sequence = 3 + i}, value,
+             i ? BYTES / 2 : 2 * BYTES);
+        assert_true(said_count == 1 && said[0].what == TNI_KV_FAILED);
+        assert_non_null(strstr(failed, "snapshot"));
+        assert_non_null(strstr(failed, "kvstore.part_bytes"));
+        assert_non_null(strstr(failed, "kvstore.bigarray_bound"));
+    }
+    assert_int_equal(tni_kv_server_status(m.server), TN_OK);
+    hear(&m, (tni_kv_header){.type = TNI_KV_INIT, .from = WORKER(0), .sequence = 5}, value, BYTES);
+    assert_true(said_count == 1 && said[0].what == TNI_KV_APPLIED);
+    tni_kv_server_destroy(m.server);
+    two.servers = 2;
+    snapshot_load(&m, &table, &two);
+    assert_int_equal(tni_kv_server_status(m.server), TN_E_FORMAT);
+    assert_non_null(strstr(tni_error_message(), "servers"));
+    tni_kv_server_destroy(m.server);
+    tni_str_fini(&kept);
+}
+
+/* ---- a scheduler ---- */
+
+static tn_status appended(void *arg, const void *record, uint64_t bytes)
+{
+    return tni_str_add_bytes(arg, record, bytes);
+}
+
+static const tni_kv_settings waiting = {.job = 5,
+                                        .workers = 2,
+                                        .servers = 1,
+                                        .control_timeout_ns = (uint64_t)1 << 40,
+                                        .beat_ns = SECOND,
+                                        .suspect_ns = 3 * SECOND,
+                                        .dead_ns = 10 * SECOND,
+                                        .worker_loss = TNI_KV_LOSS_WAIT,
+                                        .server_loss = TNI_KV_LOSS_WAIT,
+                                        .worker_wait_ns = 600 * SECOND,
+                                        .server_wait_ns = 600 * SECOND};
+
+/* One after another, on the same journal. */
+static void scheduler_begin(machine *m, tni_str *journal)
+{
+    const tni_kv_journal to = {journal, appended, NULL};
+
+    if (m->scheduler)
+        tni_kv_scheduler_destroy(m->scheduler);
+    assert_int_equal(
+        tni_kv_scheduler_create(&waiting, &host, &to, journal->text, journal->length, m->now, &m->scheduler),
+        TN_OK);
+}
+
+/* HELLO twice: the first one is answered with what the second has to know. */
+static void joins(machine *m, uint16_t node, uint64_t birth)
+{
+    tni_str text;
+
+    said[0].key = 0;
+    for (int i = 0; i < 2; i++) {
+        tni_str_init(&text, 4096);
+        tni_kv_write(&text, TNI_KV_ROLE(node), 1);
+        tni_kv_write(&text, TNI_KV_RANK(node), 4);
+        tni_kv_write(&text, birth, 8);
+        tni_kv_write(&text, said[0].key, 8);
+        tni_kv_write(&text, 0, 8);
+        tni_kv_write(&text, 0, 8);
+        m->now += SECOND;
+        hear(m,
+             (tni_kv_header){
+                 .type = TNI_KV_HELLO, .from = TNI_KV_UNKNOWN, .version = 1, .what = TNI_KV_WIRE_VERSION},
+             text.text, text.length);
+        tni_str_fini(&text);
+    }
+}
+
+static void all_join(machine *m, tni_str *journal)
+{
+    *m = (machine){.now = NOW};
+    tni_str_init(journal, TN_TEXT_MAX);
+    scheduler_begin(m, journal);
+    joins(m, WORKER(0), 11);
+    joins(m, WORKER(1), 12);
+    joins(m, SERVER, 13);
+    assert_true(tni_kv_scheduler_view(m->scheduler)->flags & TNI_KV_STARTED);
+}
+
+static void beats(machine *m, uint16_t node, uint64_t step)
+{
+    uint8_t steps[16] = {0};
+
+    tni_kv_put(steps, step, 8);
+    m->now += SECOND;
+    hear(m, (tni_kv_header){.type = TNI_KV_BEAT, .from = node}, steps, node == SERVER ? sizeof steps : 0);
+}
+
+static uint32_t applied_count(void)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < said_count; i++)
+        count += said[i].type == TNI_KV_ACK && said[i].what == TNI_KV_APPLIED;
+    return count;
+}
+
+/* It is killed while a server is replaced and a worker is at a barrier: the next one waits for what the
+ * server holds, begins the epoch, and releases the barrier when both workers have told of it again. */
+static void killed_in_a_replacement(void **unused)
+{
+    const tni_kv_header barrier = {.type = TNI_KV_BARRIER, .round = 1, .sequence = 5};
+    tni_kv_header of = barrier;
+    const tni_kv_view *v;
+    tni_str journal;
+    machine m;
+
+    (void)unused;
+    all_join(&m, &journal);
+    of.from = WORKER(0);
+    hear(&m, of, NULL, 0);
+    assert_true(said_count == 1 && said[0].what == TNI_KV_HELD);
+    joins(&m, SERVER, 14);
+    incarnations[TNI_KV_SERVER] = 4;
+    scheduler_begin(&m, &journal);
+    v = tni_kv_scheduler_view(m.scheduler);
+    assert_true(v->scheduler == 2 && v->flags & TNI_KV_RECOVERING);
+    beats(&m, WORKER(0), 0);
+    beats(&m, WORKER(1), 0);
+    assert_true(v->flags & TNI_KV_RECOVERING);
+    beats(&m, SERVER, 7);
+    (void)tni_kv_scheduler_tick(m.scheduler, m.now += SECOND);
+    assert_false(v->flags & TNI_KV_RECOVERING);
+    assert_true(v->epoch_view == v->number && v->cut == 7);
+    hear(&m, of, NULL, 0);
+    assert_true(applied_count() == 0);
+    m.now += SECOND;
+    of.from = WORKER(1);
+    hear(&m, of, NULL, 0);
+    assert_int_equal(applied_count(), 2);
+    tni_kv_scheduler_destroy(m.scheduler);
+    tni_str_fini(&journal);
+    incarnations[TNI_KV_SERVER] = 3;
+}
+
+/* It was stopped itself: the silence of that time is nobody's; the one after it is. */
+static void stopped_for_long(void **unused)
+{
+    const tni_kv_view *v;
+    tni_str journal;
+    machine m;
+
+    (void)unused;
+    all_join(&m, &journal);
+    v = tni_kv_scheduler_view(m.scheduler);
+    (void)tni_kv_scheduler_tick(m.scheduler, m.now += SECOND);
+    (void)tni_kv_scheduler_tick(m.scheduler, m.now += 100 * SECOND);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(v->members[i].state, TNI_KV_ALIVE);
+    for (uint32_t i = 0; i < 12; i++) {
+        beats(&m, WORKER(1), 0);
+        (void)tni_kv_scheduler_tick(m.scheduler, m.now);
+    }
+    assert_int_equal(v->members[0].state, TNI_KV_DEAD);
+    assert_int_equal(v->members[1].state, TNI_KV_ALIVE);
+    assert_int_equal(v->members[2].state, TNI_KV_DEAD);
+    tni_kv_scheduler_destroy(m.scheduler);
+    tni_str_fini(&journal);
+}
+
 /* ---- who may send what ---- */
 
 enum { OF_SCHEDULER = 1, OF_SERVER = 2, OF_WORKER = 4, OF_STRANGER = 8 };
@@ -434,8 +696,14 @@ static void wrong_roles(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_behind_an_init), cmocka_unit_test(push_is_asked_for),
-        cmocka_unit_test(value_is_awaited),     cmocka_unit_test(load_behind_a_write),
+        cmocka_unit_test(round_behind_an_init),
+        cmocka_unit_test(push_is_asked_for),
+        cmocka_unit_test(busy_gives_credit_back),
+        cmocka_unit_test(value_is_awaited),
+        cmocka_unit_test(load_behind_a_write),
+        cmocka_unit_test(snapshot_of_other_parts),
+        cmocka_unit_test(killed_in_a_replacement),
+        cmocka_unit_test(stopped_for_long),
         cmocka_unit_test(wrong_roles),
     };
 

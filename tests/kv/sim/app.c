@@ -34,6 +34,27 @@ static uint64_t hash_of(const float *value, uint32_t count)
     return tni_hash_bytes(1, value, count * sizeof *value) | 1u;
 }
 
+/* The process before this one has pushed some parts of the next round, and they are complete: what is pulled
+ * meanwhile is of both rounds. */
+static bool torn(const sim *s, uint32_t key, uint32_t round)
+{
+    const tni_kv_plan_options o = {s->settings.servers, s->settings.bound, s->settings.part_bytes};
+    tni_kv_plan plan;
+    bool ahead = false;
+
+    if (tni_kv_plan_make(&o, key, s->elements[key], sizeof(float), &plan))
+        return false;
+    for (uint32_t i = 0; i < plan.parts; i++) {
+        const tni_kv_part part = tni_kv_plan_part(&plan, i);
+        const sim_proc *server = sim_server(s, part.server);
+        uint32_t version = 0;
+
+        ahead = ahead || (server && !server->gone &&
+                          tni_kv_server_value(server->server, part.key, &version) && version > round);
+    }
+    return ahead;
+}
+
 /* I2 and I3, of a value that came for a round. */
 static void value_check(sim *s, sim_proc *p, uint32_t key, uint32_t round)
 {
@@ -41,6 +62,8 @@ static void value_check(sim *s, sim_proc *p, uint32_t key, uint32_t round)
     uint64_t *seen, hash = hash_of(value, s->elements[key]);
 
     if (round > SIM_ROUNDS_MAX || s->mode == SIM_ASYNC)
+        return;
+    if (p->app->goes_on[key] && torn(s, key, round))
         return;
     seen = &s->seen[key][round];
     if (*seen && *seen != hash)
@@ -218,6 +241,7 @@ static void push_ask(sim *s, sim_proc *p, uint32_t key)
     for (uint32_t i = 0; i < s->elements[key]; i++)
         gradient[i] = sim_gradient(s, p->rank, key, a->step, i);
     a->pushed[key] = true;
+    a->goes_on[key] = false;
     a->pulls[key] = s->apart;
     if (s->apart)
         r.kind = TNI_KV_DO_PUSH;
@@ -257,6 +281,7 @@ static void step_ask(sim *s, sim_proc *p)
     for (uint32_t k = 0; k < keys && !a->broken && a->stage == SIM_STEP; k++) {
         tni_kv_request r = {.kind = TNI_KV_DO_PULL, .key = k, .out = a->value[k]};
 
+        a->goes_on[k] = true;
         if (tni_kv_worker_round(p->worker, k) < a->step)
             push_ask(s, p, k);
         else

@@ -51,6 +51,8 @@ static void settings_plan(sim *s)
                                            : s->o.seed % 6 == 1 ? 1500
                                                                 : SIM_REPLAY_ENOUGH,
                            .late_ns = s->o.exactly || s->o.seed % 2 ? 0 : SIM_S / 200};
+    if (s->o.storm) /* a server without its last rounds and a new worker: bounded, each waits for the other */
+        o->staleness = UINT32_MAX;
     if (s->o.byte_ns) { /* a network that loses nothing: no retries, and each part goes alone */
         o->retry_ns = 100 * SIM_S;
         o->timeout_ns = o->control_timeout_ns = 3600 * SIM_S;
@@ -128,6 +130,27 @@ static void kills_plan(sim *s, uint64_t span)
     s->killed = s->faults & SIM_KILL_SERVER;
 }
 
+/* Three to eight, of which every other kill is followed by one of the scheduler before its victim is back. */
+static void storm_plan(sim *s, uint64_t span)
+{
+    uint64_t at = sim_below(s, span);
+
+    for (uint64_t n = 3 + sim_below(s, 6); n > 0; n--) {
+        const uint32_t role = (uint32_t)sim_below(s, 3), proc = any_of(s, role);
+        const uint64_t ns = 50 * SIM_MS + sim_below(s, sim_below(s, 4) ? 4 * SIM_S : 16 * SIM_S);
+
+        if (sim_below(s, 3) == 0) {
+            act(s, ACT_PAUSE, at, proc, ns);
+        } else {
+            act(s, ACT_KILL, at, proc, ns);
+            s->killed = s->killed || role == TNI_KV_SERVER;
+            if (role != TNI_KV_SCHEDULER && sim_below(s, 2))
+                act(s, ACT_KILL, at + sim_below(s, ns + SIM_S), 0, 50 * SIM_MS + sim_below(s, 2 * SIM_S));
+        }
+        at += sim_below(s, sim_below(s, 2) ? ns : 8 * SIM_S);
+    }
+}
+
 void sim_faults_plan(sim *s)
 {
     static const sim_mode modes[] = {SIM_SYNC,  SIM_SYNC, SIM_SYNC,   SIM_SYNC,  SIM_SYNC,
@@ -146,6 +169,10 @@ void sim_faults_plan(sim *s)
         s->faults &= SIM_LOSS | SIM_DOUBLE | SIM_REORDER | SIM_DAMAGE | SIM_SLOW | SIM_STALE;
     if (s->mode == SIM_ASYNC)
         s->faults &= ~SIM_BREAK;
+    s->o.storm = s->o.storm && s->mode < SIM_FAIL;
+    if (s->o.storm)
+        s->faults = (s->faults & ~(SIM_BREAK | SIM_CUT)) | SIM_KILL_WORKER | SIM_KILL_SERVER |
+                    SIM_KILL_SCHEDULER | SIM_PAUSE;
     if (s->faults & SIM_BREAK)
         s->faults &= ~(SIM_KILL_SERVER | SIM_KILL_WORKER | SIM_PAUSE | SIM_CUT);
     settings_plan(s);
@@ -159,6 +186,8 @@ void sim_faults_plan(sim *s)
     s->damage = s->faults & SIM_DAMAGE ? 1 + (uint32_t)sim_below(s, 50) : 0;
     if (s->mode >= SIM_FAIL)
         victim_plan(s, span / 2);
+    else if (s->o.storm)
+        storm_plan(s, span);
     else
         kills_plan(s, span);
     if (s->faults & SIM_PAUSE)

@@ -24,6 +24,7 @@ typedef struct sim_blob { /* a snapshot on a disk */
 
 typedef struct sim_disk { /* of a rank of servers, or of the scheduler */
     sim_blob blobs[3];
+    uint32_t writer; /* process that blobs[2] is of */
     tni_str journal;
 } sim_disk;
 
@@ -53,6 +54,7 @@ typedef struct sim_app { /* a worker's program */
     uint32_t asked_round[SIM_KEYS_MAX + 1];
     uint32_t epoch;                                                 /* of its view, and 1; 0: none yet */
     bool pushed[SIM_KEYS_MAX + 1], pulls[SIM_KEYS_MAX + 1], broken; /* pulls: the push came first */
+    bool goes_on[SIM_KEYS_MAX]; /* the round was pushed before: the value alone is asked for */
     float *gradient[SIM_KEYS_MAX], *value[SIM_KEYS_MAX];
     tni_kv_cut *cuts[SIM_KEYS_MAX]; /* of rows that are pushed, or asked for */
     tn_status status;
@@ -138,6 +140,10 @@ struct sim_event {
     uint8_t payload[];
 };
 sim_event *sim_event_add(sim *s, sim_kind kind, uint64_t at, uint64_t bytes); /* NULL: no memory */
+
+/* disk.c */
+tni_kv_journal sim_journal(sim_proc *p);
+tni_kv_snapshots sim_snapshots(sim_proc *p);
 
 /* app.c */
 void sim_app_step(sim *s, sim_proc *p); /* begins what can begin */

@@ -59,6 +59,9 @@ typedef struct sim_options {
     tni_kv_at at;
     uint32_t nth, strike;
     bool lose; /* server 1 is lost in step 2, for longer than the dead time */
+    /* Faults come in a row, each while members recover from the one before: members are stopped, and the
+     * scheduler is killed while another one is replaced. Disks are slow. Modes sync and async. */
+    bool storm;
 } sim_options;
 
 typedef enum sim_mode {

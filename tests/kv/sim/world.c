@@ -1,4 +1,4 @@
-/* Clock, network, disks and processes of a simulated job. */
+/* Clock, network and processes of a simulated job. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,80 +272,6 @@ static void sim_send(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_
 
 /* ---- disks ---- */
 
-static bool disk_full(sim *s)
-{
-    return s->now < s->faults_end_ns && s->o.seed % 7 == 3 && sim_chance(s, 100);
-}
-
-/* A full disk has half of a record. */
-static tn_status journal_append(void *arg, const void *record, uint64_t bytes)
-{
-    sim_proc *p = arg;
-    const bool full = disk_full(p->world);
-
-    if (p->dying)
-        return TN_OK;
-    (void)tni_str_add_bytes(&p->world->disks[0].journal, record, full ? bytes / 2 : bytes);
-    TNI_KV_POINT(view_written);
-    return full ? tni_error(TN_E_IO, "the disk is full") : p->world->disks[0].journal.status;
-}
-
-static tn_status journal_replace(void *arg, const void *record, uint64_t bytes)
-{
-    sim_proc *p = arg;
-
-    if (p->dying)
-        return TN_OK;
-    if (disk_full(p->world))
-        return tni_error(TN_E_IO, "the disk is full");
-    p->world->disks[0].journal.length = 0;
-    p->world->result->compacted++;
-    return tni_str_add_bytes(&p->world->disks[0].journal, record, bytes);
-}
-
-/* The third blob is the one being written: a kill loses it. */
-static tn_status snapshot_write(void *arg, uint64_t step, tni_str *text)
-{
-    const uint64_t bytes = text->length;
-    sim_proc *p = arg;
-    sim *s = p->world;
-    sim_blob *b = &s->disks[1 + p->rank].blobs[2];
-    sim_event *e;
-
-    if (p->dying)
-        return TN_PENDING;
-    if (p != sim_server(s, p->rank))
-        return tni_error(TN_E_IO, "this disk is another process's");
-    free(b->text);
-    *b = (sim_blob){step, bytes, malloc(bytes)};
-    e = sim_event_add(s, SIM_SAVED, s->now + SIM_MS * (1 + sim_below(s, 30)), 0);
-    if (!b->text || !e)
-        return TN_E_NOMEM;
-    tni_kv_snapshot_seal(text->text, bytes);
-    memcpy(b->text, text->text, bytes);
-    e->proc = p->index;
-    e->arg = step;
-    TNI_KV_POINT(temp_written);
-    return TN_PENDING;
-}
-
-static tn_status snapshot_read(void *arg, uint64_t step, const void **text, uint64_t *bytes)
-{
-    sim_proc *p = arg;
-    sim_disk *d = &p->world->disks[1 + p->rank];
-
-    for (int i = 0; i < 2; i++)
-        if (d->blobs[i].step > step)
-            d->blobs[i].step = 0;
-    for (int i = 0; i < 2 && step; i++)
-        if (d->blobs[i].step == step && d->blobs[i].text) {
-            *text = d->blobs[i].text;
-            *bytes = d->blobs[i].bytes;
-            return TN_OK;
-        }
-    return step ? tni_error(TN_E_IO, "no snapshot of step %llu", (unsigned long long)step) : TN_OK;
-}
-
 static void snapshot_saved(sim *s, sim_proc *p, uint64_t step)
 {
     sim_disk *d = &s->disks[1 + p->rank];
@@ -414,7 +340,7 @@ static uint64_t machine_tick(sim *s, sim_proc *p)
 /* The bytes that a crash left half written are cut first, as protocol.h asks. */
 static tn_status scheduler_start(sim *s, sim_proc *p, const tni_kv_host *host)
 {
-    const tni_kv_journal j = {p, journal_append, journal_replace};
+    const tni_kv_journal j = sim_journal(p);
     tni_str *text = &s->disks[0].journal;
 
     text->length = tni_kv_journal_whole(text->text, text->length);
@@ -423,7 +349,7 @@ static tn_status scheduler_start(sim *s, sim_proc *p, const tni_kv_host *host)
 
 static tn_status server_start(sim *s, sim_proc *p, const tni_kv_host *host, tni_kv_start *start)
 {
-    const tni_kv_snapshots snapshots = {.arg = p, .write = snapshot_write, .read = snapshot_read};
+    const tni_kv_snapshots snapshots = sim_snapshots(p);
     tni_kv_update update = sim_update;
 
     update.arg = p;
@@ -578,6 +504,26 @@ static uint64_t server_receive(sim *s, sim_proc *p, const sim_event *e)
     return next;
 }
 
+static void deliver_say(const sim *s, const sim_proc *p, const sim_event *e)
+{
+    const uint8_t *payload;
+    tni_kv_header h, of;
+    uint64_t at = 0;
+
+    if (!s->o.verbose || e->header[3] == TNI_KV_BEAT)
+        return;
+    sim_say(s, "%s %u gets type %u from %04x round %u key %llx seq %llx what %u", roles[p->role], p->rank,
+            e->header[3], (unsigned)tni_kv_get(e->header + 16, 2), (unsigned)tni_kv_get(e->header + 28, 4),
+            (unsigned long long)tni_kv_get(e->header + 40, 8),
+            (unsigned long long)tni_kv_get(e->header + 32, 8), e->header[6]);
+    if (e->header[3] != TNI_KV_BATCH || tni_kv_decode(e->header, e->payload, e->bytes, &h))
+        return;
+    while (at < e->bytes && !tni_kv_entry_get(&h, e->payload, &at, &of, &payload))
+        sim_say(s, "    type %u round %u key %llx seq %llx what %u flags %x bytes %llu", of.type, of.round,
+                (unsigned long long)of.key, (unsigned long long)of.sequence, of.what, of.flags,
+                (unsigned long long)of.bytes);
+}
+
 static void deliver(sim *s, sim_event *e)
 {
     sim_proc *p = &s->procs[e->proc];
@@ -589,11 +535,7 @@ static void deliver(sim *s, sim_event *e)
         sim_point_do(s, p);
         return;
     }
-    if (s->o.verbose && e->header[3] != TNI_KV_BEAT)
-        sim_say(s, "%s %u gets type %u from %04x round %u key %llx seq %llx what %u", roles[p->role], p->rank,
-                e->header[3], (unsigned)tni_kv_get(e->header + 16, 2),
-                (unsigned)tni_kv_get(e->header + 28, 4), (unsigned long long)tni_kv_get(e->header + 40, 8),
-                (unsigned long long)tni_kv_get(e->header + 32, 8), e->header[6]);
+    deliver_say(s, p, e);
     if (p->scheduler)
         next = tni_kv_scheduler_receive(p->scheduler, e->header, e->payload, e->bytes, s->now);
     else if (p->server)
