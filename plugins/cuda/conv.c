@@ -95,15 +95,10 @@ static tn_status bias_back(const conv_state *s, const tn_exec *x, int64_t channe
                            tn_err *err)
 {
     const int64_t space = extent[0] * extent[1] * extent[2];
-    const tncuda_columns_args bias = {.outer = s->args.batch * (s->args.last ? space : 1),
-                                      .n = channels,
-                                      .inner = s->args.last ? 1 : space,
-                                      .x = x->in[0]->data,
-                                      .y = s->bias ? x->out[2]->data : NULL,
-                                      .dtype = s->args.dtype,
-                                      .add = s->bias && x->modes[2] == TN_MODE_ADD};
 
-    return s->bias && x->modes[2] != TN_MODE_NONE ? tncuda_columns(x, &bias, err) : TN_OK;
+    return s->bias ? tncuda_bias_back(x, 2, s->args.batch * (s->args.last ? space : 1), channels,
+                                      s->args.last ? 1 : space, err)
+                   : TN_OK;
 }
 
 /* dy, data, weight -> ddata, dweight, dbias */

@@ -136,18 +136,6 @@ static tn_status image_back(const deform_state *s, const tn_exec *x, tncuda_defo
     return a->to ? data_back(s, x, a, err) : TN_OK;
 }
 
-static tn_status bias_back(const deform_state *s, const tn_exec *x, uint32_t output, tn_err *err)
-{
-    const tncuda_columns_args bias = {.outer = s->batch,
-                                      .n = s->args.filters,
-                                      .inner = s->args.d.out_pixels,
-                                      .x = x->in[0]->data,
-                                      .y = x->out[output]->data,
-                                      .dtype = s->args.dtype};
-
-    return tncuda_columns(x, &bias, err);
-}
-
 static tn_status deform_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const deform_state *s = plan->state;
@@ -170,7 +158,9 @@ static tn_status deform_back_run(const tn_plan *plan, const tn_exec *x, tn_err *
     }
     if (!st && sums && s->batch)
         st = tncuda_sums_store(x, weight, sums, err);
-    return !st && s->bias && wanted(x, weight + 1) ? bias_back(s, x, weight + 1, err) : st;
+    return !st && s->bias
+               ? tncuda_bias_back(x, weight + 1, s->batch, s->args.filters, s->args.d.out_pixels, err)
+               : st;
 }
 
 static const char *const types[] = {"*:" TNCUDA_FLOATS, NULL};

@@ -127,19 +127,6 @@ static tn_status dense_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return tncuda_product(x, s->apart && a.bias ? NULL : s->lt[0], &a, x->workspace, err);
 }
 
-static tn_status bias_back(const dense_state *s, const tn_exec *x, tn_err *err)
-{
-    const tncuda_columns_args bias = {.outer = s->m,
-                                      .n = s->n,
-                                      .inner = 1,
-                                      .x = x->in[0]->data,
-                                      .y = x->out[2]->data,
-                                      .dtype = s->dtype,
-                                      .add = x->modes[2] == TN_MODE_ADD};
-
-    return tncuda_columns(x, &bias, err);
-}
-
 /* Of the weight; `*summed`: the bias' gradient came with it. */
 static tn_status weight_back(const dense_state *s, const tn_exec *x, const tncuda_product_args *a,
                              bool *summed, tn_err *err)
@@ -171,7 +158,7 @@ static tn_status dense_back_run(const tn_plan *plan, const tn_exec *x, tn_err *e
             st = o && s->sums ? weight_back(s, x, &part[o], &summed, err)
                               : tncuda_product(x, s->lt[o], &part[o], x->workspace, err);
     }
-    return st || !s->bias || summed || x->modes[2] == TN_MODE_NONE ? st : bias_back(s, x, err);
+    return st || !s->bias || summed ? st : tncuda_bias_back(x, 2, s->m, s->n, 1, err);
 }
 
 /* ---- by cuBLASLt --------------------------------------------------------------------------------------- */

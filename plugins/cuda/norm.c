@@ -8,11 +8,12 @@
 #define BLOCKS_WANTED 512 /* of the sums of all channels */
 #define SLICE_LEAST 4096  /* elements of a channel for each of them */
 #define SLICE_STEP 1024   /* a multiple of four for each thread */
+#define ROW_LONG 1024     /* elements of a row from which a block makes it */
+#define ROWS_LEAST 64     /* of a slice: eight for each thread */
 
 typedef struct norm_state {
-    bool back, train;
+    bool back, train, is_l2;
     uint32_t in_count, out_count;
-    const char *kernel;
     tncuda_call_args args;
 } norm_state;
 
@@ -114,7 +115,7 @@ static void grouped(norm_state *s, const tn_tensor *x, int64_t groups, double ep
     s->args.outer = x->shape[0] * groups;
     s->args.size = groups ? x->shape[1] / groups * tnb_dims(x, 2, x->ndim) : 0;
     s->args.inner = 1;
-    s->args.n[0] = groups;
+    s->args.n[TNCUDA_ROW_GROUPS] = groups;
     s->args.f[0] = eps;
 }
 
@@ -123,6 +124,22 @@ static void rowed(norm_state *s, const tn_tensor *x, int32_t first, int32_t end,
 {
     tncuda_call_rows(x, first, end, &s->args);
     s->args.f[0] = eps;
+}
+
+/* By how many threads a row is made, and by how many blocks the gradients of its elements. */
+static void rows_split(norm_state *s)
+{
+    tncuda_call_args *a = &s->args;
+    const int64_t tiles = (a->size + TNCUDA_ROW_COLUMNS - 1) / TNCUDA_ROW_COLUMNS;
+    int64_t slices = tiles ? tnb_least(BLOCKS_WANTED / tiles, a->count / ROWS_LEAST) : 1, members = 1;
+
+    while (members < (a->inner > 1 ? 8 : 32) && members * 4 < a->size)
+        members *= 2;
+    a->n[TNCUDA_ROW_MEMBERS] = a->inner == 1 && a->size > ROW_LONG ? TNCUDA_THREADS : members;
+    a->n[TNCUDA_ROW_LOADS] = a->inner == 1 && a->size % 4 == 0 ? TNCUDA_ROW_FOUR : TNCUDA_ROW_ONE;
+    slices = slices < 1 ? 1 : slices;
+    a->n[TNCUDA_ROW_SLICE] = (a->count + slices - 1) / slices;
+    a->n[TNCUDA_ROW_SLICES] = a->count ? (a->count + a->n[TNCUDA_ROW_SLICE] - 1) / a->n[TNCUDA_ROW_SLICE] : 1;
 }
 
 static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -150,14 +167,62 @@ static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
         grouped(s, x, tn_value_int(node->attrs[TN_GroupNorm_num_groups]),
                 tn_value_float(node->attrs[TN_GroupNorm_eps]));
     } else {
-        s->args.n[1] = 1;
+        s->args.n[TNCUDA_ROW_VARIANCE] = 1;
         grouped(s, x, x->shape[1], tn_value_float(node->attrs[TN_InstanceNorm_eps]));
     }
     s->args.count = s->args.outer * s->args.inner;
-    s->kernel = op[1] == '2' ? (s->back ? "norm_l2_back" : "norm_l2")
-                : s->back    ? "norm_row_back"
-                             : "norm_row";
+    s->is_l2 = op[1] == '2';
+    rows_split(s);
+    if (s->back && !s->is_l2)
+        plan->workspace_bytes =
+            (uint64_t)(s->args.n[TNCUDA_ROW_GROUPS] ? s->args.count
+                                                    : s->args.size * s->args.n[TNCUDA_ROW_SLICES] + 1) *
+            2 * sizeof(double);
     return TN_OK;
+}
+
+/* Kernels are given arrays as their own type of 16 bytes or 8. */
+static void rows_loads(tncuda_call_args *a, uint32_t in_count)
+{
+    const uint64_t bytes = a->in[0].dtype == TN_F32 || a->in[0].dtype == TN_F64 ? 16 : 8;
+    uintptr_t all = (uintptr_t)a->out[0].data;
+
+    for (uint32_t k = 0; k < in_count; k++)
+        all |= (uintptr_t)a->in[k].data;
+    if (a->n[TNCUDA_ROW_LOADS] == TNCUDA_ROW_FOUR && all % bytes == 0)
+        a->n[TNCUDA_ROW_LOADS] = TNCUDA_ROW_PACK;
+}
+
+static tn_status row_launch(const tn_exec *x, const char *name, int64_t blocks, const tncuda_call_args *a,
+                            tn_err *err)
+{
+    char kernel[TNCUDA_NAME_BYTES];
+
+    (void)snprintf(kernel, sizeof kernel, "%s_%s", name, tncuda_suffix(a->in[0].dtype));
+    return tncuda_launch_blocks(x, "norm", kernel, tnb_least(blocks, INT32_MAX), a, err);
+}
+
+static tn_status rows_make(const norm_state *s, const tn_exec *x, const tncuda_call_args *a, tn_err *err)
+{
+    const int64_t rows = TNCUDA_THREADS / a->n[TNCUDA_ROW_MEMBERS];
+
+    return row_launch(x, s->back ? "norm_row_back" : "norm_row", (a->count + rows - 1) / rows, a, err);
+}
+
+/* Gradients of gamma and beta. */
+static tn_status parameters_make(const tn_exec *x, const tncuda_call_args *a, tn_err *err)
+{
+    const int64_t tiles = (a->size + TNCUDA_ROW_COLUMNS - 1) / TNCUDA_ROW_COLUMNS,
+                  slices = a->n[TNCUDA_ROW_SLICES];
+    tn_status st;
+
+    if (a->n[TNCUDA_ROW_GROUPS])
+        return tncuda_launch_blocks(x, "norm", "norm_groups", tnb_least(a->n[TNCUDA_ROW_GROUPS], 65535), a,
+                                    err);
+    st = row_launch(x, "norm_elements", tiles * slices, a, err);
+    return st || slices == 1
+               ? st
+               : tncuda_launch_blocks(x, "norm", "norm_elements_end", tnb_least(tiles, 65535), a, err);
 }
 
 static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -165,18 +230,20 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const norm_state *s = plan->state;
     tncuda_call_args a = s->args;
     bool others = false; /* statistics, or gradients of parameters */
-    tn_status st = TN_OK;
+    bool rows;
+    tn_status st;
 
     tncuda_call_arrays(x, s->in_count, s->out_count, &a);
     for (uint32_t o = 1; o < s->out_count; o++)
         others = others || x->modes[o] != TN_MODE_NONE;
-    if (s->back ? a.size && x->modes[0] : a.size || others) /* rows of nothing have a mean, too */
-        st = tncuda_launch_sums(x, "norm", s->kernel, a.count, a.size, &a, err);
-    if (!st && s->back && others && a.n[0])
-        st = tncuda_launch_blocks(x, "norm", "norm_groups", tnb_least(a.n[0], 65535), &a, err);
-    else if (!st && s->back && others)
-        st = tncuda_launch(x, "norm", "norm_elements", a.size, &a, err);
-    return st;
+    if (s->is_l2)
+        return tncuda_launch_sums(x, "norm", s->back ? "norm_l2_back" : "norm_l2",
+                                  a.size || (others && !s->back) ? a.count : 0, a.size, &a, err);
+    rows_loads(&a, s->in_count);
+    rows = s->back ? a.size && (x->modes[0] || (others && a.n[TNCUDA_ROW_GROUPS]))
+                   : a.size || others; /* rows of nothing have a mean, too */
+    st = rows ? rows_make(s, x, &a, err) : TN_OK;
+    return st || !s->back || !others ? st : parameters_make(x, &a, err);
 }
 
 /* ---- LRN ----------------------------------------------------------------------------------------------- */

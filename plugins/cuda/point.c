@@ -272,6 +272,9 @@ tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void
     s->args.count = tn_tensor_count(out);
     s->args.scalar = row->scalar;
     s->args.store = store_of(kind, out->dtype);
+    s->kind = kind;
+    if (!s->args.count) /* nothing is launched */
+        return TN_OK;
     steps[0] = operand_plan(&s->args.out, out, out);
     for (uint32_t k = 0; k < in_count; k++) {
         steps[k + 1] = operand_plan(&s->args.in[k], node->in[k], out);
@@ -279,7 +282,6 @@ tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void
             plan->inplace[0] = (int32_t)k;
     }
     s->args.ndim = tnb_join(out->ndim, out->shape, in_count + 1, steps, s->args.shape);
-    s->kind = kind;
     places_plan(&s->args, kind, in_count);
     return TN_OK;
 }

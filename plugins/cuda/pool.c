@@ -1,13 +1,16 @@
-/* Pooling and its gradient, as kernels/pool.inc computes them. */
+/* Pooling and its gradient: planes by kernels/pool_plane.inc, the rest by kernels/pool.inc. */
 #include "tenon/plugin/op/pool.h"
 #include "launch.h"
 
 #include <stdio.h>
 
+#define PLANE_MOST (1 << 29) /* of extents, steps and pads: their sums are below 2^31 */
+
 typedef struct pool_state {
-    char kernel[TNCUDA_NAME_BYTES];
-    bool back, reads_y;
+    char kernel[TNCUDA_NAME_BYTES], taps[TNCUDA_NAME_BYTES];
+    bool back, reads_y, is_plane;
     tncuda_window_args args;
+    tncuda_pool_args plane;
 } pool_state;
 
 static void geometry(tncuda_window_args *a, const tn_value *attrs, const tn_tensor *x, const tn_tensor *y)
@@ -29,6 +32,64 @@ static void geometry(tncuda_window_args *a, const tn_value *attrs, const tn_tens
         a->stride[i] = given && !global ? tnb_tuple_item(attrs[TN_Pooling_stride], from, 1) : 1;
         a->pad[i] = given && !global ? tnb_tuple_item(attrs[TN_Pooling_pad], from, 0) : 0;
     }
+}
+
+/* Two dimensions of space, whose elements and windows are counted in 32 bits. */
+static bool is_plane(const tncuda_window_args *a, const tn_tensor *x, const tn_tensor *y)
+{
+    bool fits = a->type != TNCUDA_POOL_LP && a->in[0] == 1 && a->out[0] == 1 && a->kernel[0] == 1 &&
+                a->stride[0] == 1 && a->pad[0] == 0 && tn_tensor_count(x) <= INT32_MAX &&
+                tn_tensor_count(y) <= INT32_MAX;
+
+    for (int32_t i = 1; i < TNCUDA_SPACE; i++)
+        fits = fits && a->in[i] > 0 && a->out[i] > 0 && a->in[i] < PLANE_MOST && a->out[i] < PLANE_MOST &&
+               a->kernel[i] < PLANE_MOST && a->stride[i] < PLANE_MOST && a->pad[i] < PLANE_MOST &&
+               a->out[i] * a->stride[i] < PLANE_MOST;
+    return fits && (a->type != TNCUDA_POOL_MAX ||
+                    (a->kernel[1] < TNCUDA_POOL_TAPS && a->kernel[2] < TNCUDA_POOL_TAPS &&
+                     a->kernel[1] * a->kernel[2] < TNCUDA_POOL_TAPS));
+}
+
+/* Squares of 2 and 3 have kernels of their own. */
+static void y_name(const pool_state *s, char *name)
+{
+    const int32_t *k = s->plane.kernel;
+    const char *square = k[0] == k[1] && k[0] == 2 ? "2" : k[0] == k[1] && k[0] == 3 ? "3" : "";
+
+    (void)snprintf(name, TNCUDA_NAME_BYTES, "pool_plane_y%s_%s", square, tncuda_suffix(s->args.dtype));
+}
+
+static void split_set(tncuda_pool_args *p, const int32_t *extent)
+{
+    p->split[0] = tncuda_divisor_of(p->channels);
+    p->split[1] = tncuda_divisor_of(extent[1]);
+    p->split[2] = tncuda_divisor_of(extent[0]);
+}
+
+static void plane_plan(pool_state *s)
+{
+    const tncuda_window_args *a = &s->args;
+    tncuda_pool_args *p = &s->plane;
+    bool two = true;
+
+    for (int32_t i = 0; i < 2; i++) {
+        p->in[i] = (int32_t)a->in[i + 1];
+        p->out[i] = (int32_t)a->out[i + 1];
+        p->kernel[i] = (int32_t)a->kernel[i + 1];
+        p->stride[i] = (int32_t)a->stride[i + 1];
+        p->pad[i] = (int32_t)a->pad[i + 1];
+        p->by_stride[i] = tncuda_divisor_of(p->stride[i]);
+        two = two && p->kernel[i] <= 2 * p->stride[i];
+    }
+    p->channels = a->last ? (uint32_t)a->channels : 1;
+    p->dtype = a->dtype;
+    p->type = a->type;
+    p->count_pad = a->count_pad;
+    p->last = a->last;
+    y_name(s, s->back ? s->taps : s->kernel);
+    if (s->back)
+        (void)snprintf(s->kernel, sizeof s->kernel, "pool_plane_dx%s_%s", two ? "2" : "",
+                       tncuda_suffix(a->dtype));
 }
 
 static tn_status pool_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -53,7 +114,33 @@ static tn_status pool_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     s->args.power = p ? (int32_t)*p : 1;
     s->args.dtype = data->dtype;
     (void)snprintf(s->kernel, sizeof s->kernel, "pool_%s_%s", back ? "dx" : "y", tncuda_suffix(data->dtype));
+    s->is_plane = tn_tensor_count(data) && is_plane(&s->args, data, y);
+    if (!s->is_plane)
+        return TN_OK;
+    plane_plan(s);
+    if (back && s->args.type == TNCUDA_POOL_MAX)
+        plan->workspace_bytes = (uint64_t)tn_tensor_count(y) * sizeof(uint16_t);
     return TN_OK;
+}
+
+static tn_status plane_run(const pool_state *s, const tn_exec *x, tn_err *err)
+{
+    tncuda_pool_args a = s->plane;
+    tn_status st = TN_OK;
+
+    a.x = x->in[s->back]->data;
+    a.dy = s->back ? x->in[0]->data : NULL;
+    if (s->back && a.type == TNCUDA_POOL_MAX) {
+        a.taps = x->workspace;
+        a.count = (uint32_t)tn_tensor_count(x->in[0]);
+        split_set(&a, a.out);
+        st = tncuda_launch(x, "pool", s->taps, a.count, &a, err);
+    }
+    a.to = x->out[0]->data;
+    a.add = x->modes[0] == TN_MODE_ADD;
+    a.count = (uint32_t)tn_tensor_count(x->out[0]);
+    split_set(&a, s->back ? a.in : a.out);
+    return st ? st : tncuda_launch(x, "pool", s->kernel, a.count, &a, err);
 }
 
 static tn_status pool_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -63,6 +150,8 @@ static tn_status pool_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
+    if (s->is_plane)
+        return plane_run(s, x, err);
     a.x = x->in[s->back ? 1 : 0]->data;
     a.dy = s->back ? x->in[0]->data : NULL;
     a.y = s->reads_y ? x->in[2]->data : NULL;

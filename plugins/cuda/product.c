@@ -56,11 +56,19 @@ tn_status tncuda_product_plain(const tn_exec *x, const tncuda_product_args *args
     return tncuda_launch(x, "dense", kernel, a->m * a->n * a->batch, a, err);
 }
 
-tn_status tncuda_columns(const tn_exec *x, const tncuda_columns_args *a, tn_err *err)
+tn_status tncuda_bias_back(const tn_exec *x, uint32_t o, int64_t outer, int64_t n, int64_t inner, tn_err *err)
 {
+    const tncuda_columns_args a = {.outer = outer,
+                                   .n = n,
+                                   .inner = inner,
+                                   .x = x->in[0]->data,
+                                   .y = x->out[o]->data,
+                                   .dtype = x->in[0]->dtype,
+                                   .add = x->modes[o] == TN_MODE_ADD};
     char kernel[TNCUDA_NAME_BYTES];
 
-    (void)snprintf(kernel, sizeof kernel, "columns_%s%s", a->inner == 1 ? "" : "long_",
-                   tncuda_suffix(a->dtype));
-    return tncuda_launch_blocks(x, "dense", kernel, a->inner == 1 ? tncuda_ceil(a->n, 32) : a->n, a, err);
+    if (x->modes[o] == TN_MODE_NONE)
+        return TN_OK;
+    (void)snprintf(kernel, sizeof kernel, "columns_%s%s", inner == 1 ? "" : "long_", tncuda_suffix(a.dtype));
+    return tncuda_launch_blocks(x, "dense", kernel, inner == 1 ? tncuda_ceil(n, 32) : n, &a, err);
 }

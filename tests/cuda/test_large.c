@@ -34,7 +34,7 @@
 
 typedef struct net {
     const char *op;
-    const char *attrs[5];
+    const char *attrs[9];
     const char *inputs[INPUTS_MAX + 1]; /* the first one is of this shape */
     int32_t ndim;
     int64_t shape[4], other[4]; /* other: of the second input, where its shape does not follow */
@@ -69,6 +69,39 @@ static const net nets[] = {
      0.25},
     {"BatchNorm", {"fix_gamma", "True"}, {"x", "gamma", "beta", "mean", "var"}, 3, {40, 3, 121}, {0}, 0.25},
     {"LayerNorm", {"axis", "-1"}, {"x", "gamma", "beta"}, 2, {31, 300}, {0}, 0},
+    {"LayerNorm", {"axis", "-1"}, {"x", "gamma", "beta"}, 2, {150, 96}, {0}, 0},
+    {"LayerNorm", {"axis", "-1"}, {"x", "gamma", "beta"}, 2, {5, 1540}, {0}, 0},
+    {"LayerNorm", {"axis", "-1"}, {"x", "gamma", "beta"}, 2, {3, 1031}, {0}, 0},
+    {"LayerNorm", {"axis", "1"}, {"x", "gamma", "beta"}, 3, {20, 33, 9}, {0}, 0},
+    {"LayerNorm", {"axis", "-1"}, {"x", "gamma", "beta"}, 2, {700, 3}, {0}, 1},
+    {"InstanceNorm", {NULL}, {"x", "gamma", "beta"}, 4, {5, 3, 11, 7}, {0}, 0.25},
+    {"GroupNorm", {"num_groups", "2"}, {"x", "gamma", "beta"}, 4, {3, 8, 20, 20}, {0}, 0.25},
+    {"Pooling", {"kernel", "(3,3)", "stride", "(2,2)", "pad", "(1,1)"}, {"x"}, 4, {3, 5, 23, 18}, {0}, 0},
+    {"Pooling", {"kernel", "(2,2)", "stride", "(2,2)"}, {"x"}, 4, {3, 4, 20, 19}, {0}, 0},
+    {"Pooling", {"kernel", "(3,3)", "pool_type", "avg", "pad", "(1,1)"}, {"x"}, 4, {2, 3, 21, 30}, {0}, 0},
+    {"Pooling", {"kernel", "(5,4)", "stride", "(1,3)", "pad", "(2,0)"}, {"x"}, 4, {2, 3, 21, 30}, {0}, 0},
+    {"Pooling",
+     {"kernel", "(1,1)", "global_pool", "True", "pool_type", "avg"},
+     {"x"},
+     4,
+     {2, 70, 7, 7},
+     {0},
+     0},
+    {"Pooling",
+     {"kernel", "(3,3)", "pool_type", "avg", "stride", "(2,2)", "pad", "(1,1)", "False"},
+     {"x"},
+     4,
+     {2, 3, 21, 30},
+     {0},
+     0},
+    {"Pooling",
+     {"kernel", "(3,3)", "stride", "(2,2)", "pad", "(1,1)", "layout", "NHWC"},
+     {"x"},
+     4,
+     {2, 15, 22, 9},
+     {0},
+     0},
+    {"Pooling", {"kernel", "(3)", "stride", "(2)", "pool_type", "sum"}, {"x"}, 3, {2, 15, 220}, {0}, 0},
     {"elemwise_add", {NULL}, {"x", "y"}, 2, {123, 1031}, {123, 1031}, 0},
     {"broadcast_mul", {NULL}, {"x", "y"}, 3, {6, 40, 400}, {1, 40, 1}, 0},
     {"broadcast_mul", {NULL}, {"x", "y"}, 3, {6, 40, 401}, {1, 40, 401}, 0},
@@ -103,11 +136,11 @@ static void numbers(tn_array *a, uint64_t seed)
 /* The square of the operator's output: gradients that reach the operator are others for each element. */
 static tn_symbol *symbol_of(tn_ctx *ctx, const net *n, uint32_t *inputs)
 {
-    const char *attrs[7] = {"__ctx_group__", "a"};
+    const char *attrs[11] = {"__ctx_group__", "a"};
     tn_symbol *all[INPUTS_MAX], *s = NULL;
     tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call), .op = n->op, .attrs = attrs, .in = all};
 
-    for (int i = 0; i < 4 && n->attrs[i]; i++)
+    for (int i = 0; i < 8 && n->attrs[i]; i++)
         attrs[2 + i] = n->attrs[i];
     for (*inputs = 0; n->inputs[*inputs]; ++*inputs)
         MUST(tn_symbol_variable(ctx, n->inputs[*inputs], &all[*inputs]));

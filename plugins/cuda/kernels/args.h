@@ -50,7 +50,7 @@ typedef struct tncuda_point_args {
 } tncuda_point_args;
 
 /* Chains of pointwise operators: each step makes an element of `dtype` out of inputs and earlier steps. */
-#define TNCUDA_FUSED_STEPS 48 /* sums of many are several */
+#define TNCUDA_FUSED_STEPS 48  /* sums of many are several */
 #define TNCUDA_FUSED_PLACES 16 /* inputs; outputs */
 #define TNCUDA_FUSED_AXES 6
 #define TNCUDA_FUSED_NUMBERS 64
@@ -150,6 +150,20 @@ typedef struct tncuda_window_args {
 #define TNCUDA_POOL_MAX 2
 #define TNCUDA_POOL_SUM 3
 
+/* Pools over planes whose arrays have fewer than 2^31 elements: h and w of each pair. `split` finds an
+ * element of what is made: channels where they stand last, w, h. */
+typedef struct tncuda_pool_args {
+    const void *x, *dy;
+    void *to;       /* NULL: the taps alone are made */
+    uint16_t *taps; /* of each window the place in it of the largest value; NULL: nobody wants them */
+    uint32_t count, channels;
+    int32_t in[2], out[2], kernel[2], stride[2], pad[2];
+    int32_t dtype, add, type, count_pad, last, reserved;
+    tncuda_divisor split[3], by_stride[2];
+} tncuda_pool_args;
+
+#define TNCUDA_POOL_TAPS 65535 /* the number of an empty window's */
+
 /* Rows (outer, size, inner) along one axis. */
 typedef struct tncuda_rows_args {
     int64_t outer, size, inner;
@@ -218,6 +232,20 @@ typedef struct tncuda_call_args {
     int64_t n[TNCUDA_CALL_WHOLE];
     double f[TNCUDA_CALL_NUMBERS];
 } tncuda_call_args;
+
+/* n of kernels of rows that are normalised. */
+enum {
+    TNCUDA_ROW_GROUPS,   /* 0: gamma and beta are those of an element, else of one of so many groups */
+    TNCUDA_ROW_VARIANCE, /* the variance is kept, not its root */
+    TNCUDA_ROW_MEMBERS,  /* threads that make a row, a power of 2 */
+    TNCUDA_ROW_LOADS,    /* TNCUDA_ROW_ONE … */
+    TNCUDA_ROW_SLICES,   /* of gradients of an element: of all rows, and how many rows each has */
+    TNCUDA_ROW_SLICE
+};
+#define TNCUDA_ROW_ONE 0      /* a thread takes one element at a time */
+#define TNCUDA_ROW_FOUR 1     /* four neighbours */
+#define TNCUDA_ROW_PACK 2     /* the same, read and written at once */
+#define TNCUDA_ROW_COLUMNS 32 /* elements whose gradients a block makes */
 
 /* y = scale Σ Π in + beta c: axes of the output, then those that are summed; c has the output's type and lies
  * as it does. */

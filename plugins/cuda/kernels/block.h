@@ -27,6 +27,30 @@ TNCUDA_INLINE double group_sum(double *part, double v, int32_t lanes)
     return sum;
 }
 
+/* Two sums over `members` threads that are `step` apart, a power of 2 of them, for each of them; this one is
+ * number `member`. `part` and `other` are shared as above. */
+TNCUDA_INLINE void members_sums(double *part, double *other, int32_t member, int32_t members, int32_t step,
+                                double *a, double *b)
+{
+    const int32_t first = TNCUDA_THREAD - member * step;
+
+    TNCUDA_PUT(part, TNCUDA_THREAD, *a);
+    TNCUDA_PUT(other, TNCUDA_THREAD, *b);
+    TNCUDA_SYNC();
+    for (int32_t half = members / 2; half > 0; half /= 2) {
+        if (member < half) {
+            const int32_t with = TNCUDA_THREAD + half * step;
+
+            TNCUDA_PUT(part, TNCUDA_THREAD, TNCUDA_GET(part, TNCUDA_THREAD) + TNCUDA_GET(part, with));
+            TNCUDA_PUT(other, TNCUDA_THREAD, TNCUDA_GET(other, TNCUDA_THREAD) + TNCUDA_GET(other, with));
+        }
+        TNCUDA_SYNC();
+    }
+    *a = TNCUDA_GET(part, first);
+    *b = TNCUDA_GET(other, first);
+    TNCUDA_SYNC();
+}
+
 /* The largest of them; NaN where there is one. */
 TNCUDA_INLINE double group_most(double *part, double v, int32_t lanes)
 {

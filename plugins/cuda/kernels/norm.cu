@@ -19,15 +19,6 @@
 
 #define ROOM(k, c) (((double *)call->room)[(k)*call->size + (c)])
 
-#define GAMMA_AT(r, k) (call->n[0] ? (r) % call->n[0] : (k))
-
-TNCUDA_INLINE double norm_deviation(const tncuda_call_args *call, int64_t r)
-{
-    const double kept = NUMBER_IN(4, r);
-
-    return call->n[1] ? sqrt(kept + call->f[0]) : kept;
-}
-
 /* Mean and variance of a channel, or those that are kept where it does not train: outputs, scale, bias. */
 TNCUDA_INLINE void batch_store(const tncuda_call_args *call, int64_t c, double mean, double var)
 {
@@ -68,6 +59,7 @@ TNCUDA_INLINE void batch_back_store(const tncuda_call_args *call, int64_t c, dou
 
 #define BODY "norm.inc"
 #include "sums.h"
+#undef BODY
 
 typedef struct norm_quad {
     float v[4];
@@ -211,55 +203,66 @@ TNCUDA_KERNEL(norm_batch_back_end, FREE, tncuda_call_args)
     }
 }
 
-/* ---- rows: count of them; n[0] groups, n[1] the variance is kept; f: eps */
+/* ---- rows: count of them; f: eps; room: sums of slices, or of rows */
 
-/* dgamma and dbeta of each element, over all rows in order. */
-TNCUDA_KERNEL(norm_elements, FREE, tncuda_call_args)
-{
-    const int64_t rows = call->outer * call->inner;
+typedef struct norm_short {
+    uint16_t v[4];
+} TNCUDA_ALIGNED(8) norm_short;
 
-    for (int64_t i = TNCUDA_FIRST; i < call->size; i += TNCUDA_STEP) {
-        double sum = 0, product = 0;
-
-        for (int64_t r = 0; r < rows; r++) {
-            const double dy = NUMBER_IN(0, ROW_AT(r, i));
-
-            sum += dy;
-            product += dy * ((NUMBER_IN(1, ROW_AT(r, i)) - NUMBER_IN(3, r)) / norm_deviation(call, r));
-        }
-        STORE(1, i, product);
-        STORE(2, i, sum);
-    }
-}
-
-/* dgamma and dbeta of each group, over its rows in order. */
+/* Of each group from the sums of its rows, which norm_row_back left in the room. */
 TNCUDA_KERNEL(norm_groups, SYNC, tncuda_call_args)
 {
     TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
+    TNCUDA_SHARED(double, other, TNCUDA_BLOCK_THREADS);
+    const int64_t groups = call->n[TNCUDA_ROW_GROUPS], rows = call->size ? call->outer / groups : 0;
 
-    EACH_BLOCK(g, call->n[0])
+    EACH_BLOCK(g, groups)
     {
+        const double *room = (const double *)call->room + 2 * g;
         double sum = 0, product = 0;
 
-        for (int64_t r = g; r < (call->size ? call->outer : 0); r += call->n[0]) {
-            const double mean = NUMBER_IN(3, r), dev = norm_deviation(call, r);
-
-            EACH_THREAD(k, call->size)
-            {
-                const double dy = NUMBER_IN(0, ROW_AT(r, k));
-
-                sum += dy;
-                product += dy * (NUMBER_IN(1, ROW_AT(r, k)) - mean) / dev;
-            }
+        EACH_THREAD(i, rows)
+        {
+            sum += room[2 * i * groups];
+            product += room[2 * i * groups + 1];
         }
-        sum = block_sum(part, sum);
-        product = block_sum(part, product);
+        members_sums(part, other, TNCUDA_THREAD, TNCUDA_BLOCK_THREADS, 1, &sum, &product);
         if (TNCUDA_THREAD == 0) {
             STORE(1, g, product);
             STORE(2, g, sum);
         }
     }
 }
+
+/* Of each element from the sums of slices, in a tree of fixed form. */
+TNCUDA_KERNEL(norm_elements_end, SYNC, tncuda_call_args)
+{
+    TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
+    TNCUDA_SHARED(double, other, TNCUDA_BLOCK_THREADS);
+    const int32_t column = TNCUDA_THREAD % TNCUDA_ROW_COLUMNS, member = TNCUDA_THREAD / TNCUDA_ROW_COLUMNS;
+    const int32_t members = TNCUDA_BLOCK_THREADS / TNCUDA_ROW_COLUMNS;
+    const double *room = (const double *)call->room;
+
+    EACH_BLOCK(tile, (call->size + TNCUDA_ROW_COLUMNS - 1) / TNCUDA_ROW_COLUMNS)
+    {
+        const int64_t c = tile * TNCUDA_ROW_COLUMNS + column;
+        double sum = 0, product = 0;
+
+        TNCUDA_UNROLL_4
+        for (int64_t s = member; s < (c < call->size ? call->n[TNCUDA_ROW_SLICES] : 0); s += members) {
+            sum += room[(s * call->size + c) * 2];
+            product += room[(s * call->size + c) * 2 + 1];
+        }
+        members_sums(part, other, member, members, TNCUDA_ROW_COLUMNS, &sum, &product);
+        if (member == 0 && c < call->size) {
+            STORE(1, c, product);
+            STORE(2, c, sum);
+        }
+    }
+}
+
+#define BODY "norm_rows.inc"
+#include "both.h"
 
 /* in: data; out: y, norm. in: dy, data, norm; out: dx. */
 /* ---- LRN: (outer, size channels, inner); n[0] channels to each side; f: alpha / nsize, beta, knorm */

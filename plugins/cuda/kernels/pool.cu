@@ -3,3 +3,7 @@
 
 #define BODY "pool.inc"
 #include "both.h"
+#undef BODY
+
+#define BODY "pool_plane.inc"
+#include "both.h"
