@@ -989,9 +989,9 @@ typedef struct tn_progress {
 } tn_progress;
 
 /**
- * An .event of tn_train_options, whose .arg is a tn_progress: how much of the epoch is done, after each step, as
- * MXNet's ProgressBar writes it. "[====------] 40%" and a carriage return, a new line behind the last step of an
- * epoch. Does not wait for the device. @return 0
+ * An .event of tn_train_options, whose .arg is a tn_progress: how much of the epoch is done, after each
+ * step, as MXNet's ProgressBar writes it: "[====------] 40%" and a carriage return; behind the last step of
+ * an epoch a new line, too. Does not wait for the device. @return 0
  * @since 0.1
  */
 TN_API int32_t tn_train_progress(void *progress, int32_t kind, tn_train *train);
