@@ -43,6 +43,7 @@ typedef struct bench_op {
     tn_array *in[INPUTS_MAX], *out[OUTPUTS_MAX];
     tn_array *given[INPUTS_MAX]; /* input i's values, of a list; NULL: made up */
     uint32_t in_count, out_count;
+    bool fresh; /* what comes out has no fixed size: every call makes it */
     char plugin[64], kernel[96];
 } bench_op;
 
@@ -122,6 +123,21 @@ static bool shapes_read(bench_op *b)
     return true;
 }
 
+static bool file_read(bench_op *b, const char *path, tn_array **out)
+{
+    tn_params *arrays = NULL;
+    tn_status st = tn_load(b->ctx, path, &arrays);
+    const size_t count = st ? 1 : tn_params_count(arrays);
+
+    if (!st && count == 1)
+        st = tn_params_at(arrays, 0, out);
+    tn_params_destroy(arrays);
+    if (count == 1 && (st || *out))
+        return !tn_app_check(b->app, st);
+    cli_error("--in %s: %zu arrays, one with values is needed", path, count);
+    return false;
+}
+
 /* Arrays of files: an input's shape, type and values. */
 static bool files_read(bench_op *b)
 {
@@ -134,7 +150,7 @@ static bool files_read(bench_op *b)
 
         if (!l || (equals && !(l->name = cli_format("%.*s", (int)(equals - text), text))))
             return false;
-        if (tn_app_check(b->app, tn_npy_load(b->ctx, equals ? equals + 1 : text, &l->given)))
+        if (!file_read(b, equals ? equals + 1 : text, &l->given))
             return false;
     }
     return true;
@@ -351,6 +367,41 @@ static bool is_float(int32_t dtype)
     return dtype == TN_F16 || dtype == TN_BF16 || dtype == TN_F32 || dtype == TN_F64;
 }
 
+static bool is_sparse(const tn_array *a)
+{
+    return a && tn_array_storage(a) != TN_STORAGE_DENSE;
+}
+
+/* Input i: a sparse array is the file's itself. */
+static tn_status input_make(bench_op *b, uint32_t i, const tn_known *k, const tn_device *device)
+{
+    tn_status st;
+
+    if (is_sparse(b->given[i])) {
+        tn_array_retain(b->in[i] = b->given[i]);
+        b->fresh = true;
+        return TN_OK;
+    }
+    if ((st = tn_array_create(b->ctx, k->dtype, k->ndim, k->shape, device, &b->in[i])))
+        return st;
+    return b->given[i] ? tn_array_copy(b->given[i], b->in[i]) : cli_array_fill(b->in[i], 0.1, 1);
+}
+
+static tn_status unknown_find(bench_op *b, uint32_t node)
+{
+    tn_status st = TN_OK;
+    tn_known k;
+
+    for (uint32_t i = 0; !st && i < b->out_count; i++) {
+        if ((st = tn_symbol_view_output(b->view, node, i, &k)))
+            break;
+        b->fresh = b->fresh || k.ndim < 0;
+        for (int32_t d = 0; d < k.ndim; d++)
+            b->fresh = b->fresh || k.shape[d] < 0;
+    }
+    return st;
+}
+
 static tn_status arrays_make(bench_op *b, const tn_device *device)
 {
     const uint32_t last = tn_symbol_view_count(b->view) - 1;
@@ -361,14 +412,15 @@ static tn_status arrays_make(bench_op *b, const tn_device *device)
     if (st || node.input_count > INPUTS_MAX || node.visible_count > OUTPUTS_MAX)
         return st ? st : tn_app_fail(b->app, TN_E_UNSUPPORTED, "the operator has too many inputs or outputs");
     b->out_count = node.visible_count;
+    b->fresh = false;
+    st = unknown_find(b, last);
     for (uint32_t i = 0; !st && i < node.input_count; i++) {
         tn_known k;
 
-        if ((st = tn_symbol_view_output(b->view, node.inputs[i].node, node.inputs[i].output, &k)) ||
-            (st = tn_array_create(b->ctx, k.dtype, k.ndim, k.shape, device, &b->in[b->in_count])))
+        if ((st = tn_symbol_view_output(b->view, node.inputs[i].node, node.inputs[i].output, &k)))
             break;
-        b->in_count++;
-        st = b->given[i] ? tn_array_copy(b->given[i], b->in[i]) : cli_array_fill(b->in[i], 0.1, 1);
+        st = input_make(b, i, &k, device);
+        b->in_count += b->in[i] != NULL;
         if (st || !backward || !is_float(k.dtype))
             continue;
         st = tn_attach_grad(b->ctx, b->in[i], TN_MODE_WRITE, NULL);
@@ -379,13 +431,46 @@ static tn_status arrays_make(bench_op *b, const tn_device *device)
     return st;
 }
 
+/* All inputs are of files, and some are sparse, or nothing comes out: no symbol says how they are called. */
+static bool is_direct(const bench_op *b)
+{
+    const size_t count = b->list_count - 2;
+    bool all = count > 0, sparse = false;
+
+    for (size_t i = 0; i < count; i++) {
+        all = all && b->lists[i].given && !b->lists[i].name;
+        sparse = sparse || is_sparse(b->lists[i].given);
+    }
+    return all && (sparse || !b->op.outputs[0]) && !b->args->value[OPT_BACKWARD];
+}
+
+static tn_status direct_make(bench_op *b, const tn_device *device)
+{
+    tn_status st = TN_OK;
+
+    b->fresh = true;
+    for (b->out_count = 0; b->op.outputs[b->out_count];)
+        b->out_count++;
+    if (b->out_count > OUTPUTS_MAX)
+        return tn_app_fail(b->app, TN_E_UNSUPPORTED, "the operator has too many outputs");
+    for (uint32_t i = 0; !st && i + 2 < b->list_count; i++) {
+        tn_known k = {.dtype = tn_array_dtype(b->lists[i].given)};
+
+        b->given[i] = b->lists[i].given;
+        st = tn_array_shape(b->given[i], &k.ndim, &k.shape);
+        if (!st)
+            st = input_make(b, i, &k, device);
+        b->in_count += b->in[i] != NULL;
+    }
+    return st;
+}
+
 /* Which kernel a program would run; "" if the operator cannot be part of one. */
 static void kernel_find(bench_op *b, tn_symbol *s, const tn_inferred *shapes, const tn_device *device)
 {
     tn_program_view *v = NULL;
     tn_view_step step = {.struct_size = TN_SIZE(tn_view_step)};
 
-    b->plugin[0] = b->kernel[0] = '\0';
     if (!tn_program_view_plan(b->ctx, s, shapes, device, 0, &v) && !tn_program_view_step(v, 0, &step)) {
         (void)snprintf(b->plugin, sizeof b->plugin, "%s", step.plugin);
         (void)snprintf(b->kernel, sizeof b->kernel, "%s", step.kernel);
@@ -398,8 +483,13 @@ static tn_status forward_run(void *arg, uint32_t calls)
     bench_op *b = arg;
     tn_status st = TN_OK;
 
-    for (uint32_t i = 0; !st && i < calls; i++)
+    for (uint32_t i = 0; !st && i < calls; i++) {
+        for (uint32_t k = 0; b->fresh && k < b->out_count; k++) {
+            tn_array_release(b->out[k]);
+            b->out[k] = NULL;
+        }
         st = tn_invoke(b->site, b->in_count, b->in, b->out_count, b->out);
+    }
     return st ? st : tn_wait_all(b->ctx);
 }
 
@@ -428,11 +518,13 @@ static tn_status both_run(void *arg, uint32_t calls)
 /* Of the first input, or if there is none of the output. */
 static void shape_text(const bench_op *b, char out[CLI_SHAPE_TEXT])
 {
-    const uint32_t last = tn_symbol_view_count(b->view) - 1;
+    const uint32_t last = b->view ? tn_symbol_view_count(b->view) - 1 : 0;
     tn_view_node node = {.struct_size = TN_SIZE(tn_view_node)};
     tn_known k = {.ndim = -1};
 
-    if (!tn_symbol_view_node(b->view, last, &node)) {
+    if (!b->view) {
+        (void)tn_array_shape(b->in[0], &k.ndim, &k.shape);
+    } else if (!tn_symbol_view_node(b->view, last, &node)) {
         if (node.input_count)
             (void)tn_symbol_view_output(b->view, node.inputs[0].node, node.inputs[0].output, &k);
         else
@@ -447,9 +539,10 @@ static void cost_of(const bench_op *b, double *flops, double *bytes)
 {
     tn_view_node node = {.struct_size = TN_SIZE(tn_view_node)};
 
-    (void)tn_symbol_view_node(b->view, tn_symbol_view_count(b->view) - 1, &node);
-    *flops = cli_cost(node.flops);
-    *bytes = cli_cost(node.bytes);
+    if (b->view)
+        (void)tn_symbol_view_node(b->view, tn_symbol_view_count(b->view) - 1, &node);
+    *flops = b->view ? cli_cost(node.flops) : NAN;
+    *bytes = b->view ? cli_cost(node.bytes) : NAN;
     if (b->args->value[OPT_BACKWARD]) {
         *flops = cli_cost(node.macs) > 0 ? 3 * *flops : NAN;
         *bytes = NAN;
@@ -491,8 +584,10 @@ static void row_add(bench_op *b, const cli_series *s)
 
 static void combination_clear(bench_op *b)
 {
-    for (uint32_t i = 0; i < b->in_count; i++)
+    for (uint32_t i = 0; i < b->in_count; i++) {
         tn_array_release(b->in[i]);
+        b->in[i] = NULL;
+    }
     for (uint32_t i = 0; i < OUTPUTS_MAX; i++) {
         tn_array_release(b->out[i]);
         b->out[i] = NULL;
@@ -515,12 +610,17 @@ static tn_status combination_measure(bench_op *b)
     tn_status st;
 
     memcpy(attrs, b->attrs, sizeof b->attrs);
-    if ((st = tn_device_get(b->ctx, item_of(devices_of(b)), &device)) || (st = symbol_make(b, &s)) ||
-        (st = infer(b, s, &shapes)) || (st = tn_symbol_view_create(s, shapes, &b->view)))
+    b->plugin[0] = b->kernel[0] = '\0';
+    if ((st = tn_device_get(b->ctx, item_of(devices_of(b)), &device)))
         goto cleanup;
-    kernel_find(b, s, shapes, device);
+    if (!is_direct(b)) {
+        if ((st = symbol_make(b, &s)) || (st = infer(b, s, &shapes)) ||
+            (st = tn_symbol_view_create(s, shapes, &b->view)))
+            goto cleanup;
+        kernel_find(b, s, shapes, device);
+    }
     before = tn_device_use(device);
-    if (!(st = arrays_make(b, device))) {
+    if (!(st = b->view ? arrays_make(b, device) : direct_make(b, device))) {
         if (b->op.inputs[0] && variadic(b->op.inputs[0]) && count_attr(b) && !attr_of(b, count_attr(b))) {
             (void)snprintf(count, sizeof count, "%u", b->in_count); /* a site wants to know how many */
             attrs[2 * b->attr_count] = count_attr(b);

@@ -2,6 +2,8 @@
  * tenon ops: the list and the page of one operator; tenon bench op and bench model: rows, combinations,
  * comparison.
  */
+#include "tenon/nn.h"
+#include "tenon/params.h"
 #include "tool.h"
 
 static size_t shown(const char *line)
@@ -130,6 +132,47 @@ static void bench_op(void **state)
     json_decref(rows);
 }
 
+/* A sparse array of a file; outputs of a size that no call knows before; an operator without outputs. */
+static void bench_op_odd(void **state)
+{
+    tn_app *app = tn_app_open(.name = "ops", .no_environment = 1);
+    static const float numbers[] = {0, 2, 0, 4};
+    static const int64_t shape[] = {2, 2}, ids[] = {1};
+    const tn_array_sparse sparse = {.struct_size = TN_SIZE(tn_array_sparse),
+                                    .storage = TN_STORAGE_ROW_SPARSE,
+                                    .dtype = TN_F32,
+                                    .ndim = 2,
+                                    .shape = shape,
+                                    .stored = 1,
+                                    .values = numbers,
+                                    .indices = ids};
+    tn_array *dense = tn_app_array(app, 2, shape, numbers), *rows = NULL;
+    tn_params *file = NULL;
+    json_t *said;
+
+    (void)state;
+    assert_int_equal(tn_array_sparse_from(tn_app_ctx(app), &sparse, &rows), TN_OK);
+    assert_int_equal(tn_params_create(&file), TN_OK);
+    assert_int_equal(tn_params_add(file, "a", rows), TN_OK);
+    assert_int_equal(tn_params_save(file, "one.params"), TN_OK);
+    assert_int_equal(tn_params_add(file, "b", dense), TN_OK);
+    assert_int_equal(tn_params_save(file, "both.params"), TN_OK);
+    tn_params_destroy(file);
+    tn_array_release(rows);
+    assert_int_equal(tn_app_close(app), 0);
+
+    said = rows_of("\"$T\" bench op _square_sum --attr axis=1 --in one.params --repeat 3 -o json");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(said, 0), "shape")), "2x2");
+    json_decref(said);
+    said = rows_of("\"$T\" bench op _npx_nonzero --in two.npy --repeat 3 -o json");
+    assert_int_equal(json_array_size(said), 1);
+    json_decref(said);
+    said = rows_of(
+        "\"$T\" bench op reset_arrays --attr num_arrays=2 --in two.npy --in two.npy --repeat 3 -o json");
+    assert_int_equal(json_array_size(said), 1);
+    json_decref(said);
+}
+
 /* What a file holds is measured: shape, type, values. */
 static void bench_op_in(void **state)
 {
@@ -241,6 +284,8 @@ static void bad_arguments(void **state)
         {"\"$T\" bench op dot --shape 3x3 --shape rhs=4x4", "dot", 2},
         {"\"$T\" bench op tanh --shape 3 --dtype float33", "float33", 2},
         {"\"$T\" bench op tanh --in absent.npy", "absent.npy", 1},
+        {"\"$T\" bench op tanh --in both.params", "2 arrays, one with values is needed", 2},
+        {"\"$T\" bench op tanh --in one.params --in one.params", "takes 1 inputs, got 2", 2},
         {"echo hallo >torn.npy; \"$T\" bench op tanh --in torn.npy", "torn.npy", 4},
         {"\"$T\" bench op tanh --in lhs=torn.npy", "torn.npy", 4},
         {"\"$T\" bench op tanh --shape 3 --attr x", "NAME=VALUE", 2},
@@ -269,9 +314,9 @@ static void bad_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(list),        cmocka_unit_test(page),          cmocka_unit_test(bench_op),
-        cmocka_unit_test(bench_op_in), cmocka_unit_test(compared),      cmocka_unit_test(bench_model),
-        cmocka_unit_test(columns),     cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(list),        cmocka_unit_test(page),         cmocka_unit_test(bench_op),
+        cmocka_unit_test(bench_op_in), cmocka_unit_test(bench_op_odd), cmocka_unit_test(compared),
+        cmocka_unit_test(bench_model), cmocka_unit_test(columns),      cmocka_unit_test(bad_arguments),
     };
     int failed;
 

@@ -398,6 +398,9 @@ static void trainings(void **state)
     assert_int_equal(tn_train_speed(NULL, TN_TRAIN_STEP, o.train), 0);
     assert_int_equal(tn_train_speed(&(tn_speed){.out = stderr}, TN_TRAIN_STEP, NULL), 0);
     assert_int_equal(tn_train_speed(&(tn_speed){.out = NULL}, TN_TRAIN_STEP, o.train), 0);
+    assert_int_equal(tn_train_progress(NULL, TN_TRAIN_STEP, o.train), 0);
+    assert_int_equal(tn_train_progress(&(tn_progress){.out = stderr}, TN_TRAIN_STEP, NULL), 0);
+    assert_int_equal(tn_train_progress(&(tn_progress){.out = NULL}, TN_TRAIN_STEP, o.train), 0);
     tn_train_info_get(NULL, 1, &info);
     tn_train_info_get(NULL, 1, NULL);
     tn_train_save(NULL);

@@ -377,6 +377,32 @@ static void test_speed(void **state)
     nn_close(app);
 }
 
+/* Three batches an epoch; a length of more than 200 is 200. */
+static void test_progress(void **state)
+{
+    static const struct {
+        int64_t length;
+        const char *begin;
+    } bars[] = {{10, "[===-------] 34%\r[=======---] 67%\r[==========] 100%\r\n[===-------] 34%\r"},
+                {1 << 20, "[="}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bars / sizeof *bars; i++) {
+        tn_app *app = nn_open(NULL);
+        char text[2048] = "";
+        FILE *out = fmemopen(text, sizeof text, "w");
+        tn_progress bar = {.out = out, .length = bars[i].length};
+
+        assert_non_null(out);
+        assert_true(tn_fit(two_net(app), data_of(app, 0), OPTIONS, .epochs = 2, .event = tn_train_progress,
+                           .arg = &bar));
+        (void)fclose(out);
+        assert_memory_equal(text, bars[i].begin, strlen(bars[i].begin));
+        assert_int_equal(strcspn(text, "]"), 1 + (i ? 200 : 10));
+        nn_close(app);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,7 +410,7 @@ int main(void)
         cmocka_unit_test(test_fit),     cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_chain),   cmocka_unit_test(test_few_classes),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_inputs_refused),
-        cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_speed),   cmocka_unit_test(test_progress),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

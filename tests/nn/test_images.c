@@ -289,6 +289,7 @@ static void wrong(void **state)
     FAILS("data_shape = \"(3,2)\"", folder, ARGS("data_shape", "(3,2)"));
     FAILS("inter_method = \"7\"", folder, ARGS("inter_method", "7"));
     assert_int_equal(tn_data_broken(NULL), 0);
+    assert_int_equal(tn_data_broken_images(NULL), 0);
     assert_null(tn_data_broken_text(NULL, 0));
     assert_null(tn_data_from_images(NULL, "x", .batch = 1));
     assert_null(tn_data_from_images_(NULL, NULL, NULL));

@@ -30,10 +30,10 @@ KINDS = {"r": (-64, 64, -7, 7), "p": (1, 64, 1, 7), "u": (-15, 15, -1, 1), "g": 
 INPUT = re.compile(r"([a-z]|[iI]\d+|=[^(:!*]+)([!*]*)(?::(\w+))?\(([\d,]*)\)$")
 
 
-def table_read(path, only=None):
-    """[family, operator, attributes, inputs, flags] for each call of the table; `only`: of that family's operators."""
+def lines_read(lines):
+    """(family, operator, attributes, inputs, flags) for each call of these lines of the table."""
     calls, family = [], None
-    for line in open(path):
+    for line in lines:
         line = line.split("#")[0].strip()
         if line.startswith("["):
             family = line.strip("[]")
@@ -42,6 +42,12 @@ def table_read(path, only=None):
             names = [word for word in parts[0] if "=" not in word]
             attrs = [word for word in parts[0] if "=" in word]
             calls += [(family, name, attrs, parts[1], parts[2]) for name in names]
+    return calls
+
+
+def table_read(path, only=None):
+    """The calls of the table; `only`: of that family's operators."""
+    calls = lines_read(open(path))
     chosen = {call[1] for call in calls if only in (None, call[0])}
     return [call for call in calls if call[1] in chosen]
 

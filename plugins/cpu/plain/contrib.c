@@ -166,18 +166,25 @@ static void sparse_reg_units(const void *arg, int64_t task, double *room)
     const int64_t n = data->shape[0], size = data->shape[1], first = task * UNITS,
                   wide = tncpu_min(UNITS, size - first);
     const double keep = tn_value_float(x->attrs[TN_IdentityAttachKLSparseReg_momentum]);
+    const size_t bytes = tn_dtype_bytes(data->dtype);
+    const bool copies = x->modes[0] && x->out[0]->data != data->data;
+    const bool train = ((const sparse_reg_call *)arg)->train;
     double average[UNITS], sum[UNITS] = {0}, v[UNITS];
 
     (void)room;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && (train || copies); i++) {
+        const size_t at = (size_t)(i * size + first) * bytes;
+
+        if (copies)
+            memcpy((char *)x->out[0]->data + at, (const char *)data->data + at, (size_t)wide * bytes);
+        if (!train)
+            continue;
         tncpu_numbers(data, i * size + first, 1, wide, v);
         for (int64_t k = 0; k < wide; k++)
             sum[k] += v[k];
-        if (x->modes[0])
-            tncpu_numbers_store(x->out[0], i * size + first, 1, wide, v);
     }
     tncpu_numbers(moving, first, 1, wide, average);
-    if (((const sparse_reg_call *)arg)->train && n) {
+    if (train && n) {
         for (int64_t k = 0; k < wide; k++)
             average[k] = average[k] * keep + (1 - keep) * (sum[k] / (double)n);
         tncpu_numbers_store(moving, first, 1, wide, average);

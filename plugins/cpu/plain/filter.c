@@ -137,6 +137,7 @@ typedef struct slices {
     int64_t length;  /* elements of a slice */
     uint64_t *keys;  /* slice after slice */
     int64_t *at, *room;
+    uint64_t *sorted, *other; /* of slices of one element: their keys, in the order of `at` */
 } slices;
 
 static tncpu_rows unique_rows(const tn_value *attrs, const tn_tensor *data)
@@ -151,7 +152,7 @@ static tn_status unique_prepare(void *plugin, const tn_node *node, tn_plan *plan
 {
     const tncpu_rows rows = unique_rows(node->attrs, node->in[0]);
 
-    plan->workspace_bytes = (uint64_t)(tn_tensor_count(node->in[0]) + 2 * rows.size + 1) * sizeof(int64_t);
+    plan->workspace_bytes = (uint64_t)(tn_tensor_count(node->in[0]) + 4 * rows.size + 1) * sizeof(int64_t);
     plan->workspace_align = TNCPU_ALIGN;
     return resizing_prepare(plugin, node, plan, err);
 }
@@ -182,6 +183,49 @@ static int slices_compare(const slices *s, int64_t a, int64_t b)
     return 0;
 }
 
+#define DIGIT 256
+
+/* Slices of one element, by the digit at `shift` of their keys. */
+static void digit_sort(slices *s, int shift)
+{
+    const int64_t n = s->rows.size;
+    int64_t place[DIGIT] = {0}, next = 0, *at = s->at;
+    uint64_t *keys = s->sorted;
+
+    for (int64_t i = 0; i < n; i++)
+        place[keys[i] >> shift & (DIGIT - 1)]++;
+    for (int d = 0; d < DIGIT; d++) {
+        const int64_t count = place[d];
+
+        place[d] = next;
+        next += count;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t to = place[keys[i] >> shift & (DIGIT - 1)]++;
+
+        s->other[to] = keys[i];
+        s->room[to] = at[i];
+    }
+    s->at = s->room;
+    s->room = at;
+    s->sorted = s->other;
+    s->other = keys;
+}
+
+/* From the last digit to the first; equal keys keep their order. */
+static void digits_sort(slices *s)
+{
+    uint64_t differ = 0;
+
+    for (int64_t i = 0; i < s->rows.size; i++) {
+        s->sorted[i] = s->keys[i];
+        differ |= s->keys[i] ^ s->keys[0];
+    }
+    for (int shift = 0; shift < 64; shift += 8)
+        if (differ >> shift & (DIGIT - 1))
+            digit_sort(s, shift);
+}
+
 /* By merging; equal slices keep their order. The result is at s->at. */
 static void slices_sort(slices *s)
 {
@@ -189,6 +233,10 @@ static void slices_sort(slices *s)
 
     for (int64_t i = 0; i < n; i++)
         s->at[i] = i;
+    if (s->length == 1) {
+        digits_sort(s);
+        return;
+    }
     for (int64_t width = 1; width < n; width *= 2) {
         int64_t *other = s->at;
 
@@ -204,6 +252,14 @@ static void slices_sort(slices *s)
         s->at = s->room;
         s->room = other;
     }
+}
+
+/* Whether the k-th of the sorted slices differs from the one in front. */
+static bool slice_begins(const slices *s, int64_t k)
+{
+    if (s->length == 1)
+        return k == 0 || s->sorted[k - 1] != s->sorted[k];
+    return k == 0 || slices_compare(s, s->at[k - 1], s->at[k]);
 }
 
 static tn_status vector_make(const tn_exec *x, uint32_t output, int64_t count, int64_t **to, tn_err *err)
@@ -228,7 +284,7 @@ static tn_status groups_write(const tn_exec *x, slices *s, int64_t groups, tn_er
         (count && (st = vector_make(x, 1u + index + back, groups, &counts, err))))
         return st;
     for (int64_t k = 0; k < s->rows.size; k++) {
-        if (k == 0 || slices_compare(s, s->at[k - 1], s->at[k])) {
+        if (slice_begins(s, k)) {
             s->room[++group] = s->at[k];
             if (indices)
                 indices[group] = s->at[k];
@@ -255,11 +311,13 @@ static tn_status unique_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     s.length = s.rows.outer * s.rows.inner;
     s.at = (int64_t *)x->workspace + tn_tensor_count(data);
     s.room = s.at + s.rows.size;
+    s.sorted = (uint64_t *)s.room + s.rows.size;
+    s.other = s.sorted + s.rows.size;
     if (tn_tensor_count(data))
         keys_load(data, &s);
     slices_sort(&s);
     for (int64_t k = 0; k < s.rows.size; k++)
-        groups += k == 0 || slices_compare(&s, s.at[k - 1], s.at[k]);
+        groups += slice_begins(&s, k);
     memcpy(shape, data->shape, (size_t)data->ndim * sizeof *shape);
     shape[axis ? tncpu_axis(*axis, data->ndim) : 0] = groups;
     if ((st = x->ops->resize(x->call, 0, axis ? data->ndim : 1, shape, &y, err)) ||

@@ -116,14 +116,19 @@ static void insert_part(void *arg, int64_t begin, int64_t end)
     const tnb_edit *r = c->p;
     const int64_t outs = c->y->shape[c->p->axis], bytes = r->inner * (int64_t)tn_dtype_bytes(c->y->dtype);
 
-    for (int64_t at = begin; at < end; at++) {
-        const int64_t outer = at / outs, from = c->from[at % outs];
+    for (int64_t at = begin, run; at < end; at += run) {
+        const int64_t outer = at / outs, place = at % outs, from = c->from[place];
+        const int64_t most = tncpu_min(end - at, outs - place);
         char *to = (char *)c->y->data + at * bytes;
 
-        if (from < 0)
+        run = 1;
+        if (from < 0) {
             values_copy(c, outer, -1 - from, to);
-        else
-            memcpy(to, (const char *)c->x->data + (outer * r->size + from) * bytes, (size_t)bytes);
+            continue;
+        }
+        while (run < most && c->from[place + run] == from + run) /* slices that stay neighbours */
+            run++;
+        memcpy(to, (const char *)c->x->data + (outer * r->size + from) * bytes, (size_t)(run * bytes));
     }
 }
 

@@ -445,7 +445,8 @@ static void group_row(const void *arg, int64_t row, double *room)
     for (int64_t i = 0; i < size && x->modes[0] != TN_MODE_NONE; i += PART) {
         const int64_t n = tncpu_min(PART, size - i);
 
-        (void)group_gradient(x, at + i, n, g);
+        if (size > PART) /* else it is still there */
+            (void)group_gradient(x, at + i, n, g);
         tncpu_numbers(x->in[0], at + i, 1, n, w);
         for (int64_t k = 0; k < n; k++)
             w[k] -= lr * g[k] / root;

@@ -102,24 +102,42 @@ static double density_of(const pdf_call *c, const tnb_pdf *k, double x)
     return c->p->log ? log : exp(log);
 }
 
+/* The density is that of all samples: one is written, then what is there is copied behind it. */
+static void same_body(const void *call, int64_t group, double *room)
+{
+    const pdf_call *c = call;
+    const tnb_pdf k = group_of(c, group);
+    const double value = density_of(c, &k, 0);
+    const size_t bytes = tn_dtype_bytes(c->x->out[0]->dtype), size = (size_t)c->p->each * bytes;
+    char *to = (char *)c->x->out[0]->data + (size_t)group * size;
+
+    (void)room;
+    if (size)
+        tncpu_numbers_store(c->x->out[0], group * c->p->each, 1, 1, &value);
+    for (size_t done = bytes; done < size; done *= 2)
+        memcpy(to + done, to, done < size - done ? done : size - done);
+}
+
 static void group_body(const void *call, int64_t group, double *room)
 {
     const pdf_call *c = call;
     const tnb_pdf k = group_of(c, group);
-    const bool same = c->p->of->log == tnb_uniform_log; /* for all samples */
     double x[PART];
 
     (void)room;
-    for (int64_t i = 0; same && i < tncpu_min(PART, c->p->each); i++)
-        x[i] = i ? x[0] : density_of(c, &k, 0);
     for (int64_t at = group * c->p->each, end = at + c->p->each, n; at < end; at += n) {
         n = tncpu_min(PART, end - at);
-        if (!same)
-            tncpu_numbers(c->x->in[0], at, 1, n, x);
-        for (int64_t i = 0; !same && i < n; i++)
+        tncpu_numbers(c->x->in[0], at, 1, n, x);
+        for (int64_t i = 0; i < n; i++)
             x[i] = density_of(c, &k, x[i]);
         tncpu_numbers_store(c->x->out[0], at, 1, n, x);
     }
+}
+
+/* The body of a call that goes forward. */
+static tncpu_row_body *forward_body(const pdf_plan *p)
+{
+    return p->of->log == tnb_uniform_log ? same_body : group_body;
 }
 
 /* out: of the samples if they have one, then of the parameters */
@@ -230,7 +248,7 @@ static tn_status pdf_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     tncpu_rows_run(plan, x, p->groups, 0,
-                   p->of ? (p->first ? backward_body : group_body)
+                   p->of ? (p->first ? backward_body : forward_body(p))
                          : (p->first ? dirichlet_back_body : dirichlet_body),
                    &call);
     return TN_OK;

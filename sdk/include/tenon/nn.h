@@ -981,6 +981,20 @@ typedef struct tn_speed {
  * @since 0.1
  */
 TN_API int32_t tn_train_speed(void *speed, int32_t kind, tn_train *train);
+
+/** Where tn_train_progress() writes. */
+typedef struct tn_progress {
+    FILE *out;
+    int64_t length; /* characters of the bar; 0: 80, at most 200 */
+} tn_progress;
+
+/**
+ * An .event of tn_train_options, whose .arg is a tn_progress: how much of the epoch is done, after each
+ * step, as MXNet's ProgressBar writes it: "[====------] 40%" and a carriage return; behind the last step of
+ * an epoch a new line, too. Does not wait for the device. @return 0
+ * @since 0.1
+ */
+TN_API int32_t tn_train_progress(void *progress, int32_t kind, tn_train *train);
 /** Builds or takes the net, opens the data, makes the trainer, reads the checkpoint if asked. Owned by the
  * app. @since 0.1 */
 TN_API tn_train *tn_train_open_(tn_app *app, const tn_train_options *options);
