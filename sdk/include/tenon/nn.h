@@ -372,8 +372,10 @@ TN_API void tn_net_batchnorm_(tn_net *net, const tn_batchnorm_options *options);
 /** The same, with a ReLU behind it, as one operator. @since 0.1 */
 TN_API void tn_net_batchnormrelu_(tn_net *net, const tn_batchnorm_options *options);
 /**
- * The same over all parts of a batch: Gluon's SyncBatchNorm. Of one device that is tn_net_batchnorm(); of
- * several (device.default) it is an error, since their parts run one after the other. @since 0.1
+ * The same over all parts of a batch: Gluon's SyncBatchNorm. Of one device that is tn_net_batchnorm(). Of
+ * several (device.default) training runs it on the part of each before anything of it is waited for; where
+ * one does not, the others fail with TN_E_TIMEOUT (plugin.cpu.sync_timeout). Float16 is not served then.
+ * @since 0.1
  */
 TN_API void tn_net_syncbatchnorm_(tn_net *net, const tn_batchnorm_options *options);
 /** Each sample normalised over an axis. @since 0.1 */
