@@ -843,7 +843,7 @@ typedef struct tn_trainer_options {
     struct tn_kv *store;  /* instead of `kvstore`: an open one without keys; the caller destroys it, before
                              the app and once nothing is trained any more */
     /* 1: parameters of float16 and bfloat16 (tn_net_cast) are updated in float32: each has a copy that is
-     * kept with the states. A store does not update then. */
+     * kept with the states, by the store where that updates. */
     int32_t multi_precision;
     int32_t no_bias_correction;      /* lamb, adamw, adabelief: 1: first steps are as all others */
     double lower_bound, upper_bound; /* lamb, lans: of a weight's norm; 0: none */
