@@ -177,6 +177,15 @@ tn_array *tnn_param_on(tn_app *app, tnn_param *p, size_t index)
     return p->copies[index - 1] = copy;
 }
 
+/* What a call changes lies on all devices before the first one does: a call that waits for those on other
+ * devices would hold the copies up that these begin with. */
+tn_status tnn_param_spread(tn_app *app, tnn_param *p)
+{
+    for (size_t k = 1; p->aux && k < app->device_count && !app->status; k++)
+        (void)tnn_param_on(app, p, k);
+    return app->status;
+}
+
 /* Twice: as before. */
 static void params_turn(tnn_param *const *params, size_t count, size_t index)
 {

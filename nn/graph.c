@@ -386,8 +386,11 @@ tn_status tnn_net_program_run(tn_net *net, tn_array *const *in, tn_array **out)
 
     if (!p || program_ready(app, net, p, in))
         return app->status ? app->status : TN_E_STATE;
-    for (size_t i = 0; i < p->count; i++)
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->params[i] && tnn_param_spread(app, p->params[i]))
+            return app->status;
         p->in[i] = p->params[i] ? p->params[i]->array : in[p->data[i]];
+    }
     st = tn_cached_op_call(p->cached, (uint32_t)p->count, p->in, (uint32_t)net->output_count, out);
     return tnn_check(app, st, "net %s", net->path);
 }

@@ -53,6 +53,7 @@ struct tn_app {
     char device[32];
     const tn_device *devices[TNN_DEVICES_MAX]; /* of device.default */
     size_t device_count;
+    unsigned synced; /* layers that have taken a key */
     tn_status status;
     int exit_code;
     uint32_t number; /* TN number */
@@ -170,6 +171,7 @@ tn_array *tnn_on(tn_app *app, tn_array *array, size_t index);
 tn_array *tnn_rows_on(tn_app *app, tn_array *array, size_t index); /* a row_sparse one; waits for it */
 /* Its array on device `index` of the list, with the values of the first one when it is made. NULL: failed. */
 tn_array *tnn_param_on(tn_app *app, tnn_param *param, size_t index);
+tn_status tnn_param_spread(tn_app *app, tnn_param *param); /* running statistics: to all devices */
 void tnn_param_copies_drop(tnn_param *param);
 /* Runs a net whose parameters have values with those of another device. */
 typedef tn_status (*tnn_run_fn)(tn_app *app, struct tn_net *net, tn_array *const *in, tn_array **out);
@@ -198,7 +200,7 @@ typedef struct tnn_spec {
     bool share, random;
     bool joined; /* parameters are called NAME_suffix rather than NAME.suffix */
     bool marked; /* a call of several values, announced by tn_arguments_ */
-    bool alone;  /* what it computes is of one device */
+    bool synced; /* takes ndev and key: of all devices, and of this layer */
     bool plain;  /* a bare operator: its node is called plus0, that of a layer pool0_fwd */
     const char *attrs[TNN_ATTRS];
     size_t attr_count, text_used;
@@ -523,7 +525,8 @@ void tnn_sites_destroy(struct tnn_sites *sites);
 /* Sum and count of a meter, after waiting; and back. */
 tn_status tnn_meter_get(tn_meter *meter, double *sum, int64_t *count);
 void tnn_meter_set(tn_meter *meter, double sum, int64_t count);
-bool tnn_meter_labelled(const tn_meter *meter); /* it compares with labels */
+bool tnn_meter_labelled(const tn_meter *meter);               /* it compares with labels */
+tn_meter *tnn_meter_like(tn_app *app, const tn_meter *meter); /* new, of the same kinds and options */
 
 /* ---- trainer.c ---- */
 

@@ -55,8 +55,6 @@ void tnn_spec_number(tnn_spec *spec, const char *name, int digits, double x)
     tnn_spec_attr(spec, name, "%s", text);
 }
 
-/* Of a list of devices each runs its part of a batch to the end of the backward pass before the next begins,
- * so that the statistics of later parts are not known in time. */
 tn_status tnn_spec_check(tn_app *app, const tnn_spec *spec, const char *path)
 {
     const char *file = spec->file ? spec->file : "?";
@@ -65,12 +63,11 @@ tn_status tnn_spec_check(tn_app *app, const tnn_spec *spec, const char *path)
     if (*spec->wrong)
         return tnn_fail(app, TN_E_ARG, "%s in %s (%s), called at %s:%d", spec->wrong, path, spec->op, file,
                         spec->line);
-    if (spec->alone && app->device_count > 1)
-        return tnn_fail(
-            app, TN_E_UNSUPPORTED,
-            "%s (%s), called at %s:%d: its statistics are those of one device, and there are %zu: "
-            "their parts of a batch run one after the other",
-            path, spec->op, file, spec->line, app->device_count);
+    if (spec->synced && app->device_count > 1 && !strcmp(tn_ctx_option(app->ctx, "engine.type"), "naive"))
+        return tnn_fail(app, TN_E_UNSUPPORTED,
+                        "%s (%s), called at %s:%d: its %zu devices need each other's numbers, and "
+                        "engine.type=naive runs one behind the other",
+                        path, spec->op, file, spec->line, app->device_count);
     if (!spec->activation || tnn_one_of(spec->activation, activations))
         return app->status;
     (void)snprintf(what, sizeof what, "activation of %s, called at %s:%d:", path, file, spec->line);
@@ -92,7 +89,7 @@ void tnn_param_destroy(tnn_param *param)
 
 static void attrs_clear(tnn_layer *layer)
 {
-    for (size_t i = 0; i < layer->attr_count; i++)
+    for (size_t i = 0; i < TNN_ATTRS; i++)
         free(layer->attrs[i]);
     memset(layer->attrs, 0, sizeof layer->attrs);
     layer->attr_count = 0;
@@ -116,6 +113,18 @@ void tnn_layer_destroy(tnn_layer *layer)
     free(layer);
 }
 
+/* Behind those of the specification, and not counted: a call does not say them. Nets may have the same name,
+ * so the key has a number. */
+static tn_status synced_add(tn_app *app, tnn_layer *layer)
+{
+    char **at = layer->attrs + layer->attr_count;
+
+    (void)((at[0] = tnn_strdup(app, "ndev")) && (at[1] = tnn_format(app, "%zu", app->device_count)) &&
+           (at[2] = tnn_strdup(app, "key")) &&
+           (at[3] = tnn_format(app, "%s#%u", layer->path, ++app->synced)));
+    return app->status;
+}
+
 tn_status tnn_layer_attrs(tn_app *app, tnn_layer *layer, const tnn_spec *spec)
 {
     attrs_clear(layer);
@@ -123,7 +132,7 @@ tn_status tnn_layer_attrs(tn_app *app, tnn_layer *layer, const tnn_spec *spec)
     for (; layer->attr_count < spec->attr_count; layer->attr_count++)
         if (!(layer->attrs[layer->attr_count] = tnn_strdup(app, spec->attrs[layer->attr_count])))
             return app->status;
-    return TN_OK;
+    return spec->synced ? synced_add(app, layer) : TN_OK;
 }
 
 /* Name within a chain: the given one, or the stem with the number of such layers so far. */
@@ -314,8 +323,11 @@ tn_status tnn_layer_invoke(tn_app *app, tnn_layer *layer, uint32_t in_count, tn_
         all[count] = in[count];
         count++;
     }
-    for (uint32_t i = 0; i < layer->param_count; i++)
+    for (uint32_t i = 0; i < layer->param_count; i++) {
+        if (!st)
+            st = tnn_param_spread(app, layer->params[i]);
         all[count++] = layer->params[i]->array;
+    }
     if (!st)
         st = tn_invoke(layer->site, count, all, room, out);
     if (!st && layer->activation) {

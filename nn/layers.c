@@ -255,14 +255,10 @@ static void batchnorm_set(tnn_spec *s, const char *stem, const char *op, const t
     tnn_spec_number(s, "momentum", 9, o->momentum > 0 ? o->momentum : 0.9);
     tnn_spec_attr(s, "fix_gamma", o->no_scale ? "True" : "False");
     tnn_spec_attr(s, "use_global_stats", o->use_global ? "True" : "False");
-    if (s->alone) { /* SyncBatchNorm, which has no axis */
-        if (o->axis != 0 && o->axis != 1)
-            tnn_spec_wrong(s, ".axis is %d, 1 is allowed", o->axis);
-        tnn_spec_attr(s, "ndev", "1");
-        tnn_spec_attr(s, "key", "%s", stem);
-    } else {
+    if (!s->synced) /* SyncBatchNorm has no axis */
         tnn_spec_attr(s, "axis", "%d", o->axis ? o->axis : 1);
-    }
+    else if (o->axis != 0 && o->axis != 1)
+        tnn_spec_wrong(s, ".axis is %d, 1 is allowed", o->axis);
     (void)param_add(s, TNN_GAMMA, "gamma", o->no_scale != 0, 0);
     (void)param_add(s, TNN_BETA, "beta", o->no_center != 0, 0);
     (void)param_add(s, TNN_MEAN, "running_mean", true, 0);
@@ -275,7 +271,7 @@ SPEC_OF(batchnormrelu, tn_batchnorm_options,
 
 static void spec_syncbatchnorm(tnn_spec *s, const tn_batchnorm_options *o)
 {
-    s->alone = true;
+    s->synced = true;
     batchnorm_set(s, "syncbatchnorm", "_contrib_SyncBatchNorm", o);
 }
 

@@ -17,7 +17,7 @@ typedef struct batch { /* as read: rows × classes numbers, a label per row or p
 } batch;
 
 typedef struct kind {
-    const char *name;
+    const char *name, *shown, *alias; /* shown: mxnet.metric's name of its value; alias: NULL, or one more */
     bool labels;
     tn_status (*add)(tn_meter *m, const batch *b);
     double (*value)(const tn_meter *m); /* NULL: sum / count */
@@ -31,6 +31,8 @@ typedef struct pairs {
 struct tn_meter {
     tnn_object object;
     const kind *kind;
+    char *name;            /* as shown */
+    struct tn_meter *next; /* of a list; each is an object of its own */
     tn_meter_options o;
     double sum;
     int64_t count;
@@ -306,23 +308,37 @@ static tn_status loss_add(tn_meter *m, const batch *b)
     return TN_OK;
 }
 
+static tn_status custom_add(tn_meter *m, const batch *b)
+{
+    double sum = 0;
+    const int64_t count = m->o.function(m->o.arg, b->x, b->count, b->labels, b->rows, &sum);
+
+    if (count < 0)
+        return tnn_fail(m->object.app, TN_E_ARG, "metric %s: its function failed", m->name);
+    m->sum += sum;
+    m->count += count;
+    return TN_OK;
+}
+
 /* ---- the table ---- */
 
 static const kind kinds[] = {
-    {"accuracy", true, accuracy_add, NULL},
-    {"loss", false, loss_add, NULL},
-    {"top_k_accuracy", true, top_k_add, NULL},
-    {"f1", true, f1_add, NULL},
-    {"mcc", true, mcc_add, NULL},
-    {"pcc", true, pcc_add, pcc_value},
-    {"perplexity", true, perplexity_add, perplexity_value},
-    {"cross_entropy", true, cross_entropy_add, NULL},
-    {"nll", true, cross_entropy_add, NULL},
-    {"mae", true, mae_add, NULL},
-    {"mse", true, mse_add, NULL},
-    {"rmse", true, rmse_add, NULL},
-    {"pearson", true, pearson_add, pearson_value},
+    {"accuracy", "accuracy", "acc", true, accuracy_add, NULL},
+    {"loss", "loss", NULL, false, loss_add, NULL},
+    {"top_k_accuracy", "top_k_accuracy", "top_k_acc", true, top_k_add, NULL},
+    {"f1", "f1", NULL, true, f1_add, NULL},
+    {"mcc", "mcc", NULL, true, mcc_add, NULL},
+    {"pcc", "pcc", NULL, true, pcc_add, pcc_value},
+    {"perplexity", "perplexity", NULL, true, perplexity_add, perplexity_value},
+    {"cross_entropy", "cross-entropy", "ce", true, cross_entropy_add, NULL},
+    {"nll", "nll-loss", "nll_loss", true, cross_entropy_add, NULL},
+    {"mae", "mae", NULL, true, mae_add, NULL},
+    {"mse", "mse", NULL, true, mse_add, NULL},
+    {"rmse", "rmse", NULL, true, rmse_add, NULL},
+    {"pearson", "pearsonr", NULL, true, pearson_add, pearson_value},
 };
+
+static const kind custom = {"custom", "custom", NULL, true, custom_add, NULL};
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -334,45 +350,98 @@ static void drop(tn_meter *m)
     m->pending_count--;
 }
 
+static void reset_one(tn_meter *m)
+{
+    while (m->pending_count)
+        drop(m);
+    m->sum = 0;
+    m->count = 0;
+    memset(m->table, 0, sizeof m->table);
+    memset(&m->pairs, 0, sizeof m->pairs);
+    for (size_t i = 0; i < m->classes * m->classes; i++)
+        m->pcc[i] = 0;
+}
+
+void tn_meter_reset(tn_meter *m)
+{
+    for (; m; m = m->next)
+        reset_one(m);
+}
+
 static void meter_destroy(tnn_object *object)
 {
     tn_meter *m = (tn_meter *)object;
 
-    tn_meter_reset(m);
+    reset_one(m);
     free(m->buffer);
     free(m->pcc);
+    free(m->name);
     free(m);
+}
+
+static bool is_name(const char *name, const char *text, size_t length)
+{
+    return name && strlen(name) == length && !strncmp(name, text, length);
+}
+
+static const kind *kind_find(tn_app *app, const char *text, size_t length)
+{
+    const char *names[KINDS + 1] = {NULL};
+    char what[64];
+
+    for (size_t i = 0; i < KINDS; i++) {
+        names[i] = kinds[i].name;
+        if (is_name(kinds[i].name, text, length) || is_name(kinds[i].shown, text, length) ||
+            is_name(kinds[i].alias, text, length))
+            return &kinds[i];
+    }
+    (void)snprintf(what, sizeof what, "%.*s", (int)(length < sizeof what ? length : sizeof what), text);
+    (void)tnn_unknown(app, "meter", what, names);
+    return NULL;
+}
+
+static tn_meter *meter_make(tn_app *app, const kind *found, const char *name, const tn_meter_options *o)
+{
+    tn_meter *m = found ? tnn_alloc(app, 1, sizeof *m) : NULL;
+
+    if (!m)
+        return NULL;
+    tnn_object_add(app, &m->object, meter_destroy);
+    m->kind = found;
+    m->o = *o;
+    m->o.file = NULL;
+    m->name =
+        found->add == top_k_add && o->k > 1 ? tnn_format(app, "%s_%d", name, o->k) : tnn_strdup(app, name);
+    return m->name ? m : NULL;
 }
 
 tn_meter *tn_meter_open_(tn_app *app, const char *what, const tn_meter_options *options)
 {
-    const char *names[KINDS + 1] = {NULL};
-    const kind *found = NULL;
-    tn_meter *m;
+    tn_meter *first = NULL, **at = &first;
+    tn_meter_options o = {0};
+    size_t length;
 
+    tnn_options_copy(&o, sizeof o, options);
     if (!tnn_ok(app))
         return NULL;
-    for (size_t i = 0; i < KINDS; i++) {
-        names[i] = kinds[i].name;
-        if (what && !strcmp(what, names[i]))
-            found = &kinds[i];
-    }
-    if (!found) {
-        (void)tnn_unknown(app, "meter", what ? what : "", names);
+    if (o.k < 0) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_meter_open at %s:%d: .k is %d", o.file ? o.file : "?", o.line, o.k);
         return NULL;
     }
-    if (!(m = tnn_alloc(app, 1, sizeof *m)))
-        return NULL;
-    tnn_object_add(app, &m->object, meter_destroy);
-    tnn_options_copy(&m->o, sizeof m->o, options);
-    m->kind = found;
-    if (m->o.k < 0) {
-        (void)tnn_fail(app, TN_E_ARG, "tn_meter_open at %s:%d: .k is %d", m->o.file ? m->o.file : "?",
-                       m->o.line, m->o.k);
-        return NULL;
+    if (o.function)
+        return meter_make(app, &custom, what && *what ? what : custom.shown, &o);
+    for (const char *text = what ? what : "";; text += length + 1) {
+        const kind *found;
+
+        text += strspn(text, " ");
+        length = strcspn(text, ",");
+        found = kind_find(app, text, length);
+        if (!(*at = meter_make(app, found, found ? found->shown : NULL, &o)))
+            return NULL;
+        at = &(*at)->next;
+        if (!text[length])
+            return first;
     }
-    m->o.file = NULL;
-    return m;
 }
 
 tn_meter *tn_meter_new(tn_app *app, const char *what)
@@ -380,18 +449,16 @@ tn_meter *tn_meter_new(tn_app *app, const char *what)
     return tn_meter_open_(app, what, NULL);
 }
 
-void tn_meter_reset(tn_meter *m)
+tn_meter *tnn_meter_like(tn_app *app, const tn_meter *m)
 {
-    while (m && m->pending_count)
-        drop(m);
-    if (!m)
-        return;
-    m->sum = 0;
-    m->count = 0;
-    memset(m->table, 0, sizeof m->table);
-    memset(&m->pairs, 0, sizeof m->pairs);
-    for (size_t i = 0; i < m->classes * m->classes; i++)
-        m->pcc[i] = 0;
+    tn_meter *first = NULL, **at = &first;
+
+    for (; m && tnn_ok(app); m = m->next) {
+        if (!(*at = meter_make(app, m->kind, m->kind == &custom ? m->name : m->kind->shown, &m->o)))
+            return NULL;
+        at = &(*at)->next;
+    }
+    return first;
 }
 
 static tn_status drain_one(tn_meter *m)
@@ -423,14 +490,16 @@ static tn_status drain_one(tn_meter *m)
 
 bool tnn_meter_labelled(const tn_meter *m)
 {
-    return m->kind->labels;
+    while (m && !m->kind->labels)
+        m = m->next;
+    return m != NULL;
 }
 
-void tn_meter_add(tn_meter *m, tn_array *x, tn_array *labels)
+static void add_one(tn_meter *m, tn_array *x, tn_array *labels)
 {
     size_t at;
 
-    if (!m || !tnn_ok(m->object.app) || !x || (m->kind->labels && !labels))
+    if (!tnn_ok(m->object.app) || !x || (m->kind->labels && !labels))
         return;
     if (m->pending_count == PENDING_MAX && drain_one(m))
         return;
@@ -440,6 +509,12 @@ void tn_meter_add(tn_meter *m, tn_array *x, tn_array *labels)
     if (m->kind->labels)
         tn_array_retain(labels);
     m->pending[at].labels = m->kind->labels ? labels : NULL;
+}
+
+void tn_meter_add(tn_meter *m, tn_array *x, tn_array *labels)
+{
+    for (; m; m = m->next)
+        add_one(m, x, labels);
 }
 
 double tn_meter_value(tn_meter *m)
@@ -452,6 +527,27 @@ double tn_meter_value(tn_meter *m)
     if (!m->count)
         return NAN;
     return m->kind->value ? m->kind->value(m) : m->sum / (double)m->count;
+}
+
+size_t tn_meter_count(const tn_meter *m)
+{
+    size_t count = 0;
+
+    for (; m; m = m->next)
+        count++;
+    return count;
+}
+
+tn_meter *tn_meter_at(tn_meter *m, size_t index)
+{
+    while (m && index--)
+        m = m->next;
+    return m;
+}
+
+const char *tn_meter_name(const tn_meter *m)
+{
+    return m ? m->name : NULL;
 }
 
 tn_status tnn_meter_get(tn_meter *m, double *sum, int64_t *count)

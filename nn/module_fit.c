@@ -79,16 +79,22 @@ static double score_over(tn_app *app, tn_module *m, tn_data *data, const int *fi
     return tn_meter_value(meter);
 }
 
+double tn_module_score_by(tn_module *m, tn_data *data, tn_meter *meter)
+{
+    tn_app *app = tnn_module_app(m);
+    int fields[TNN_VALUES_MAX];
+
+    if (!app || !data || !meter || tnn_module_fields(app, m, data, fields) ||
+        module_ready(app, m, data, fields, false))
+        return NAN;
+    return score_over(app, m, data, fields, meter);
+}
+
 double tn_module_score(tn_module *m, tn_data *data, const char *metric)
 {
     tn_app *app = tnn_module_app(m);
-    tn_meter *meter;
-    int fields[TNN_VALUES_MAX];
 
-    if (!app || !data || tnn_module_fields(app, m, data, fields) || module_ready(app, m, data, fields, false))
-        return NAN;
-    meter = tn_meter_new(app, metric ? metric : "accuracy");
-    return meter ? score_over(app, m, data, fields, meter) : NAN;
+    return app && data ? tn_module_score_by(m, data, tn_meter_new(app, metric ? metric : "accuracy")) : NAN;
 }
 
 tn_status tnn_module_join(tn_app *app, uint32_t count, tn_array *const *parts, tn_array **out)
@@ -184,9 +190,12 @@ void tn_module_fit_(tn_module *m, tn_data *data, const tn_module_fit_options *op
         return;
     tnn_options_copy(&c.o, sizeof c.o, options);
     if (!data || c.o.epochs < 0 || c.o.epochs > EPOCH_MAX || c.o.first < 0 || c.o.first > EPOCH_MAX ||
-        c.o.every < 0) {
+        c.o.every < 0 || (c.o.meter && c.o.meter == c.o.valid_meter)) {
         (void)tnn_fail(app, TN_E_ARG, "tn_module_fit at %s:%d: %s", c.o.file ? c.o.file : "?", c.o.line,
-                       data ? ".epochs, .first or .every is out of range" : "the data is NULL");
+                       !data ? "the data is NULL"
+                       : !c.o.meter || c.o.meter != c.o.valid_meter
+                           ? ".epochs, .first or .every is out of range"
+                           : ".meter and .valid_meter are the same");
         return;
     }
     if (tnn_module_fields(app, m, data, c.fields) ||
@@ -197,8 +206,8 @@ void tn_module_fit_(tn_module *m, tn_data *data, const tn_module_fit_options *op
         (void)tnn_fail(app, TN_E_STATE, "module %s is bound for prediction", m->name);
         return;
     }
-    c.meter = tn_meter_new(app, c.o.metric ? c.o.metric : "accuracy");
-    c.valid_meter = tn_meter_new(app, c.o.metric ? c.o.metric : "accuracy");
+    c.meter = c.o.meter ? c.o.meter : tn_meter_new(app, c.o.metric ? c.o.metric : "accuracy");
+    c.valid_meter = c.o.valid_meter ? c.o.valid_meter : tnn_meter_like(app, c.meter);
     for (int64_t e = c.o.first; !app->status && !c.stopped && e < (c.o.epochs ? c.o.epochs : 1); e++)
         epoch_run(app, m, &c, e);
 }

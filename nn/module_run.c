@@ -29,7 +29,7 @@ static bool shapes_equal(const tnn_bound *b, const tn_module *m, size_t device, 
 /* The module's mode is that of the parameter's own gradient, too: the optimizer reads it there. */
 static tn_status param_bind(tn_app *app, const tn_module *m, tnn_param *p, size_t device, tn_binding *b)
 {
-    if (!(b->array = tnn_param_on(app, p, device)) || p->fixed || m->predict)
+    if (tnn_param_spread(app, p) || !(b->array = tnn_param_on(app, p, device)) || p->fixed || m->predict)
         return app->status;
     b->grad = tn_array_grad(b->array);
     b->mode = m->mode;

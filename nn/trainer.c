@@ -286,15 +286,13 @@ static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
         return tnn_fail(app, TN_E_UNSUPPORTED,
                         "optimizer %s takes matrices and no weight decay: %s has %d dimensions, .wd is %g",
                         t->rule->name, s->param->full, s->param->ndim, t->o.wd);
-    if (s->half && s->param->rows)
-        return tnn_fail(app, TN_E_UNSUPPORTED, "parameter %s: .multi_precision is for dense gradients",
-                        s->param->full);
     for (size_t k = 0; !st && k < t->rule->states && !t->on_store; k++)
         if (!(st = tn_array_zeros(app->ctx, dtype, s->param->ndim, shape, device, &s->states[k])) &&
             t->rule->first)
             st = tn_array_copy(s->param->array, s->states[k]);
-    if (!st && s->half &&
-        !(st = tn_array_zeros(app->ctx, dtype, s->param->ndim, s->param->shape, device, &s->grad)))
+    if (!st && s->half && !s->param->rows)
+        st = tn_array_zeros(app->ctx, dtype, s->param->ndim, s->param->shape, device, &s->grad);
+    if (!st && s->half)
         st = tn_array_cast(app->ctx, s->param->array, dtype, &s->states[t->rule->states]);
     s->version = s->param->version;
     return tnn_check(app, st, "optimizer %s", t->o.optimizer);
@@ -438,10 +436,27 @@ static tn_status rescale_set(update *u, double rescale)
     return st;
 }
 
+/* Of rows, those that are there: each time another array. */
+static tn_status grad_widen(tn_app *app, slot *s)
+{
+    tn_array *grad = tn_array_grad(s->param->array);
+    const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call),
+                             .in_count = 1,
+                             .op = "Cast",
+                             .attrs = (const char *const[]){"dtype", "float32", NULL},
+                             .in = &grad};
+
+    if (!s->param->rows)
+        return tn_array_copy(grad, s->grad);
+    tn_array_release(s->grad);
+    s->grad = NULL;
+    return tn_invoke_text(app->ctx, &call, 1, &s->grad, NULL);
+}
+
 /* Gradients in float32; the copy, where the values were set since. */
 static tn_status half_begin(tn_app *app, tn_trainer *t, slot *s)
 {
-    tn_status st = tn_array_copy(tn_array_grad(s->param->array), s->grad);
+    tn_status st = grad_widen(app, s);
 
     if (!st && s->version != s->param->version)
         st = tn_array_copy(s->param->array, s->states[t->rule->states]);

@@ -40,6 +40,10 @@ static tn_status optimizer_set(tn_trainer *t)
     const char *params[2 * TNN_RULE_ATTRS + 8], *when = tnn_rule_when(t->rule);
     size_t n = tnn_rule_attrs(t->rule, &t->o, numbers, params);
 
+    if (t->o.multi_precision) {
+        params[n++] = "multi_precision";
+        params[n++] = "1";
+    }
     tnn_number_text(numbers[TNN_RULE_ATTRS], 17, t->o.clip > 0 ? t->o.clip : -1);
     tnn_number_text(numbers[TNN_RULE_ATTRS + 1], 17,
                     when && !strcmp(when, "momentum") ? t->o.momentum : (double)t->o.centered);
@@ -56,7 +60,7 @@ static tn_status optimizer_set(tn_trainer *t)
 /* Servers do what has no operator, too; devices of one process do not compute it twice. */
 static bool stores(const tn_trainer *t)
 {
-    return !t->o.multi_precision && (t->rule->op || (t->far && t->rule->attrs[0]));
+    return t->rule->op || (t->far && t->rule->attrs[0]);
 }
 
 /* Whether the store updates: asked for here, or by the option where it can. */
@@ -81,8 +85,7 @@ static tn_status updates_where(tn_app *app, tn_trainer *t)
                         "trainer: .clip_norm needs the sums of all gradients before the update: "
                         "not with .update_on_kvstore = 1");
     if (t->o.clip_norm > 0 || !stores(t))
-        st = asked ? tnn_fail(app, TN_E_UNSUPPORTED, "trainer: a store has no optimizer %s%s", t->rule->name,
-                              t->o.multi_precision ? " with .multi_precision" : "")
+        st = asked ? tnn_fail(app, TN_E_UNSUPPORTED, "trainer: a store has no optimizer %s", t->rule->name)
                    : TN_OK;
     else if (!(st = tnn_check(app, optimizer_set(t), "trainer")))
         t->on_store = true;
@@ -246,11 +249,17 @@ void tnn_store_clear(tn_trainer *t)
     t->factors = NULL;
 }
 
+/* The store has a float32 copy of every value, as the last state. */
+static uint32_t states_on_store(const tn_trainer *t)
+{
+    return t->rule->states + (t->o.multi_precision != 0);
+}
+
 tn_status tnn_store_state(tn_trainer *t, size_t i)
 {
     tn_status st = TN_OK;
 
-    for (uint32_t k = 0; k < t->rule->states && !st; k++) {
+    for (uint32_t k = 0; k < states_on_store(t) && !st; k++) {
         tn_array *state = NULL;
 
         if ((st = tn_kv_state(t->kv, &t->items[i], k, &state, NULL)))
@@ -265,7 +274,9 @@ tn_status tnn_store_return(tn_trainer *t, size_t i)
 {
     tn_kv_item item = t->items[i];
 
-    item.value_count = t->rule->states;
+    if (t->o.multi_precision && value_send(t->object.app, t, i)) /* it would begin the copies anew later */
+        return t->object.app->status;
+    item.value_count = states_on_store(t);
     item.values = t->slots[i].states;
     item.out_count = 0;
     return tnn_check(t->object.app, tn_kv_set_state(t->kv, &item, (uint64_t)t->steps), "optimizer %s",

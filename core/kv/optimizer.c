@@ -530,6 +530,18 @@ static tn_status weight_step(const tni_kv_optimizer *o, tni_kv_param_slot *s, tn
     return (o->rule->op ? operator_run : lines_run)(o, s, weight, grad);
 }
 
+/* In float32; of rows, those that are there. */
+static tn_status wide_make(const tni_kv_optimizer *o, tni_array *grad, tni_array *master, tni_array **out)
+{
+    static const char *const name = "dtype", *const text = "float32";
+    uint32_t made = 0;
+    tn_status st;
+
+    if (grad->storage_type != TN_STORAGE_DENSE)
+        return tni_invoke_text(o->ctx, "Cast", 1, &grad, 1, &name, &text, 1, out, &made);
+    return (st = tni_array_like(master, "optimizer", out)) ? st : tni_array_copy(grad, *out);
+}
+
 tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight,
                                 tni_array *grad)
 {
@@ -538,11 +550,8 @@ tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s,
 
     if (!master) {
         st = weight_step(o, s, weight, grad);
-    } else if (grad->storage_type != TN_STORAGE_DENSE) {
-        st = tni_error(TN_E_UNSUPPORTED, "multi_precision takes dense gradients");
     } else {
-        st = tni_array_like(master, "optimizer", &wide);
-        if (!st && !(st = tni_array_copy(grad, wide)) && !(st = weight_step(o, s, master, wide)))
+        if (!(st = wide_make(o, grad, master, &wide)) && !(st = weight_step(o, s, master, wide)))
             st = tni_array_copy(master, weight);
         tni_array_release(wide);
     }

@@ -261,28 +261,26 @@ static tn_status l2_normalization_back_grad(tn_grad *g)
 /* ---- BatchNorm's relatives ---------------------------------------------------------------------------- */
 
 /* The gradient is BatchNorm's, of what arrives at its output. */
-static tn_status like_batch_norm(tn_grad *g, tn_edge dy)
-{
-    const tn_edge in[] = {dy, tn_grad_input(g, 0), tn_grad_input(g, 1), tn_grad_output(g, 1),
-                          tn_grad_output(g, 2)};
-
-    return dy.node ? tn_grad_emit_all(g, "_backward_BatchNorm", 5, in, 0, 3) : TN_OK;
-}
-
-static tn_status sync_batch_norm_grad(tn_grad *g)
-{
-    return like_batch_norm(g, tn_grad_of(g, 0));
-}
-
 static tn_status batch_norm_relu_grad(tn_grad *g)
 {
     tn_status st = TN_OK;
-    tn_edge dy = tn_grad_of(g, 0);
+    tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0), tn_grad_input(g, 1), tn_grad_output(g, 1),
+                    tn_grad_output(g, 2)};
 
-    if (dy.node)
-        dy = tni_grad_op2(g, &st, "elemwise_mul", dy,
-                          tni_grad_scalar(g, &st, "_greater_scalar", tn_grad_output(g, 0), "0"));
-    return st ? st : like_batch_norm(g, dy);
+    if (!in[0].node)
+        return TN_OK;
+    in[0] = tni_grad_op2(g, &st, "elemwise_mul", in[0],
+                         tni_grad_scalar(g, &st, "_greater_scalar", tn_grad_output(g, 0), "0"));
+    return st ? st : tn_grad_emit_all(g, "_backward_BatchNorm", 5, in, 0, 3);
+}
+
+/* Of one device: BatchNorm's along axis 1, which is what `ndev` says there. */
+static tn_status sync_batch_norm_back_grad(tn_grad *g)
+{
+    _Static_assert((int)TN_contrib_SyncBatchNorm_ndev == (int)TN_BatchNorm_axis, "ndev 1 is read as axis 1");
+    return tni_attr_int(g->attrs, TN_contrib_SyncBatchNorm_ndev) == 1
+               ? batch_norm_back_grad(g)
+               : tn_fail(g->err, TN_E_UNSUPPORTED, "gradients of gradients need ndev=1");
 }
 
 /* ---- table -------------------------------------------------------------------------------------------- */
@@ -296,20 +294,21 @@ static const tn_op batch_norm = TNI_OP(
     .gradients = "own: dy data gamma mean var -> data gamma beta", .second = batch_norm_back_grad,
     .types = "T:float; gamma,beta,moving_mean,moving_var,mean,var:stat(T)", .cost = tni_cost_normalise);
 
-#define LIKE_BATCH_NORM(id, name_, doc_, data)                                                               \
+#define LIKE_BATCH_NORM(id, name_, doc_, data, ...)                                                          \
     static const tn_op id =                                                                                  \
         TNI_OP(name_, .flags = TN_OP_MUTATES_TRAINING, .doc = doc_, .attrs = id##_attrs,                     \
                .mutates = 1u << 3 | 1u << 4,                                                                 \
                .shapes = "data:" data " gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "                  \
                          "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",                  \
                .types = "T:float; gamma,beta,moving_mean,moving_var,mean,var:stat(T)",                       \
-               .gradient = id##_grad, .cost = tni_cost_normalise);
+               .cost = tni_cost_normalise, __VA_ARGS__);
 /* clang-format off */
 LIKE_BATCH_NORM(batch_norm_relu, "_contrib_BatchNormWithReLU", "BatchNorm, then negative values become 0.",
-                "(A..,C:channels@axis,B..)")
+                "(A..,C:channels@axis,B..)", .gradient = batch_norm_relu_grad)
 LIKE_BATCH_NORM(sync_batch_norm, "_contrib_SyncBatchNorm",
-                "BatchNorm, of what all devices have; here of one.",
-                "(N,C:channels,S..)")
+                "BatchNorm of the parts of `ndev` devices together.",
+                "(N,C:channels,S..)", .gradients = "own: dy data gamma mean var -> data gamma beta",
+                .second = sync_batch_norm_back_grad)
 /* clang-format on */
 
 static const tn_op layer_norm = TNI_OP(

@@ -68,11 +68,10 @@ static tn_status rows_storage(tn_infer *i)
 }
 
 /* The gradient of Embedding with sparse_grad. */
-static const tn_op embedding_rows =
-    TNI_OP("_embedding_rows", .doc = "Sums of the rows of dy for each row that data names, and no others.",
-           .attrs = rows_attrs, .flags = TN_OP_INTERNAL,
-           .shapes = "dy:(I..,D) data:(I..) -> output:(input_dim,D)", .types = "data:I",
-           .storage = rows_storage);
+static const tn_op embedding_rows = TNI_OP(
+    "_embedding_rows", .doc = "Sums of the rows of dy for each row that data names, and no others.",
+    .attrs = rows_attrs, .flags = TN_OP_INTERNAL, .shapes = "dy:(I..,D) data:(I..) -> output:(input_dim,D)",
+    .types = "data:I", .storage = rows_storage);
 
 const tn_op *const tni_family_storage[] = {&cast, &retain, &embedding_rows, NULL};
 
@@ -123,6 +122,7 @@ static const stored_row rows[] = {
     EACH("negative"),
     EACH("relu"),
     EACH("_copy"),
+    EACH("Cast"),
     EACH("make_loss"),
     EACH("BlockGrad"),
     EACH("clip"),

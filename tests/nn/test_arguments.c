@@ -307,6 +307,9 @@ static void losses(void **state)
     tn_meter_add(NULL, o.x, o.labels);
     tn_meter_reset(NULL);
     assert_true(isnan(tn_meter_value(NULL)));
+    assert_int_equal(tn_meter_count(NULL), 0);
+    assert_null(tn_meter_at(NULL, 0));
+    assert_null(tn_meter_name(NULL));
     QUIET(tn_loss_softmax_ce(o.app, NULL, o.labels));
     QUIET(tn_loss_softmax_ce(o.app, o.x, NULL));
     QUIET(tn_loss_l1(o.app, NULL, NULL));

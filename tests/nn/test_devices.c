@@ -215,6 +215,57 @@ static void one_and_two(void **state)
     same(alone, store, count, "one device");
 }
 
+/* Layers whose statistics are those of the whole batch, wherever its parts lie: what one device has, but for
+ * rounding; one layer is called twice. */
+static tn_x two_norms(tn_x x)
+{
+    x = tn_relu(tn_syncbatchnorm(tn_dense(x, .units = 4), .name = "norm", .share = 1));
+    x = tn_syncbatchnorm(tn_dense(x, .units = 4), .name = "norm", .share = 1);
+    return tn_dense(tn_syncbatchnorm(tn_dense(tn_tanh(x), .units = 6)), .units = 3);
+}
+
+static size_t synced(const char *setting, bool hybrid, float *out)
+{
+    bench b = open_on(setting, NULL);
+    tn_trainer *t;
+    size_t count;
+
+    b.net = tn_net_function(b.app, two_norms, .name = "norms");
+    tn_net_init(b.net, .with = "uniform", .scale = 0.5, .seed = 2, .shape = {ROWS, 5});
+    if (hybrid)
+        tn_net_hybridize(b.net);
+    t = tn_trainer_new(b.net, .lr = 0.1, .momentum = 0.9);
+    for (int step = 0; step < STEPS; step++) {
+        gradients(&b);
+        tn_trainer_step(t, ROWS);
+    }
+    count = values(&b, out);
+    nn_close(b.app);
+    return count;
+}
+
+static void sync_batch_norm(void **state)
+{
+    static const char *const lists[] = {"device.default=cpu:0,cpu:1", "device.default=cpu:0,cpu:1,cpu:2"};
+    static float whole[ROOM], parts_of[2][ROOM];
+    const size_t count = synced("device.default=cpu", false, whole);
+    tn_app *app;
+
+    (void)state;
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+        for (int hybrid = 0; hybrid < 2; hybrid++)
+            assert_int_equal(synced(lists[l], hybrid != 0, parts_of[hybrid]), count);
+        same(parts_of[0], parts_of[1], count, "hybridized");
+        for (size_t i = 0; i < count; i++)
+            if (!(fabsf(parts_of[0][i] - whole[i]) < 1e-5f))
+                fail_msg("%s: number %zu is %.9g, of one device %.9g", lists[l], i, (double)parts_of[0][i],
+                         (double)whole[i]);
+    }
+    app = nn_open(lists[0], "engine.type=naive", NULL);
+    tn_net_syncbatchnorm(tn_net_new(app));
+    nn_close_failed(app, "engine.type=naive runs one behind the other", 1);
+}
+
 static void by_formulas(void **state)
 {
     static float first[ROOM], other[ROOM];
@@ -532,13 +583,21 @@ static void rows_of_an_embedding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts),       cmocka_unit_test(bad_lists),
-        cmocka_unit_test(bad_parts),   cmocka_unit_test(ways),
-        cmocka_unit_test(factors),     cmocka_unit_test(one_and_two),
-        cmocka_unit_test(by_formulas), cmocka_unit_test(on_fake_devices),
-        cmocka_unit_test(resumed),     cmocka_unit_test(compressed),
-        cmocka_unit_test(shares),      cmocka_unit_test(divided),
-        cmocka_unit_test(wrong),       cmocka_unit_test(rows_of_an_embedding),
+        cmocka_unit_test(parts),
+        cmocka_unit_test(bad_lists),
+        cmocka_unit_test(bad_parts),
+        cmocka_unit_test(ways),
+        cmocka_unit_test(factors),
+        cmocka_unit_test(one_and_two),
+        cmocka_unit_test(sync_batch_norm),
+        cmocka_unit_test(by_formulas),
+        cmocka_unit_test(on_fake_devices),
+        cmocka_unit_test(resumed),
+        cmocka_unit_test(compressed),
+        cmocka_unit_test(shares),
+        cmocka_unit_test(divided),
+        cmocka_unit_test(wrong),
+        cmocka_unit_test(rows_of_an_embedding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -741,6 +741,7 @@ static void nothing_there(void **state)
     tn_module_monitor(NULL, NULL, NULL, 0);
     tn_module_fit_(NULL, NULL, NULL);
     assert_true(isnan(tn_module_score(NULL, NULL, NULL)));
+    assert_true(isnan(tn_module_score_by(NULL, NULL, NULL)));
     assert_null(tn_module_predict(NULL, NULL, 0));
     tn_module_save(NULL, NULL, 0, 0);
     tn_module_forward(m, 1, 0, NULL); /* the app has failed */

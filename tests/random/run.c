@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARED_SETTINGS "memory.cpu.pool=none", "memory.cpu.limit=4MiB", "run.seed=1"
+/* No other device comes. */
+#define SHARED_SETTINGS                                                                                      \
+    "memory.cpu.pool=none", "memory.cpu.limit=4MiB", "run.seed=1", "plugin.cpu.sync_timeout=1ms"
 
 /* Passes that change no bit are on, or off; the others are off. */
 #define EXACT "compile.passes_off=fold,fuse,layout"
@@ -59,7 +61,7 @@ static tn_ctx *context_open(const fuzz_mode *mode, const char *engine)
                          .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM,
                          .settings = settings};
     char path[TN_PATH_BYTES_MAX];
-    size_t count = 4, plugin_count = 0;
+    size_t count = 5, plugin_count = 0;
     tn_ctx *ctx = NULL;
 
     snprintf(path, sizeof path, "plugins.path=%s", plugins ? plugins : "");

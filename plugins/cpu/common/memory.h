@@ -18,6 +18,12 @@ typedef struct tncpu_block_head {
     void *more;                      /* a block that goes with this one; may be NULL */
 } tncpu_block_head;
 
+/* A plugin's own pointer is to a struct that begins with its host. */
+static inline const tn_host *tncpu_host(const void *plugin)
+{
+    return *(const tn_host *const *)plugin;
+}
+
 /* NULL: out of memory. */
 static inline void *tncpu_block_alloc(const tn_host *host, uint64_t bytes)
 {

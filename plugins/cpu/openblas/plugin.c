@@ -12,6 +12,7 @@
 #include "tenon/plugin/util.h"
 
 #include "../common/gemm.h"
+#include "../common/memory.h"
 #include "openblas.h"
 
 #define TNBLAS_FAMILY(name) extern const tn_kernel *const tnblas_family_##name[];
@@ -95,18 +96,23 @@ static tn_status build_serves(tn_err *err)
 static tn_status blas_init(const tn_host *host, void **plugin, tn_err *err)
 {
     const tn_status st = build_serves(err);
+    const tn_host **own;
 
     if (st)
         return st;
+    if (!(own = tncpu_block_alloc(host, sizeof *own)))
+        return tn_fail(err, TN_E_NOMEM, "out of memory");
     (void)pthread_once(&looked, room_look);
     tncpu_team_open(host);
-    *plugin = (void *)(uintptr_t)host; /* only read */
+    *own = host;
+    *plugin = own;
     return TN_OK;
 }
 
 static void blas_fini(void *plugin)
 {
-    tncpu_team_close(plugin);
+    tncpu_team_close(tncpu_host(plugin));
+    tncpu_block_free(plugin);
 }
 
 TN_PLUGIN_DEFINE("cpu-openblas", "0.1.0", "Tenon", "Apache-2.0",

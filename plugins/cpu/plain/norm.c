@@ -4,9 +4,11 @@
  */
 #include <math.h>
 
+#include "meet.h"
 #include "rows.h"
 #include "short.h"
 #include "tenon/plugin/op/norm.h"
+#include "tenon/plugin/util.h"
 
 #define BLOCK 16     /* channels of a task */
 #define ELEMENTS 128 /* of a row, in a task that goes over all rows */
@@ -31,7 +33,10 @@ static double tree(const double *lane)
 typedef struct batch_norm_call {
     tncpu_rows l;
     const tn_exec *x;
-    int train;
+    int train, backward;
+    double count; /* of elements of a channel */
+    /* Of several devices, (2, channels): what this one brings, what all do; NULL: it is alone. */
+    double *own, *all;
 } batch_norm_call;
 
 #define BODY "../plain/norm.inc"
@@ -40,7 +45,8 @@ typedef struct batch_norm_call {
 /* ---- BatchNorm --------------------------------------------------------------------------------------- */
 
 typedef struct batch_norm_state {
-    int32_t train, backward; /* train: the batch's own statistics are used */
+    int32_t train, backward;  /* train: the batch's own statistics are used */
+    tncpu_meetings *meetings; /* NULL: of one device */
 } batch_norm_state;
 
 static int32_t wants_batch(const tn_node *node)
@@ -48,9 +54,14 @@ static int32_t wants_batch(const tn_node *node)
     return (node->flags & TN_NODE_TRAIN) && !tn_value_int(node->attrs[TN_BatchNorm_use_global_stats]);
 }
 
+static int is_backward(const tn_node *node)
+{
+    return strncmp(node->op, "_backward", 9) == 0;
+}
+
 static tn_status batch_norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const int backward = strcmp(node->op, "_backward_BatchNorm") == 0;
+    const int backward = is_backward(node);
     const tn_tensor *data = node->in[backward];
     const tncpu_rows l = channels_of(data, tn_value_int(node->attrs[TN_BatchNorm_axis]));
     batch_norm_state *state;
@@ -66,21 +77,38 @@ static tn_status batch_norm_prepare(void *plugin, const tn_node *node, tn_plan *
     return TN_OK;
 }
 
-/* Blocks of channels. */
+static batch_norm_call call_of(const batch_norm_state *s, const tn_exec *x, int64_t axis)
+{
+    const tncpu_rows l = channels_of(x->in[s->backward], axis);
+
+    return (batch_norm_call){.l = l,
+                             .x = x,
+                             .train = s->train != 0,
+                             .backward = s->backward,
+                             .count = (double)(l.outer * l.inner)};
+}
+
+/* Blocks of channels. `bodies`: for float32 and float64. */
+static void blocks_run(const tn_plan *plan, const batch_norm_call *call, tncpu_row_body *const bodies[2])
+{
+    const tn_exec *x = call->x;
+
+    tncpu_rows_run(plan, x, tncpu_ceil_div(call->l.size, BLOCK), plan->workspace_bytes,
+                   bodies[x->in[call->backward]->dtype == TN_F64], call);
+}
+
+static tncpu_row_body *const norm_bodies[2][2] = {
+    {batch_norm_block_f32, batch_norm_block_f64},
+    {backward_batch_norm_block_f32, backward_batch_norm_block_f64},
+};
+
 static tn_status batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    static tncpu_row_body *const bodies[2][2] = {
-        {batch_norm_block_f32, batch_norm_block_f64},
-        {backward_batch_norm_block_f32, backward_batch_norm_block_f64},
-    };
     const batch_norm_state *s = plan->state;
-    const tn_tensor *data = x->in[s->backward];
-    const batch_norm_call call = {channels_of(data, tn_value_int(x->attrs[TN_BatchNorm_axis])), x,
-                                  s->train != 0};
+    const batch_norm_call call = call_of(s, x, tn_value_int(x->attrs[TN_BatchNorm_axis]));
 
     (void)err;
-    tncpu_rows_run(plan, x, tncpu_ceil_div(call.l.size, BLOCK), 0, bodies[s->backward][data->dtype == TN_F64],
-                   &call);
+    blocks_run(plan, &call, norm_bodies[s->backward]);
     return TN_OK;
 }
 
@@ -107,17 +135,25 @@ static void sync_attrs(const tn_value *attrs, tn_value *out)
     out[TN_BatchNorm_axis] = 1;
 }
 
-static tn_status sync_batch_norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+/* Whether statistics are those of a batch, which the forward of a backward had, too. */
+static bool meets(const tn_node *node)
+{
+    return wants_batch(node) && !(is_backward(node) && node->forward && !node->forward->saved_bytes);
+}
+
+static tn_status alone_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     tn_value attrs[BATCH_NORM_ATTRS];
     tn_node plain = *node;
 
+    if (tn_value_int(node->attrs[TN_contrib_SyncBatchNorm_ndev]) > 1 && meets(node))
+        return tn_fail(err, TN_E_UNSUPPORTED, "of several devices: the kernel sync does it");
     sync_attrs(node->attrs, attrs);
     plain.attrs = attrs;
     return batch_norm_prepare(plugin, &plain, plan, err);
 }
 
-static tn_status sync_batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+static tn_status alone_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     tn_value attrs[BATCH_NORM_ATTRS];
     tn_exec plain = *x;
@@ -125,6 +161,101 @@ static tn_status sync_batch_norm_run(const tn_plan *plan, const tn_exec *x, tn_e
     sync_attrs(x->attrs, attrs);
     plain.attrs = attrs;
     return batch_norm_run(plan, &plain, err);
+}
+
+/* ---- SyncBatchNorm of several devices ------------------------------------------------------------------ */
+
+/* The workspace: the arrival; what this device brings; what all do. The saved block: the meeting's number, by
+ * which the backward finds those of the same forward. */
+static tn_status sync_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_tensor *data = node->in[is_backward(node)];
+    const int64_t channels = channels_of(data, 1).size;
+    batch_norm_state *state;
+    tn_status st;
+
+    if (!meets(node))
+        return alone_prepare(plugin, node, plan, err);
+    if (!((const tncpu_plugin *)plugin)->meetings)
+        return tn_fail(err, TN_E_UNSUPPORTED, "the host gives no threads to wait for other devices");
+    if ((st = tncpu_state(plugin, plan, sizeof *state, err)))
+        return st;
+    state = plan->state;
+    *state = (batch_norm_state){1, is_backward(node), ((const tncpu_plugin *)plugin)->meetings};
+    tncpu_plan_tasks(node, plan, 100 + 2 * (double)tn_tensor_count(data), tncpu_ceil_div(channels, BLOCK));
+    plan->workspace_bytes = sizeof(tncpu_arrival) + 4 * (uint64_t)channels * sizeof(double);
+    plan->saved_bytes = state->backward ? 0 : sizeof(uint64_t);
+    return TN_OK;
+}
+
+/* Sums over the devices, in their order. */
+static void sync_join(const tncpu_arrival *first, int backward, double *all)
+{
+    const int64_t channels = first->channels;
+    double count = 0;
+
+    memset(all, 0, 2 * (size_t)channels * sizeof *all);
+    for (const tncpu_arrival *a = first; a; a = a->next) {
+        const double part = backward ? 1 : a->count; /* means count as often as there are elements */
+
+        count += a->count;
+        for (int64_t c = 0; c < channels; c++)
+            all[c] += part * a->own[c];
+    }
+    for (int64_t c = 0; c < channels && !backward; c++)
+        all[c] = count > 0 ? all[c] / count : 0;
+    for (const tncpu_arrival *a = first; a; a = a->next)
+        for (int64_t c = 0; c < channels; c++) {
+            const double apart = a->own[c] - all[c], second = a->own[channels + c];
+
+            all[channels + c] += backward ? second : a->count * (second + apart * apart);
+        }
+    for (int64_t c = 0; c < channels && !backward; c++)
+        all[channels + c] = count > 0 ? all[channels + c] / count : 0;
+}
+
+static tn_status sync_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    static tncpu_row_body *const bodies[2] = {sync_block_f32, sync_block_f64};
+    const batch_norm_state *s = plan->state;
+    tncpu_arrival *mine = x->workspace, *first = NULL;
+    batch_norm_call call;
+    double *all, count = 0;
+    tn_status st;
+
+    if (!s->meetings)
+        return alone_run(plan, x, err);
+    call = call_of(s, x, 1);
+    all = (double *)(void *)(mine + 1) + 2 * call.l.size;
+    call.own = all - 2 * call.l.size;
+    blocks_run(plan, &call, bodies);
+    *mine =
+        (tncpu_arrival){.plan = plan,
+                        .x = x,
+                        .name = s->backward ? "_backward__contrib_SyncBatchNorm" : "_contrib_SyncBatchNorm",
+                        .key = tn_attrs_text(x->attrs, TN_contrib_SyncBatchNorm_key),
+                        .ndev = tn_value_int(x->attrs[TN_contrib_SyncBatchNorm_ndev]),
+                        .channels = call.l.size,
+                        .device = x->in[0]->device,
+                        .round = s->backward && x->saved ? *(const uint64_t *)x->saved : 0,
+                        .count = call.count,
+                        .own = call.own};
+    if ((st = tncpu_meet(s->meetings, mine, &first, err)))
+        return st;
+    sync_join(first, s->backward, all);
+    for (const tncpu_arrival *a = first; a; a = a->next)
+        count += a->count;
+    for (const tncpu_arrival *a = first; a; a = a->next) {
+        call = call_of(s, a->x, 1);
+        call.count = count;
+        call.own = a->own;
+        call.all = all;
+        blocks_run(a->plan, &call, norm_bodies[s->backward]);
+        if (!s->backward && a->x->saved)
+            *(uint64_t *)a->x->saved = a->round;
+    }
+    tncpu_meet_end(first, mine, TN_OK, NULL);
+    return TN_OK;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------- */
@@ -494,8 +625,26 @@ TNCPU_SHORT_ROW(backward_batch_norm, "_backward_BatchNorm", batch_norm_types, TN
 
 TNCPU_SHORT_KERNEL(batch_norm_relu, "_contrib_BatchNormWithReLU", batch_norm_types, TN_KERNEL_EMPTY_OK,
                    batch_norm_prepare, batch_norm_relu_run)
-TNCPU_SHORT_KERNEL(sync_batch_norm, "_contrib_SyncBatchNorm", batch_norm_types, TN_KERNEL_EMPTY_OK,
-                   sync_batch_norm_prepare, sync_batch_norm_run)
+TNCPU_SHORT_KERNEL(sync_alone, "_contrib_SyncBatchNorm", batch_norm_types, TN_KERNEL_EMPTY_OK, alone_prepare,
+                   alone_run)
+TNCPU_SHORT_ROW(backward_sync_alone, "_backward__contrib_SyncBatchNorm", batch_norm_types, TN_KERNEL_EMPTY_OK,
+                alone_prepare, true, alone_run)
+
+/* Behind `plain`, which serves one device. */
+#define SYNC(op_)                                                                                            \
+    (&(const tn_kernel){.struct_size = TN_END(tn_kernel, release),                                           \
+                        .rank = 32,                                                                          \
+                        .op = op_,                                                                           \
+                        .name = "sync",                                                                      \
+                        .device = "cpu",                                                                     \
+                        .isa = "",                                                                           \
+                        .op_version_min = 1,                                                                 \
+                        .op_version_max = 1,                                                                 \
+                        .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_EMPTY_OK | TN_KERNEL_ASYNC,             \
+                        .types = TNCPU_TYPES("*:f32,f64"),                                                   \
+                        .prepare = sync_prepare,                                                             \
+                        .run = sync_run,                                                                     \
+                        .release = tncpu_release})
 
 #define ROWS(op, flags) TNCPU_ROW(op, norm_types, flags, rows_prepare, rows_run)
 
@@ -503,7 +652,10 @@ const tn_kernel *const tncpu_family_norm[] = {
     &batch_norm,
     &backward_batch_norm,
     &batch_norm_relu,
-    &sync_batch_norm,
+    &sync_alone,
+    &backward_sync_alone,
+    SYNC("_contrib_SyncBatchNorm"),
+    SYNC("_backward__contrib_SyncBatchNorm"),
     ROWS("LayerNorm", 0),
     ROWS("_backward_LayerNorm", TN_KERNEL_EMPTY_OK),
     ROWS("InstanceNorm", 0),

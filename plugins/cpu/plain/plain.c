@@ -20,7 +20,7 @@ void tncpu_release(tn_plan *plan)
 
 tn_status tncpu_state(void *plugin, tn_plan *plan, uint64_t bytes, tn_err *err)
 {
-    plan->state = tncpu_block_alloc(plugin, bytes);
+    plan->state = tncpu_block_alloc(tncpu_host(plugin), bytes);
     return plan->state ? TN_OK : tn_fail(err, TN_E_NOMEM, "no memory for a kernel's plan");
 }
 

@@ -372,8 +372,10 @@ TN_API void tn_net_batchnorm_(tn_net *net, const tn_batchnorm_options *options);
 /** The same, with a ReLU behind it, as one operator. @since 0.1 */
 TN_API void tn_net_batchnormrelu_(tn_net *net, const tn_batchnorm_options *options);
 /**
- * The same over all parts of a batch: Gluon's SyncBatchNorm. Of one device that is tn_net_batchnorm(); of
- * several (device.default) it is an error, since their parts run one after the other. @since 0.1
+ * The same over all parts of a batch: Gluon's SyncBatchNorm. Of one device that is tn_net_batchnorm(). Of
+ * several (device.default) training runs it on the part of each before anything of it is waited for; where
+ * one does not, the others fail with TN_E_TIMEOUT (plugin.cpu.sync_timeout). Float16 is not served then.
+ * @since 0.1
  */
 TN_API void tn_net_syncbatchnorm_(tn_net *net, const tn_batchnorm_options *options);
 /** Each sample normalised over an axis. @since 0.1 */
@@ -648,13 +650,22 @@ typedef struct tn_meter_options {
     int32_t macro;   /* f1, mcc, pearson: 1: the mean of the batches' values, 0: one of all samples */
     int32_t ignores; /* perplexity, cross_entropy, nll: 1: labels that are `ignore` do not count */
     int64_t ignore;
+    /* A metric of the program, as CustomMetric, whose name is `what` (NULL: custom): of a batch's `count`
+     * numbers and `rows` labels the sum to add, and as what it counts: 1 for a value of the batch, the number
+     * of samples for a sum over these. Below 0: failed. On the thread that reads the meter. NULL: none. */
+    int64_t (*function)(void *arg, const float *x, size_t count, const float *labels, size_t rows,
+                        double *sum);
+    void *arg;
 } tn_meter_options;
 
 /**
  * A metric, as mxnet.metric has it. Of scores x (N, classes) and labels (N): accuracy, top_k_accuracy, f1
  * and mcc (of two classes), pcc; of probabilities: perplexity, cross_entropy, nll. Of numbers and as many
- * labels: mae, mse, rmse (each batch counts once), pearson. Of what a loss returned: loss.
+ * labels: mae, mse, rmse (each batch counts once), pearson. Of what a loss returned: loss. MXNet's other
+ * names are known, too (acc, ce, nll-loss, pearsonr).
  * tn_meter_open(app, "top_k_accuracy", .k = 5)
+ * Several with commas between them are CompositeEvalMetric: a list, to which batches are added at once.
+ * tn_meter_open(app, "accuracy,cross_entropy")
  * @since 0.1
  */
 TN_API tn_meter *tn_meter_open_(tn_app *app, const char *what, const tn_meter_options *options);
@@ -662,9 +673,19 @@ TN_API tn_meter *tn_meter_open_(tn_app *app, const char *what, const tn_meter_op
 TN_API tn_meter *tn_meter_new(tn_app *app, const char *what);
 /** Adds a batch; does not wait for the device. `labels`: not for "loss". @since 0.1 */
 TN_API void tn_meter_add(tn_meter *meter, tn_array *x, tn_array *labels);
-/** The mean so far, after waiting; NaN if nothing was added or on error. @since 0.1 */
+/** The mean so far, of a list the first one's, after waiting; NaN if nothing was added or on error.
+ * @since 0.1 */
 TN_API double tn_meter_value(tn_meter *meter);
+/** Forgets what was added, of a list to all. @since 0.1 */
 TN_API void tn_meter_reset(tn_meter *meter);
+/** How many a list has; 1 of a single one, 0 of NULL. @since 0.1 */
+TN_API size_t tn_meter_count(const tn_meter *meter);
+/** The list from number `index` on, so that its value and name are those of this one; NULL: there is none.
+ * @since 0.1 */
+TN_API tn_meter *tn_meter_at(tn_meter *meter, size_t index);
+/** MXNet's name of the value: accuracy, top_k_accuracy_5, cross-entropy, nll-loss, pearsonr; of a metric of
+ * the program its own. Borrowed; NULL of NULL. @since 0.1 */
+TN_API const char *tn_meter_name(const tn_meter *meter);
 
 /* ---- data ---- */
 
@@ -841,7 +862,7 @@ typedef struct tn_trainer_options {
     struct tn_kv *store;  /* instead of `kvstore`: an open one without keys; the caller destroys it, before
                              the app and once nothing is trained any more */
     /* 1: parameters of float16 and bfloat16 (tn_net_cast) are updated in float32: each has a copy that is
-     * kept with the states. A store does not update then. */
+     * kept with the states, by the store where that updates. */
     int32_t multi_precision;
     int32_t no_bias_correction;      /* lamb, adamw, adabelief: 1: first steps are as all others */
     double lower_bound, upper_bound; /* lamb, lans: of a weight's norm; 0: none */

@@ -115,7 +115,7 @@ TN_API void tn_module_monitor(tn_module *m, void (*fn)(void *arg, const char *na
 typedef struct tn_module_fit_options {
     TN_NN_HEAD;
     tn_data *valid;     /* measured after each epoch; NULL: none */
-    const char *metric; /* as of tn_meter_new(); NULL: accuracy */
+    const char *metric; /* as of tn_meter_new(); of several the first is told. NULL: accuracy */
     int64_t epochs;     /* of all; 0: 1 */
     int64_t first;      /* number of the first epoch, from 0 */
     const char *prefix; /* PREFIX-0001.params … after each epoch, with states; NULL: none */
@@ -123,6 +123,9 @@ typedef struct tn_module_fit_options {
     int32_t (*event)(void *arg, tn_module *m, int64_t epoch, int64_t batch, double train, double valid);
     void *arg;
     int64_t every; /* epochs from one file of `prefix` to the next, as do_checkpoint's period; 0: 1 */
+    /* Instead of `metric`: the program's, with all of its values in `event`. NULL: one like `meter` for
+     * `valid` */
+    tn_meter *meter, *valid_meter;
 } tn_module_fit_options;
 
 /**
@@ -133,6 +136,8 @@ typedef struct tn_module_fit_options {
 TN_API void tn_module_fit_(tn_module *m, tn_data *data, const tn_module_fit_options *options);
 /** Mean of a metric (NULL: accuracy) over a data set; NaN on error. @since 0.1 */
 TN_API double tn_module_score(tn_module *m, tn_data *data, const char *metric);
+/** The same by a meter of the program, which begins anew and then has all values. @since 0.1 */
+TN_API double tn_module_score_by(tn_module *m, tn_data *data, tn_meter *meter);
 /** Output `index` for all samples of a data set, one behind the other along axis 0; borrowed as
  * tn_net_forward()'s; NULL: failed. @since 0.1 */
 TN_API tn_array *tn_module_predict(tn_module *m, tn_data *data, size_t index);

@@ -26,7 +26,7 @@ TN_ATTRS(contrib_BatchNormWithReLU);
     X(contrib_SyncBatchNorm, BOOL, fix_gamma, "1", TN_ANY, "gamma counts as 1")                              \
     X(contrib_SyncBatchNorm, BOOL, use_global_stats, "0", TN_ANY, "running statistics in training, too")     \
     X(contrib_SyncBatchNorm, BOOL, output_mean_var, "0", TN_ANY, "mean and 1 / sqrt(var + eps) are outputs") \
-    X(contrib_SyncBatchNorm, INT, ndev, "1", TN_IN(1, 1e6), "devices that share the statistics; one does")   \
+    X(contrib_SyncBatchNorm, INT, ndev, "1", TN_IN(1, 1e6), "devices that share the statistics")   \
     X(contrib_SyncBatchNorm, TEXT, key, TN_REQUIRED, TN_ANY, "of the layer, among devices")
 TN_ATTRS(contrib_SyncBatchNorm);
 

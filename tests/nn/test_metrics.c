@@ -1,0 +1,200 @@
+/* Several metrics at once, as CompositeEvalMetric, and metrics of the program, as CustomMetric. */
+#include "nn/support.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+static int64_t hits(void *arg, const float *x, size_t count, const float *labels, size_t rows, double *sum)
+{
+    const size_t classes = count / rows;
+
+    if (arg)
+        return -1;
+    for (size_t r = 0; r < rows; r++) {
+        bool best = true;
+
+        for (size_t k = 0; k < classes; k++)
+            best = best && x[r * classes + k] <= x[r * classes + (size_t)labels[r]];
+        *sum += best;
+    }
+    return (int64_t)rows;
+}
+
+static int64_t once(void *arg, const float *x, size_t count, const float *labels, size_t rows, double *sum)
+{
+    (void)arg, (void)labels, (void)rows;
+    *sum = (double)x[count - 1];
+    return 1;
+}
+
+static void test_composite(void **state)
+{
+    static const char *const names[] = {"accuracy",      "top_k_accuracy_2", "loss",
+                                        "cross-entropy", "nll-loss",         "pcc"};
+    static const char *const single[] = {"accuracy", "top_k_accuracy", "loss", "cross_entropy", "nll", "pcc"};
+    static const int64_t wide[] = {3, 3}, right_rows[] = {3};
+    static const float x[2][9] = {{0.5f, 0.3f, 0.2f, 0.1f, 0.2f, 0.7f, 0.6f, 0.3f, 0.1f},
+                                  {0.2f, 0.7f, 0.1f, 0.3f, 0.3f, 0.4f, 0.1f, 0.8f, 0.1f}};
+    static const float labels[2][3] = {{0, 2, 1}, {1, 0, 1}};
+    tn_app *app = nn_open(NULL);
+    tn_meter *all = tn_meter_open(app, "acc, top_k_acc,loss, ce,nll_loss,pcc", .k = 2), *of[6];
+    tn_meter *own = tn_meter_open(app, "hits", .function = hits),
+             *last = tn_meter_open(app, NULL, .function = once);
+
+    (void)state;
+    for (size_t i = 0; i < 6; i++)
+        of[i] = tn_meter_open(app, single[i], .k = 2);
+    for (int turn = 0; turn < 2; turn++) {
+        for (int b = 0; b < 40; b++) { /* more than a meter keeps unread */
+            tn_array *scores = tn_app_array(app, 2, wide, x[b % 2]),
+                     *right = tn_app_array(app, 1, right_rows, labels[b % 2]);
+
+            for (size_t i = 0; i < 6; i++)
+                tn_meter_add(of[i], scores, right);
+            tn_meter_add(all, scores, right);
+            tn_meter_add(own, scores, right);
+            tn_meter_add(last, scores, right);
+        }
+        for (size_t i = 0; i < 6; i++) {
+            assert_true(tn_meter_value(tn_meter_at(all, i)) == tn_meter_value(of[i]));
+            assert_string_equal(tn_meter_name(tn_meter_at(all, i)), names[i]);
+            assert_int_equal(tn_meter_count(tn_meter_at(all, i)), 6 - i);
+            tn_meter_reset(of[i]);
+        }
+        assert_true(tn_meter_value(own) == tn_meter_value(all) &&
+                    fabs(tn_meter_value(all) - 4.0 / 6) < 1e-12);
+        assert_true(fabs(tn_meter_value(last) - 0.1) < 1e-6);
+        tn_meter_reset(all);
+        for (size_t i = 0; i < 6; i++)
+            assert_true(isnan(tn_meter_value(tn_meter_at(all, i))));
+        tn_meter_reset(own);
+        tn_meter_reset(last);
+    }
+    assert_string_equal(tn_meter_name(own), "hits");
+    assert_string_equal(tn_meter_name(last), "custom");
+    assert_null(tn_meter_at(all, 6));
+    assert_null(tn_meter_at(NULL, 0));
+    assert_null(tn_meter_name(NULL));
+    assert_int_equal(tn_meter_count(NULL), 0);
+    nn_close(app);
+}
+
+static void test_composite_refused(void **state)
+{
+    static const char *const lists[] = {"accuracy,",     ",accuracy", "accuracy,acuracy",
+                                        "accuracy;loss", " ",         "a"};
+    static const int64_t wide[] = {1, 3}, row[] = {1};
+    static const float zeros[3] = {0};
+    tn_app *app;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        app = nn_open(NULL);
+        assert_null(tn_meter_open(app, lists[i]));
+        nn_close_failed(app, "unknown meter", 2);
+    }
+    app = nn_open(NULL);
+    {
+        tn_meter *m = tn_meter_open(app, "mine", .function = hits, .arg = app);
+
+        tn_meter_add(m, tn_app_array(app, 2, wide, zeros), tn_app_array(app, 1, row, zeros));
+        assert_true(isnan(tn_meter_value(m)));
+        nn_close_failed(app, "metric mine: its function failed", 2);
+    }
+}
+
+/* ---- of a module --------------------------------------------------------------------------------------- */
+
+static tn_symbol *node(tn_app *app, const char *op, const char *name, const char *const *attrs, tn_symbol *in)
+{
+    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
+                                 .in_count = 1,
+                                 .op = op,
+                                 .name = name,
+                                 .attrs = attrs,
+                                 .in = &in};
+    tn_symbol *out = NULL;
+
+    assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &out), TN_OK);
+    tn_symbol_release(in);
+    return out;
+}
+
+static tn_module *digits_module(tn_app *app)
+{
+    tn_symbol *s = NULL;
+    tn_module *m;
+
+    assert_int_equal(tn_symbol_variable(tn_app_ctx(app), "data", &s), TN_OK);
+    s = node(app, "FullyConnected", "fc", (const char *const[]){"num_hidden", "10", NULL}, s);
+    s = node(app, "SoftmaxOutput", "softmax", NULL, s);
+    m = tn_module_new(app, .symbol = s);
+    tn_symbol_release(s);
+    return m;
+}
+
+typedef struct both {
+    tn_meter *train, *valid;
+    double seen[4];
+} both;
+
+static int32_t both_noted(void *arg, tn_module *m, int64_t epoch, int64_t batch, double train, double valid)
+{
+    both *b = arg;
+
+    (void)m, (void)epoch;
+    if (batch >= 0)
+        return 0;
+    for (size_t i = 0; i < 2; i++) {
+        b->seen[i] = tn_meter_value(tn_meter_at(b->train, i));
+        b->seen[2 + i] = tn_meter_value(tn_meter_at(b->valid, i));
+    }
+    assert_true(train == b->seen[0] && valid == b->seen[2]);
+    return 0;
+}
+
+static int32_t valid_noted(void *arg, tn_module *m, int64_t epoch, int64_t batch, double train, double valid)
+{
+    (void)m, (void)epoch, (void)batch, (void)train;
+    *(double *)arg = valid;
+    return 0;
+}
+
+/* Several metrics at once, by meters of the program. */
+static void measured(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_data *train = tn_data_open(app, "digits:train", .batch = 50),
+            *test = tn_data_open(app, "digits:test", .batch = 50);
+    tn_module *m = digits_module(app);
+    double valid = 0;
+    both b = {tn_meter_open(app, "acc,ce"), tn_meter_open(app, "acc,ce"), {0}};
+
+    (void)state;
+    tn_module_fit(m, train, .valid = test, .meter = b.train, .valid_meter = b.valid, .event = both_noted,
+                  .arg = &b);
+    for (size_t i = 0; i < 4; i++)
+        assert_true(b.seen[i] > 0);
+    assert_true(tn_module_score(m, test, "ce") == b.seen[3]);
+    assert_true(tn_module_score(m, test, "acc,ce") == b.seen[2]);
+    assert_true(tn_module_score_by(m, test, tn_meter_at(b.train, 1)) == b.seen[3]);
+    assert_true(tn_meter_value(b.train) == b.seen[0]); /* that before it in the list is as it was */
+    assert_true(isnan(tn_module_score_by(m, test, NULL)));
+    assert_true(isnan(tn_module_score_by(NULL, test, b.train)));
+    tn_module_fit(m, train, .valid = test, .meter = b.train, .event = valid_noted, .arg = &valid);
+    assert_true(valid > 0);
+    assert_true(tn_app_ok(app));
+    tn_module_fit(m, train, .valid = test, .meter = b.train, .valid_meter = b.train);
+    nn_close_failed(app, ".meter and .valid_meter are the same", 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_composite),
+        cmocka_unit_test(test_composite_refused),
+        cmocka_unit_test(measured),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
