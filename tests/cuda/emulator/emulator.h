@@ -13,7 +13,7 @@
  *     TNEMU_FAULT    "cuMemAlloc:3:2,kernel:5:719,edge:2": the third cuMemAlloc returns 2, the fifth kernel
  *                    ends its context with 719, the second wait that has work to wait for is left out,
  *                    and that work is late; "cuMemAlloc:3+:2": it and all behind it
- *     TNEMU_HOLD     a device that lags: a stream begins its first kernel once so many items are queued there,
+ *     TNEMU_HOLD     a device that lags: a stream begins its first kernel once it has so many items,
  *                    or somebody waits for it; default 0
  *     TNEMU_COUNTS   a file: how often each of them was called, the blocks of memory that nobody freed, and
  *                    the most items that a stream had queued, written at the end
