@@ -272,6 +272,9 @@ enum {
     TNCUDA_ROW_SLICES,   /* of gradients of an element: of all rows, and how many rows each has */
     TNCUDA_ROW_SLICE
 };
+/* n of LRN: channels to each side; channels that a thread makes. */
+enum { TNCUDA_LRN_SIDE, TNCUDA_LRN_EACH };
+
 #define TNCUDA_ROW_ONE 0      /* a thread takes one element at a time */
 #define TNCUDA_ROW_FOUR 1     /* four neighbours */
 #define TNCUDA_ROW_PACK 2     /* the same, read and written at once */
