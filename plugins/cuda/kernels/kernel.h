@@ -23,8 +23,7 @@
 #define TNCUDA_KERNEL(name, mode, args) TNCUDA_KERNEL_(name, mode, args)
 #define TNCUDA_KERNEL_(name, mode, args)                                                                     \
     static __device__ __forceinline__ void name##_thread(const args *call);                                  \
-    extern "C" __global__ void __launch_bounds__(TNCUDA_BOUNDS)                                              \
-        name(const __grid_constant__ args given)                                                             \
+    extern "C" __global__ void __launch_bounds__(TNCUDA_BOUNDS) name(const __grid_constant__ args given)     \
     {                                                                                                        \
         name##_thread(&given);                                                                               \
     }                                                                                                        \
