@@ -23,13 +23,17 @@ static inline void function_set(void *member, void *symbol)
 }
 
 /* The first of `files` (NULL ends them) that can be opened: in `folder` if that is not empty, then where the
-   loader looks. NULL: none can, or `folder` is "none"; `*file` is the file's name. */
-static inline void *library_open(const char *folder, const char *const *files, const char **file)
+   loader looks. NULL: none can, or `folder` is "none"; `*file` is the file's name. `why`, 256 bytes or NULL,
+   says what the first one lacks. */
+static inline void *library_open(const char *folder, const char *const *files, const char **file, char *why)
 {
     char path[4096];
+    const char *text = NULL;
     void *library;
 
     *file = files[0];
+    if (why)
+        *why = '\0';
     if (folder && !strcmp(folder, "none"))
         return NULL;
     for (size_t i = 0; folder && *folder && files[i]; i++) {
@@ -37,11 +41,15 @@ static inline void *library_open(const char *folder, const char *const *files, c
         if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, files[i]) < sizeof path &&
             (library = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
             return library;
+        if (why && !*why && (text = dlerror()))
+            (void)snprintf(why, 256, "%.250s", text);
     }
     for (size_t i = 0; files[i]; i++) {
         *file = files[i];
         if ((library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL)))
             return library;
+        if (why && !*why && (text = dlerror()))
+            (void)snprintf(why, 256, "%.250s", text);
     }
     return NULL;
 }

@@ -27,7 +27,6 @@ static tn_status failure_of(tn_device_handle *d, tn_err *err)
 
 static void device_fail(tn_device_handle *d, const tn_err *why)
 {
-    char line[sizeof why->message + 128];
     bool first;
 
     pthread_mutex_lock(&d->lock);
@@ -36,11 +35,10 @@ static void device_fail(tn_device_handle *d, const tn_err *why)
         d->failure.code = TN_E_DEVICE;
     }
     pthread_mutex_unlock(&d->lock);
-    if (!first || !d->plugin->log)
-        return;
-    (void)snprintf(line, sizeof line, "cuda:%" PRId32 " has failed and is of no more use in this process: %s",
-                   d->index, why->message);
-    d->plugin->log->write(d->plugin->host, TN_LEVEL_ERROR, line);
+    if (first)
+        tncuda_log(d->plugin, TN_LEVEL_ERROR,
+                   "cuda:%" PRId32 " has failed and is of no more use in this process: %s", d->index,
+                   why->message);
 }
 
 tn_status tncuda_check(tn_device_handle *device, tncuda_result result, const char *what, tn_err *err)

@@ -9,21 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../common/library.h"
-
-static void say(const tncuda_plugin *p, int32_t level, const char *line)
-{
-    if (p->log)
-        p->log->write(p->host, level, line);
-}
-
-/* The reason lies in the machine, not in the node. */
-static tn_status absent(tn_err *err, const char *why)
-{
-    (void)tn_fail(err, TN_E_DEVICE, why);
-    return TN_E_UNSUPPORTED;
-}
-
 tn_status tncuda_dnn_fail(const tncuda_dnn *dnn, tncuda_dnn_status status, const char *call, tn_err *err)
 {
     char last[256] = "";
@@ -46,23 +31,10 @@ static tn_status library_find(const tncuda_plugin *p, tncuda_dnn *dnn, tn_err *e
 #include "dnn.list"
 #undef DNN
     };
-    const char *file = TNCUDA_DNN_FILE;
-    void *library = NULL;
-    tn_status st;
+    const tncuda_library l = {files, rows, sizeof rows / sizeof *rows, "", "", "install cuDNN 9"};
+    const char *file;
 
-    if (strcmp(p->libraries, "none") == 0)
-        return tn_fail(err, TN_E_DEVICE, "plugin.cuda.libraries is none");
-    if (!(library = library_open(p->libraries, files, &file))) {
-        const char *why = dlerror();
-
-        return tn_failf(err, TN_E_DEVICE, "%.200s", why ? why : TNCUDA_DNN_FILE " was not opened");
-    }
-    if ((st = library_functions(library, file, rows, sizeof rows / sizeof *rows, "install cuDNN 9", err))) {
-        (void)dlclose(library);
-        return st;
-    }
-    dnn->library = library;
-    return TN_OK;
+    return tncuda_library_open(p, &l, &dnn->library, &file, err);
 }
 
 /* What follows from the library's state, of which `line` tells. */
@@ -93,11 +65,11 @@ tn_status tncuda_dnn_need(tncuda_plugin *plugin, const tncuda_dnn **out, tn_err 
     dnn = plugin->dnn;
     pthread_mutex_unlock(&plugin->lock);
     if (*line)
-        say(plugin, TN_LEVEL_INFO, line);
+        tncuda_log(plugin, TN_LEVEL_INFO, "%s", line);
     if (!dnn)
         return tncuda_nomem(err, "cuDNN");
     *out = dnn;
-    return dnn->library ? TN_OK : absent(err, "there is no cuDNN");
+    return dnn->library ? TN_OK : tncuda_absent(err, "there is no cuDNN");
 }
 
 /* ---- handles ------------------------------------------------------------------------------------------- */
@@ -117,7 +89,7 @@ tn_status tncuda_dnn_handle_locked(tncuda_plugin *plugin, int32_t device, tncuda
         (void)snprintf(line, bytes, "cuda:%d: convolutions are our own: %s", (int)device, why.message);
     }
     if (d->refused)
-        return absent(err, "cuDNN does not serve this device");
+        return tncuda_absent(err, "cuDNN does not serve this device");
     *out = d;
     return TN_OK;
 }

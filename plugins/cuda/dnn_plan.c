@@ -425,8 +425,8 @@ tn_status tncuda_dnn_plan_get(tncuda_plugin *plugin, int32_t device, const tncud
     st = plan_need_locked(plugin, device, form, out, line, sizeof line, &own);
     pthread_mutex_unlock(&plugin->dnn->devices[device].lock);
     (void)plugin->driver.context_pop(&gone);
-    if (*line && plugin->log)
-        plugin->log->write(plugin->host, TN_LEVEL_DEBUG, line);
+    if (*line)
+        tncuda_log(plugin, TN_LEVEL_DEBUG, "%s", line);
     if (st && err)
         *err = own;
     return st;
@@ -489,16 +489,15 @@ static tn_status plan_call(const void *state, const void *args, tncuda_stream st
 
 tn_status tncuda_dnn_run(const tn_exec *x, tncuda_dnn_plan *plan, const tncuda_dnn_args *args, tn_err *err)
 {
-    char line[1024], form[400];
+    char form[400];
     tn_err why = {0};
     const tn_status st = tncuda_library_call(x, plan_call, plan, args, sizeof *args, &why);
 
     if (st && err)
         *err = why;
-    if (st == TN_E_UNSUPPORTED && atomic_load(&plan->broken) && plan->plugin->log) {
+    if (st == TN_E_UNSUPPORTED && atomic_load(&plan->broken)) {
         form_text(&plan->form, form, sizeof form);
-        (void)snprintf(line, sizeof line, "cuDNN: %s is our own from now on: %s", form, why.message);
-        plan->plugin->log->write(plan->plugin->host, TN_LEVEL_WARNING, line);
+        tncuda_log(plan->plugin, TN_LEVEL_WARNING, "cuDNN: %s is our own from now on: %s", form, why.message);
     }
     return st;
 }

@@ -368,17 +368,11 @@ static tn_status nvrtc_prepare(void *plugin, const tn_node *node, tn_plan *plan,
 /* What a device does not load, another one may: but most often all are alike. */
 static void image_refuse(tncuda_compiled *c, const tn_stream *s, const tn_err *why)
 {
-    const tncuda_plugin *plugin = s->device->plugin;
-    char line[sizeof why->message + 128];
+    tncuda_plugin *plugin = s->device->plugin;
 
     atomic_store(&c->broken, 1u);
-    if (!plugin->log)
-        return;
-    (void)snprintf(line, sizeof line, "a compiled chain of pointwise operators is interpreted: %s",
-                   why->message);
-    plugin->log->write(plugin->host,
-                       atomic_exchange(&s->device->plugin->unloaded, 1u) ? TN_LEVEL_DEBUG : TN_LEVEL_WARNING,
-                       line);
+    tncuda_log(plugin, atomic_exchange(&plugin->unloaded, 1u) ? TN_LEVEL_DEBUG : TN_LEVEL_WARNING,
+               "a compiled chain of pointwise operators is interpreted: %s", why->message);
 }
 
 /* Whether the chain's kernel is there; it is loaded when it is first needed. */

@@ -11,6 +11,7 @@
 #ifndef TNCUDA_INTERNAL_H
 #define TNCUDA_INTERNAL_H
 
+#include "../common/library.h"
 #include "driver.h"
 #include "tenon/plugin/device.h"
 #include "tenon/plugin/util.h"
@@ -51,6 +52,24 @@ typedef struct tncuda_plugin {
 void *tncuda_new(const tncuda_plugin *plugin, uint64_t bytes); /* zeroed; NULL: out of memory */
 void tncuda_delete(const tncuda_plugin *plugin, void *memory);
 tn_status tncuda_nomem(tn_err *err, const char *what);
+/* A line for the log, of 1023 bytes at most; called with no lock held. */
+__attribute__((format(printf, 3, 4))) void tncuda_log(const tncuda_plugin *plugin, int32_t level,
+                                                      const char *format, ...);
+
+/* A library that is opened when it is first needed. Where none of its files can be opened the reason stands
+ * between `absent` and `advised`; `advised` NULL: `absent` is the whole sentence. */
+typedef struct tncuda_library {
+    const char *const *files; /* NULL ends them */
+    const library_function *rows;
+    size_t count;
+    const char *absent, *advised, *advice; /* advice: where a function is lacking */
+} tncuda_library;
+
+/* Fills the rows' members; `*file` is the name of what was opened. TN_E_DEVICE: nothing is open. */
+tn_status tncuda_library_open(const tncuda_plugin *plugin, const tncuda_library *l, void **out,
+                              const char **file, tn_err *err);
+/* TN_E_UNSUPPORTED, whose reason lies in the machine, not in the node: the text's code is TN_E_DEVICE. */
+tn_status tncuda_absent(tn_err *err, const char *why);
 /* TN_E_STATE in a child, TN_E_DEVICE without a driver, which is tried again each time. */
 tn_status tncuda_driver_need(tncuda_plugin *plugin, tn_err *err);
 /* The primary context of a device; to be given back. */

@@ -11,8 +11,6 @@
  */
 #include "lt.h"
 
-#include "../common/library.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,24 +75,7 @@ typedef struct lt_args { /* without padding: graphs compare them */
     int64_t add;
 } lt_args;
 
-static void tell(const tncuda_plugin *p, int32_t level, const char *text)
-{
-    if (p->log)
-        p->log->write(p->host, level, text);
-}
-
 /* ---- the library --------------------------------------------------------------------------------------- */
-
-/* Why the first of the files that were tried is not opened. */
-static void why_not(const tncuda_plugin *p, const char *name, char *out, size_t bytes)
-{
-    char path[sizeof p->libraries + 32];
-    const char *text;
-
-    (void)snprintf(path, sizeof path, "%s%s%s", p->libraries, *p->libraries ? "/" : "", name);
-    text = dlopen(path, RTLD_NOW | RTLD_LOCAL) ? NULL : dlerror();
-    (void)snprintf(out, bytes, "%.250s", text ? text : path);
-}
 
 static tn_status functions_find(const tncuda_plugin *p, tncuda_lt_functions *f, tn_err *err)
 {
@@ -104,28 +85,12 @@ static tn_status functions_find(const tncuda_plugin *p, tncuda_lt_functions *f, 
 #include "lt.list"
 #undef LT
     };
-    const char *file = NULL;
-    void *library = library_open(p->libraries, files, &file);
-    char why[256];
+    const tncuda_library l = {files,        rows,  sizeof rows / sizeof *rows, "cuBLASLt cannot be opened (",
+                              "); " ADVICE, ADVICE};
+    const char *file;
+    void *library;
 
-    if (library)
-        return library_functions(library, file, rows, sizeof rows / sizeof *rows, ADVICE, err);
-    why_not(p, files[0], why, sizeof why);
-    return tn_failf(err, TN_E_DEVICE, "cuBLASLt cannot be opened (%s); " ADVICE, why);
-}
-
-static void open_locked(const tncuda_plugin *p, struct tncuda_lt_library *l)
-{
-    char line[600];
-
-    l->tried = true;
-    if (functions_find(p, &l->f, &l->absent)) {
-        (void)snprintf(line, sizeof line, "products of matrices run on plain kernels: %s", l->absent.message);
-        tell(p, TN_LEVEL_WARNING, line);
-        return;
-    }
-    (void)snprintf(line, sizeof line, "cublaslt: version %zu", l->f.version());
-    tell(p, TN_LEVEL_DEBUG, line);
+    return tncuda_library_open(p, &l, &library, &file, err);
 }
 
 /* TN_E_UNSUPPORTED, and TN_E_DEVICE in err->code: there is none. */
@@ -133,6 +98,7 @@ static tn_status library_need(tncuda_plugin *p, struct tncuda_lt_library **out, 
 {
     struct tncuda_lt_library *l;
     tn_err absent;
+    bool first;
 
     pthread_mutex_lock(&p->lock);
     if (!p->lt && (p->lt = tncuda_new(p, sizeof *p->lt)))
@@ -142,10 +108,16 @@ static tn_status library_need(tncuda_plugin *p, struct tncuda_lt_library **out, 
     if (!l)
         return tncuda_nomem(err, "a library");
     pthread_mutex_lock(&l->lock);
-    if (!l->tried)
-        open_locked(p, l);
+    first = !l->tried;
+    l->tried = true;
+    if (first)
+        (void)functions_find(p, &l->f, &l->absent);
     absent = l->absent;
     pthread_mutex_unlock(&l->lock);
+    if (first && absent.code)
+        tncuda_log(p, TN_LEVEL_WARNING, "products of matrices run on plain kernels: %s", absent.message);
+    else if (first)
+        tncuda_log(p, TN_LEVEL_DEBUG, "cublaslt: version %zu", l->f.version());
     if (absent.code) {
         if (err)
             *err = absent;
@@ -376,7 +348,6 @@ static bool choice_take(tncuda_lt *lt, int low, const tncuda_lt_choice *c)
     uint32_t scheme = ~0u, tile = 0;
     int32_t id = 0, split = 0;
     size_t written = 0;
-    char line[320];
 
     if (c->state || c->workspace_bytes > lt->library->room[lt->index] ||
         f->algo_get(&c->algo, TNCUDA_LT_ALGO_REDUCTION, &scheme, sizeof scheme, &written) ||
@@ -388,11 +359,10 @@ static bool choice_take(tncuda_lt *lt, int low, const tncuda_lt_choice *c)
     (void)f->algo_get(&c->algo, TNCUDA_LT_ALGO_ID, &id, sizeof id, &written);
     (void)f->algo_get(&c->algo, TNCUDA_LT_ALGO_TILE, &tile, sizeof tile, &written);
     (void)f->algo_get(&c->algo, TNCUDA_LT_ALGO_SPLIT, &split, sizeof split, &written);
-    (void)snprintf(line, sizeof line,
-                   "cublaslt: %s%s: algorithm %d, tile %u, split %d, reduction %u, workspace %zu", lt->what,
-                   low ? ", unaligned" : "", (int)id, (unsigned)tile, (int)split, (unsigned)scheme,
-                   c->workspace_bytes);
-    tell(lt->plugin, TN_LEVEL_DEBUG, line);
+    tncuda_log(lt->plugin, TN_LEVEL_DEBUG,
+               "cublaslt: %s%s: algorithm %d, tile %u, split %d, reduction %u, workspace %zu", lt->what,
+               low ? ", unaligned" : "", (int)id, (unsigned)tile, (int)split, (unsigned)scheme,
+               c->workspace_bytes);
     return true;
 }
 
@@ -451,7 +421,7 @@ static tn_status choose(tncuda_lt *lt, tncuda_lt_handle handle, tn_err *err)
             *err = why;
         if (!low)
             return st;
-        tell(lt->plugin, TN_LEVEL_DEBUG, why.message);
+        tncuda_log(lt->plugin, TN_LEVEL_DEBUG, "%s", why.message);
     }
     return TN_OK;
 }
@@ -555,7 +525,7 @@ tn_status tncuda_lt_make(tncuda_plugin *plugin, const tn_node *node, tn_plan *pl
         *out = lt;
         return TN_OK;
     }
-    tell(plugin, TN_LEVEL_DEBUG, own.message);
+    tncuda_log(plugin, TN_LEVEL_DEBUG, "%s", own.message);
     lt_free(&lt->owned);
     if (err)
         *err = own;
@@ -587,15 +557,13 @@ void tncuda_lt_room(tn_plan *plan)
 static tn_status refused(tncuda_lt *lt, tncuda_lt_status status, tn_err *err)
 {
     const tn_status st = refuse(lt->library, lt->what, "cublasLtMatmul", status, err);
-    char line[600];
 
-    if (!atomic_exchange(&lt->refused, true)) {
-        (void)snprintf(line, sizeof line, "cublaslt: %s: cublasLtMatmul gives %s (%d); a plain kernel serves",
-                       lt->what, lt->library->f.status_name(status), (int)status);
-        tell(lt->plugin,
-             atomic_fetch_add(&lt->library->refusals, 1u) < WARNINGS ? TN_LEVEL_WARNING : TN_LEVEL_DEBUG,
-             line);
-    }
+    if (!atomic_exchange(&lt->refused, true))
+        tncuda_log(lt->plugin,
+                   atomic_fetch_add(&lt->library->refusals, 1u) < WARNINGS ? TN_LEVEL_WARNING
+                                                                           : TN_LEVEL_DEBUG,
+                   "cublaslt: %s: cublasLtMatmul gives %s (%d); a plain kernel serves", lt->what,
+                   lt->library->f.status_name(status), (int)status);
     return st;
 }
 

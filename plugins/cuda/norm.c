@@ -10,6 +10,9 @@
 #define SLICE_STEP 1024   /* a multiple of four for each thread */
 #define ROW_LONG 1024     /* elements of a row from which a block makes it */
 #define ROWS_LEAST 64     /* of a slice: eight for each thread */
+#define CHANNELS_MOST 64  /* of LRN, of a thread: sums are made anew behind them */
+#define CHANNELS_LEAST 8
+#define THREADS_WANTED 131072 /* of LRN: so many that each makes fewer channels */
 
 typedef struct norm_state {
     bool back, train, is_l2;
@@ -204,9 +207,10 @@ static tn_status row_launch(const tn_exec *x, const char *name, int64_t blocks, 
 
 static tn_status rows_make(const norm_state *s, const tn_exec *x, const tncuda_call_args *a, tn_err *err)
 {
+    static const char *const names[] = {"norm_row", "norm_row_back", "norm_l2", "norm_l2_back"};
     const int64_t rows = TNCUDA_THREADS / a->n[TNCUDA_ROW_MEMBERS];
 
-    return row_launch(x, s->back ? "norm_row_back" : "norm_row", (a->count + rows - 1) / rows, a, err);
+    return row_launch(x, names[2 * s->is_l2 + s->back], (a->count + rows - 1) / rows, a, err);
 }
 
 /* Gradients of gamma and beta. */
@@ -236,41 +240,55 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     tncuda_call_arrays(x, s->in_count, s->out_count, &a);
     for (uint32_t o = 1; o < s->out_count; o++)
         others = others || x->modes[o] != TN_MODE_NONE;
-    if (s->is_l2)
-        return tncuda_launch_sums(x, "norm", s->back ? "norm_l2_back" : "norm_l2",
-                                  a.size || (others && !s->back) ? a.count : 0, a.size, &a, err);
     rows_loads(&a, s->in_count);
     rows = s->back ? a.size && (x->modes[0] || (others && a.n[TNCUDA_ROW_GROUPS]))
-                   : a.size || others; /* rows of nothing have a mean, too */
+                   : a.size || others; /* rows of nothing have a mean or a norm, too */
     st = rows ? rows_make(s, x, &a, err) : TN_OK;
-    return st || !s->back || !others ? st : parameters_make(x, &a, err);
+    return st || !s->back || !others || s->is_l2 ? st : parameters_make(x, &a, err);
 }
 
 /* ---- LRN ----------------------------------------------------------------------------------------------- */
+
+/* How many channels a thread makes: few where there are few places. Neighbouring threads make neighbouring
+ * places, if there are any. */
+static int64_t lrn_each(const tncuda_call_args *a)
+{
+    const int64_t places = a->outer * a->inner;
+    int64_t each = a->inner > 1 ? tnb_least(a->size, CHANNELS_MOST) : 1;
+
+    while (each > CHANNELS_LEAST && places * ((a->size + each - 1) / each) < THREADS_WANTED)
+        each = (each + 1) / 2;
+    return each < 1 ? 1 : each;
+}
 
 static tn_status lrn_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_status st = norm_plan(plugin, node, plan, err);
     norm_state *s = plan->state;
 
-    if (!st)
-        tncuda_call_rows(node->in[s->back], 1, 2, &s->args);
-    return st;
+    if (st)
+        return st;
+    tncuda_call_rows(node->in[s->back], 1, 2, &s->args);
+    s->args.n[TNCUDA_LRN_EACH] = lrn_each(&s->args);
+    return TN_OK;
 }
 
 static tn_status lrn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const norm_state *s = plan->state;
-    const int64_t size = tn_value_int(x->attrs[TN_LRN_nsize]);
+    const int64_t size = tn_value_int(x->attrs[TN_LRN_nsize]), each = s->args.n[TNCUDA_LRN_EACH];
+    char kernel[TNCUDA_NAME_BYTES];
     tncuda_call_args a = s->args;
 
     tncuda_call_arrays(x, s->in_count, s->out_count, &a);
-    a.count = tn_tensor_count(x->out[0]);
-    a.n[0] = (size - 1) / 2;
+    a.count = a.outer * a.inner * ((a.size + each - 1) / each);
+    a.n[TNCUDA_LRN_SIDE] = (size - 1) / 2;
     a.f[0] = tn_value_float(x->attrs[TN_LRN_alpha]) / (double)size;
     a.f[1] = tn_value_float(x->attrs[TN_LRN_beta]);
     a.f[2] = tn_value_float(x->attrs[TN_LRN_knorm]);
-    return tncuda_launch(x, "norm", s->back ? "norm_lrn_back" : "norm_lrn", a.count, &a, err);
+    (void)snprintf(kernel, sizeof kernel, "norm_lrn%s_%s", s->back ? "_back" : "",
+                   tncuda_suffix(a.in[0].dtype));
+    return tncuda_launch(x, "norm", kernel, a.count, &a, err);
 }
 
 static const char *const norm_types[] = {"data:" TNCUDA_FLOATS, "*:=data", NULL};

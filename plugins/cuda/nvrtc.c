@@ -9,8 +9,6 @@
  */
 #include "fused.h"
 
-#include "../common/library.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -89,18 +87,19 @@ static tn_status library_load(const tncuda_plugin *plugin, struct tncuda_nvrtc *
         {"nvrtcDestroyProgram", (void *)&n->destroy}, {"nvrtcGetCUBINSize", (void *)&n->image_bytes},
         {"nvrtcGetCUBIN", (void *)&n->image},         {"nvrtcGetProgramLogSize", (void *)&n->log_bytes},
         {"nvrtcGetProgramLog", (void *)&n->log}};
-    const char *const *from = files + (plugin->driver.version && plugin->driver.version < 13000);
+    const tncuda_library l = {
+        .files = files + (plugin->driver.version && plugin->driver.version < 13000),
+        .rows = rows,
+        .count = sizeof rows / sizeof *rows,
+        .absent =
+            "libnvrtc.so.13 and libnvrtc.so.12 were not found; install NVRTC of CUDA 12 or 13, or name its "
+            "folder: plugin.cuda.libraries",
+        .advice = "install NVRTC of CUDA 12 or 13"};
     const char *file = NULL;
     int32_t major = 0, minor = 0, result;
-    tn_status st;
+    tn_status st = tncuda_library_open(plugin, &l, &n->library, &file, err);
 
-    if (!(n->library = library_open(plugin->libraries, from, &file)))
-        return tn_fail(
-            err, TN_E_UNSUPPORTED,
-            "libnvrtc.so.13 and libnvrtc.so.12 were not found; install NVRTC of CUDA 12 or 13, or name "
-            "its folder: plugin.cuda.libraries");
-    if ((st = library_functions(n->library, file, rows, sizeof rows / sizeof *rows,
-                                "install NVRTC of CUDA 12 or 13", err)))
+    if (st)
         return st;
     if ((result = n->number(&major, &minor)))
         return tn_failf(err, TN_E_UNSUPPORTED, "%s: nvrtcVersion gives error %d", file, (int)result);
@@ -356,7 +355,7 @@ static tn_status compile_locked(tncuda_plugin *plugin, int32_t arch, const char 
     tn_status st;
 
     if (!n)
-        return tn_fail(err, TN_E_UNSUPPORTED, "there is no NVRTC");
+        return tncuda_absent(err, "there is no NVRTC");
     key = key_of(n, arch, text);
     for (c = n->made; c && c->key != key; c = c->next)
         ;
@@ -401,8 +400,8 @@ tn_status tncuda_nvrtc_compile(tncuda_plugin *plugin, int32_t arch, const char *
         plugin->nvrtc->line[0] = '\0';
     }
     pthread_mutex_unlock(&plugin->compiling);
-    if (line[0] && plugin->log)
-        plugin->log->write(plugin->host, level, line);
+    if (line[0])
+        tncuda_log(plugin, level, "%s", line);
     return st;
 }
 

@@ -2,6 +2,7 @@
 #include "dnn.h"
 #include "fused.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,44 @@ void tncuda_delete(const tncuda_plugin *plugin, void *memory)
 tn_status tncuda_nomem(tn_err *err, const char *what)
 {
     return tn_failf(err, TN_E_NOMEM, "out of host memory for %s", what);
+}
+
+void tncuda_log(const tncuda_plugin *plugin, int32_t level, const char *format, ...)
+{
+    char line[1024];
+    va_list list;
+
+    if (!plugin->log)
+        return;
+    va_start(list, format);
+    (void)vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    plugin->log->write(plugin->host, level, line);
+}
+
+tn_status tncuda_library_open(const tncuda_plugin *plugin, const tncuda_library *l, void **out,
+                              const char **file, tn_err *err)
+{
+    char why[256];
+    void *library = library_open(plugin->libraries, l->files, file, why);
+    tn_status st;
+
+    if (!library && !l->advised)
+        return tn_fail(err, TN_E_DEVICE, l->absent);
+    if (!library)
+        return tn_failf(err, TN_E_DEVICE, "%s%s%s", l->absent, *why ? why : "plugin.cuda.libraries is none",
+                        l->advised);
+    if ((st = library_functions(library, *file, l->rows, l->count, l->advice, err)))
+        (void)dlclose(library);
+    else
+        *out = library;
+    return st;
+}
+
+tn_status tncuda_absent(tn_err *err, const char *why)
+{
+    (void)tn_fail(err, TN_E_DEVICE, why);
+    return TN_E_UNSUPPORTED;
 }
 
 /* ---- the driver and its contexts --------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /*
- * Optimizer steps whose numbers are attributes: a launch for each weight. A weight may be updated in place;
- * its float32 master, where there is one, is the last state.
+ * Optimizer steps whose numbers are attributes. Operators of many weights take TNCUDA_UPDATES of them in a
+ * launch. A weight may be updated in place; its float32 master, where there is one, is the last state.
  */
 #include "launch.h"
 #include "tenon/plugin/op/optimizer.h"
@@ -11,7 +11,8 @@
 #define MIXED 1u
 #define MASTER 2u
 #define SKIPS 4u
-#define NUMBERS_MAX 16
+
+_Static_assert(sizeof(tncuda_updates_args) <= 4096, "arguments of a kernel are no more");
 
 typedef struct form {
     const char *op, *step;
@@ -45,8 +46,8 @@ static tn_status update_prepare(void *plugin, const tn_node *node, tn_plan *plan
     s->form = f;
     s->weights = node->out_count / (1 + f->states);
     s->each = 2 + f->states;
-    (void)snprintf(s->kernel, sizeof s->kernel, "update_%s_%s", f->step,
-                   f->flags & (MIXED | MASTER) ? "f32" : tncuda_suffix(node->in[0]->dtype));
+    (void)snprintf(s->kernel, sizeof s->kernel, "%s_%s_%s", strpbrk(f->numbers, "lp") ? "updates" : "update",
+                   f->step, f->flags & (MIXED | MASTER) ? "f32" : tncuda_suffix(node->in[0]->dtype));
     for (uint32_t w = 0; w < s->weights; w++)
         if (node->out[w]->dtype == node->in[w * s->each]->dtype)
             plan->inplace[w] = (int32_t)(w * s->each);
@@ -58,153 +59,222 @@ static uint32_t number_index(const char *number)
     return (uint32_t)(number[1] >= 'a' ? number[1] - 'a' + 10 : number[1] - '0');
 }
 
-/* Number k of a step is an element of an array that the GPU reads. */
-static void number_from(tncuda_update_args *a, uint32_t k, const tn_tensor *t, uint32_t at)
+/* Each list of numbers has one for each weight. */
+static tn_status lists_check(const update_state *s, const tn_exec *x, tn_err *err)
 {
-    a->number[k] = t->data;
-    a->number_dtype[k] = t->dtype;
-    a->number_at[k] = (int32_t)at;
-}
+    for (const char *number = s->form->numbers; *number; number += 2) {
+        const bool floats = *number == 'l', listed = floats || *number == 't';
+        const void *list = listed ? tn_value_pointer(x->attrs[number_index(number)]) : NULL;
+        const int64_t count = !list    ? 0
+                              : floats ? ((const tn_floats *)list)->count
+                                       : ((const tn_tuple *)list)->count;
 
-/* The numbers of a step for one weight: see ../common/update_forms.list. */
-static tn_status numbers_get(const update_state *s, const tn_exec *x, uint32_t weight, tncuda_update_args *a,
-                             tn_err *err)
-{
-    uint32_t k = 0;
-
-    for (const char *number = s->form->numbers; *number; number += 2, k++) {
-        const uint32_t at = number_index(number);
-        const tn_tensor *const *tail = x->in + s->weights * s->each;
-        const tn_floats *floats = *number == 'l' ? tn_value_pointer(x->attrs[at]) : NULL;
-        const tn_tuple *tuple = *number == 't' ? tn_value_pointer(x->attrs[at]) : NULL;
-
-        if ((*number == 'l' && (!floats || floats->count != (int64_t)s->weights)) ||
-            (*number == 't' && (!tuple || tuple->count != (int64_t)s->weights)))
+        if (listed && count != (int64_t)s->weights)
             return tn_fail(err, TN_E_ATTR, "each list of numbers has one item for each weight");
-        if (*number == 'p' || *number == 's')
-            number_from(a, k, tail[at], *number == 'p' ? weight : 0);
-        else if (*number == 'n')
-            number_from(a, k, x->in[at], 0);
-        else
-            a->v[k] = floats           ? floats->item[weight]
-                      : tuple          ? (double)tuple->item[weight]
-                      : *number == 'i' ? (double)tn_value_int(x->attrs[at])
-                                       : tn_value_float(x->attrs[at]);
     }
-    a->skips = s->form->flags & SKIPS ? (int32_t)k : 0; /* the last number is the scale */
     return TN_OK;
 }
 
-static tn_status update_args(const update_state *s, const tn_exec *x, uint32_t w, tncuda_update_args *to,
-                             tn_err *err)
+/* A number that is an attribute, or an item of one: see ../common/update_forms.list. */
+static double number_of(const tn_exec *x, const char *number, uint32_t weight)
+{
+    const tn_value *v = &x->attrs[number_index(number)];
+
+    return *number == 'l'   ? ((const tn_floats *)tn_value_pointer(*v))->item[weight]
+           : *number == 't' ? (double)((const tn_tuple *)tn_value_pointer(*v))->item[weight]
+           : *number == 'i' ? (double)tn_value_int(*v)
+                            : tn_value_float(*v);
+}
+
+/* The array that a number is an element of, or NULL. */
+static const tn_tensor *number_from(const update_state *s, const tn_exec *x, const char *number)
+{
+    const uint32_t at = number_index(number);
+
+    return *number == 'p' || *number == 's' ? x->in[s->weights * s->each + at]
+           : *number == 'n'                 ? x->in[at]
+                                            : NULL;
+}
+
+static int32_t skips_of(const form *f)
+{
+    return f->flags & SKIPS ? (int32_t)strlen(f->numbers) / 2 : 0; /* the last number is the scale */
+}
+
+/* ---- one weight ---------------------------------------------------------------------------------------- */
+
+static tncuda_update_place place_of(const update_state *s, const tn_exec *x, uint32_t w)
 {
     const form *f = s->form;
     const tn_tensor *const *in = x->in + w * s->each, *const *states = x->out + s->weights + w * f->states;
     const bool mixed = f->flags & MIXED;
     const uint32_t own = f->states - mixed;
     const tn_tensor *weight = mixed ? states[own] : f->flags & MASTER ? in[s->each] : in[0];
-    tncuda_update_args a = {.count = tn_tensor_count(in[0]),
-                            .w = weight->data,
-                            .w_dtype = weight->dtype,
-                            .old = in[0]->data,
-                            .g = in[1]->data,
-                            .g_dtype = in[1]->dtype,
-                            .master = mixed ? weight->data : NULL,
-                            .out = x->modes[w] == TN_MODE_NONE ? NULL : x->out[w]->data,
-                            .out_dtype = x->out[w]->dtype};
+    tncuda_update_place at = {.w = weight->data,
+                              .w_dtype = weight->dtype,
+                              .old = in[0]->data,
+                              .g = in[1]->data,
+                              .g_dtype = in[1]->dtype,
+                              .master = mixed ? weight->data : NULL,
+                              .out = x->modes[w] == TN_MODE_NONE ? NULL : x->out[w]->data,
+                              .out_dtype = x->out[w]->dtype};
 
     for (uint32_t k = 0; k < own; k++) {
-        a.state[k] = states[k]->data;
-        a.state_dtype = states[k]->dtype;
+        at.state[k] = states[k]->data;
+        at.state_dtype = states[k]->dtype;
     }
-    *to = a;
-    return numbers_get(s, x, w, to, err);
-}
-
-static tn_status update_one(const update_state *s, const tn_exec *x, uint32_t w, tn_err *err)
-{
-    tncuda_update_args a;
-    const tn_status st = update_args(s, x, w, &a, err);
-
-    return st ? st : tncuda_launch(x, "update", s->kernel, a.count, &a, err);
+    return at;
 }
 
 static tn_status update_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const update_state *s = plan->state;
-    tn_status st = TN_OK;
+    tncuda_update_args a = {
+        .count = tn_tensor_count(x->in[0]), .at = place_of(s, x, 0), .skips = skips_of(s->form)};
+    uint32_t k = 0;
 
-    for (uint32_t w = 0; w < s->weights && !st; w++)
-        st = update_one(s, x, w, err);
+    for (const char *number = s->form->numbers; *number; number += 2, k++) {
+        const tn_tensor *from = number_from(s, x, number);
+
+        a.v[k] = from ? 0 : number_of(x, number, 0);
+        a.number[k] = from ? from->data : NULL;
+        a.number_dtype[k] = from ? from->dtype : 0;
+    }
+    return tncuda_launch(x, "update", s->kernel, a.count, &a, err);
+}
+
+/* ---- many weights -------------------------------------------------------------------------------------- */
+
+static int64_t pieces_of(int64_t count)
+{
+    return count / TNCUDA_UPDATE_PIECE + (count % TNCUDA_UPDATE_PIECE != 0);
+}
+
+/* Weights from `first` on, as many as a launch takes; all of them have the types of the first one. */
+static void many_weights(const update_state *s, const tn_exec *x, uint32_t first, tncuda_updates_args *a)
+{
+    const uint32_t left = s->weights - first;
+
+    a->many = (int32_t)(left < TNCUDA_UPDATES ? left : TNCUDA_UPDATES);
+    for (int32_t t = 0; t < a->many; t++) {
+        const tncuda_update_place at = place_of(s, x, first + (uint32_t)t);
+        tncuda_update_weight *w = &a->weight[t];
+
+        *w = (tncuda_update_weight){.count = tn_tensor_count(x->in[(first + (uint32_t)t) * s->each]),
+                                    .w = at.w,
+                                    .g = at.g,
+                                    .old = at.old,
+                                    .out = at.out,
+                                    .state = {at.state[0], at.state[1]}};
+        w->pieces = a->pieces += pieces_of(w->count);
+        a->w_dtype = at.w_dtype;
+        a->g_dtype = at.g_dtype;
+        a->out_dtype = at.out_dtype;
+        a->state_dtype = at.state_dtype;
+    }
+}
+
+static void many_numbers(const update_state *s, const tn_exec *x, uint32_t first, tncuda_updates_args *a)
+{
+    int8_t own = 0;
+    uint32_t k = 0;
+
+    for (const char *number = s->form->numbers; *number; number += 2, k++) {
+        const tn_tensor *from = number_from(s, x, number);
+        const uint64_t skipped = *number == 'p' ? first : 0;
+
+        if (from) {
+            a->number[k] = (const char *)from->data + skipped * tn_dtype_bytes(from->dtype);
+            a->number_dtype[k] = (int8_t)from->dtype;
+            a->number_each[k] = *number == 'p';
+        } else if (*number == 'l' || *number == 't') {
+            for (int32_t t = 0; t < a->many; t++)
+                a->weight[t].own[own] = number_of(x, number, first + (uint32_t)t);
+            a->number_own[k] = ++own;
+        } else
+            a->v[k] = number_of(x, number, 0);
+    }
+}
+
+static void many_args(const update_state *s, const tn_exec *x, uint32_t first, tncuda_updates_args *a)
+{
+    *a = (tncuda_updates_args){.mixed = (s->form->flags & MIXED) != 0, .skips = skips_of(s->form)};
+    many_weights(s, x, first, a);
+    many_numbers(s, x, first, a);
+}
+
+static tn_status many_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
+{
+    const update_state *s = plan->state;
+    tncuda_updates_args a;
+    tn_status st = lists_check(s, x, err);
+
+    for (uint32_t w = 0; w < s->weights && !st; w += TNCUDA_UPDATES) {
+        many_args(s, x, w, &a);
+        st = tncuda_launch_blocks(x, "update", s->kernel, a.pieces, &a, err);
+    }
     return st;
 }
 
-/* ---- LAMB of many weights, one history for each row ---------------------------------------------------- */
+/* ---- LAMB of many weights ------------------------------------------------------------------------------ */
 
-enum { RATE = TN_lamb_update_phase1_clip_gradient + 1 }; /* of LAMB_BOTH */
+enum {
+    RATE = TN_lamb_update_phase1_clip_gradient + 1, /* of LAMB_BOTH */
+    LOWER = TNCUDA_UPDATES_NUMBERS - 2,
+    UPPER
+};
 
-/* Workspace: two sums of squares, then the direction in which a weight moves. */
+_Static_assert((int)RATE <= (int)LOWER, "the bounds are no numbers of the step");
+
+/* Workspace: a rate for each weight of a launch, then two sums for each piece. */
 static tn_status lamb_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_status st = update_prepare(plugin, node, plan, err);
     const update_state *s = plan->state;
-    int64_t most = 0;
+    int64_t pieces = 0;
 
     for (uint32_t w = 0; !st && w < s->weights; w++)
-        most = tn_tensor_count(node->in[w * s->each]) > most ? tn_tensor_count(node->in[w * s->each]) : most;
-    plan->workspace_bytes = (uint64_t)(most + 2) * sizeof(double);
+        pieces += pieces_of(tn_tensor_count(node->in[w * s->each]));
+    plan->workspace_bytes = (uint64_t)(TNCUDA_UPDATES + 2 * pieces) * sizeof(double);
     return st;
 }
 
-static tn_status squares_of(const tn_exec *x, const void *data, int32_t dtype, int64_t count, int64_t k,
-                            tn_err *err)
+/* The direction in which a weight moves is made twice: for its norm, and behind that from the moments. */
+static tn_status lamb_many(const update_state *s, const tn_exec *x, uint32_t first, tn_err *err)
 {
-    const tncuda_call_args a = {.count = count,
-                                .in = {{(void *)(uintptr_t)data, dtype, TN_MODE_NONE}},
-                                .out = {{x->workspace, TN_F64, TN_MODE_WRITE}},
-                                .n = {k}};
-
-    return tncuda_launch_blocks(x, "reduce", "squares_of", 1, &a, err);
-}
-
-static tn_status lamb_one(const update_state *s, const tn_exec *x, uint32_t w, tn_err *err)
-{
-    const tn_tensor *weight = x->in[w * s->each];
     const tn_floats *lrs = tn_value_pointer(x->attrs[TN_multi_lamb_update_learning_rates]);
-    const bool wide = weight->dtype == TN_F64 && !(s->form->flags & MIXED);
-    tncuda_call_args rate = {.room = x->workspace,
-                             .f = {0, tn_value_float(x->attrs[TN_multi_lamb_update_lower_bound]),
-                                   tn_value_float(x->attrs[TN_multi_lamb_update_upper_bound])}};
-    tncuda_update_args a, along;
-    tn_status st = update_args(s, x, w, &a, err);
+    const char *along = strcmp(tncuda_suffix(x->in[0]->dtype), "f64") == 0 && !(s->form->flags & MIXED)
+                            ? "updates_LAMB_ALONG_f64"
+                            : "updates_LAMB_ALONG_f32";
+    tncuda_updates_args a;
+    tn_status st;
 
-    if (st)
-        return st;
-    rate.f[0] = lrs->item[w];
-    along = a;
-    along.out = (double *)x->workspace + 2;
-    along.out_dtype = wide ? TN_F64 : TN_F32;
-    along.master = NULL;
+    many_args(s, x, first, &a);
+    a.room = x->workspace;
+    a.v[LOWER] = tn_value_float(x->attrs[TN_multi_lamb_update_lower_bound]);
+    a.v[UPPER] = tn_value_float(x->attrs[TN_multi_lamb_update_upper_bound]);
     a.number[RATE] = x->workspace;
     a.number_dtype[RATE] = TN_F64;
-    if ((st = squares_of(x, weight->data, weight->dtype, a.count, 0, err)) ||
-        (st = tncuda_launch(x, "update", wide ? "update_LAMB_ALONG_f64" : "update_LAMB_ALONG_f32", a.count,
-                            &along, err)) ||
-        (st = squares_of(x, along.out, along.out_dtype, a.count, 1, err)) ||
-        (st = tncuda_launch(x, "update", "update_lamb_rate", 1, &rate, err)))
-        return st;
-    return tncuda_launch(x, "update", s->kernel, a.count, &a, err);
+    a.number_each[RATE] = 1;
+    for (int32_t t = 0; t < a.many; t++)
+        a.weight[t].own[TNCUDA_UPDATES_OWN - 1] = lrs->item[first + (uint32_t)t];
+    if (!a.pieces || (st = tncuda_launch_blocks(x, "update", along, a.pieces, &a, err)) ||
+        (st = tncuda_launch_blocks(x, "update", "updates_lamb_rates", a.many, &a, err)))
+        return a.pieces ? st : TN_OK;
+    return tncuda_launch_blocks(x, "update", s->kernel, a.pieces, &a, err);
 }
 
 static tn_status lamb_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const update_state *s = plan->state;
-    tn_status st = TN_OK;
+    tn_status st = lists_check(s, x, err);
 
-    for (uint32_t w = 0; w < s->weights && !st; w++)
-        st = lamb_one(s, x, w, err);
+    for (uint32_t w = 0; w < s->weights && !st; w += TNCUDA_UPDATES)
+        st = lamb_many(s, x, w, err);
     return st;
 }
+
+/* ---- one history for each row -------------------------------------------------------------------------- */
 
 static tn_status group_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -247,6 +317,7 @@ static const char *const multi_mixed_types[] = {"weight_*:" TNCUDA_FLOATS, "grad
                                                 "output*:=weight_*", "*:f32", NULL};
 
 #define ROW(op, types) TNCUDA_ROW(op, types, 0, update_prepare, update_run)
+#define MANY(op, types) TNCUDA_ROW(op, types, 0, update_prepare, many_run)
 const tn_kernel *const tncuda_family_update[] = {
     ROW("sgd_update", float_types),
     ROW("sgd_mom_update", float_types),
@@ -268,16 +339,16 @@ const tn_kernel *const tncuda_family_update[] = {
     ROW("_mp_adamw_update", mixed_types),
     ROW("mp_lamb_update_phase1", along_types),
     ROW("mp_lamb_update_phase2", move_types),
-    ROW("multi_sgd_update", multi_types),
-    ROW("multi_sgd_mom_update", multi_types),
-    ROW("_multi_adamw_update", multi_types),
-    ROW("multi_mp_sgd_update", multi_mixed_types),
-    ROW("multi_mp_sgd_mom_update", multi_mixed_types),
-    ROW("_multi_mp_adamw_update", multi_mixed_types),
-    ROW("preloaded_multi_sgd_update", preloaded_types),
-    ROW("preloaded_multi_sgd_mom_update", preloaded_types),
-    ROW("preloaded_multi_mp_sgd_update", multi_mixed_types),
-    ROW("preloaded_multi_mp_sgd_mom_update", multi_mixed_types),
+    MANY("multi_sgd_update", multi_types),
+    MANY("multi_sgd_mom_update", multi_types),
+    MANY("_multi_adamw_update", multi_types),
+    MANY("multi_mp_sgd_update", multi_mixed_types),
+    MANY("multi_mp_sgd_mom_update", multi_mixed_types),
+    MANY("_multi_mp_adamw_update", multi_mixed_types),
+    MANY("preloaded_multi_sgd_update", preloaded_types),
+    MANY("preloaded_multi_sgd_mom_update", preloaded_types),
+    MANY("preloaded_multi_mp_sgd_update", multi_mixed_types),
+    MANY("preloaded_multi_mp_sgd_mom_update", multi_mixed_types),
     TNCUDA_ROW("_multi_lamb_update", multi_types, 0, lamb_prepare, lamb_run),
     TNCUDA_ROW("_multi_mp_lamb_update", multi_mixed_types, 0, lamb_prepare, lamb_run),
     TNCUDA_ROW("_contrib_group_adagrad_update", float_types, 0, group_prepare, group_run),

@@ -37,7 +37,7 @@ static tn_status nccl_open(tnnccl_libraries *lib, tn_err *err)
 #undef NCCL
     };
     const char *file;
-    void *library = library_open(NULL, files, &file);
+    void *library = library_open(NULL, files, &file, NULL);
     tn_status st;
 
     if (!library)

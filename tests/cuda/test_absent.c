@@ -63,6 +63,53 @@ static void no_such_index(void **state)
     cuda_said(s, "device cuda:1, but there is 1 of this type");
 }
 
+/* A library that is not there, or not whole: the log and the kit say so, whichever it is. L: its folder. */
+static void libraries(void **state)
+{
+    static const char none[] = "L=none", other[] = "L=$D";
+    static const struct {
+        const char *kernel, *file, *folder, *says;
+    } rows[] = {
+        {"dot/cublaslt", "", none,
+         "products of matrices run on plain kernels: cuBLASLt cannot be opened (plugin.cuda.libraries is "
+         "none); install cuBLAS of CUDA 12 or 13, or name its folder in plugin.cuda.libraries\n"},
+        {"dot/cublaslt", "", other, "/libcublasLt.so.13: cannot open shared object file: No such file"},
+        {"dot/cublaslt", "libcublasLt.so.13", other,
+         "libcublasLt.so.13 has no cublasLtGetVersion; install cuBLAS of CUDA 12 or 13, or name its folder "
+         "in "
+         "plugin.cuda.libraries\n"},
+        {"Convolution/cudnn", "", none,
+         "cuDNN is not used, convolutions are our own: plugin.cuda.libraries is none\n"},
+        {"Convolution/cudnn", "libcudnn.so.9", other,
+         "cuDNN is not used, convolutions are our own: libcudnn.so.9 has no cudnnGetVersion; install cuDNN "
+         "9\n"},
+        {"_fused_pointwise/nvrtc", "", none,
+         "chains of pointwise operators are interpreted: libnvrtc.so.13 and libnvrtc.so.12 were not found; "
+         "install NVRTC of CUDA 12 or 13, or name its folder: plugin.cuda.libraries\n"},
+        {"_fused_pointwise/nvrtc", "libnvrtc.so.13", other,
+         "chains of pointwise operators are interpreted: libnvrtc.so.13 has no nvrtcGetErrorString; install "
+         "NVRTC of CUDA 12 or 13\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char command[1024];
+        const said *s;
+
+        (void)snprintf(command, sizeof command,
+                       "D=$(mktemp -d); trap 'rm -r $D' EXIT; F=\"%s\"; "
+                       "[ -z \"$F\" ] || { echo 'int nothing;' >$D/a.c; "
+                       "${CC:-cc} -shared -fPIC -o $D/$F $D/a.c; }; %s; "
+                       "\"$T\" plugins check cuda --reproduce kernel/values/%s@cuda "
+                       "--set plugin.cuda.libraries=\"$L\"",
+                       rows[i].file, rows[i].folder, rows[i].kernel);
+        s = cuda_say("", command);
+        assert_int_equal(s->code, 0);
+        cuda_said(s, rows[i].says);
+        cuda_said(s, "0 failed, 0 crashed, 1 skipped");
+    }
+}
+
 /* The script for GPUs: without one it says so, and on the emulator stages pass, are skipped, fail. */
 static void script(void **state)
 {
@@ -102,10 +149,8 @@ static void script(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(script),
-        cmocka_unit_test(driver),
-        cmocka_unit_test(what_is_wrong),
-        cmocka_unit_test(no_such_index),
+        cmocka_unit_test(script),        cmocka_unit_test(driver),    cmocka_unit_test(what_is_wrong),
+        cmocka_unit_test(no_such_index), cmocka_unit_test(libraries),
     };
 
     cuda_setup();

@@ -426,7 +426,7 @@ static void vendor(void **state)
 
     (void)state;
     if (!SANITIZED)
-        library = library_open("", files, &file);
+        library = library_open("", files, &file, NULL);
     if (!library) {
         print_message("skipped: the vendor's cuBLASLt is not here, or this build looks at memory\n");
         skip();

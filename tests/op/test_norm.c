@@ -434,6 +434,9 @@ static const tn_op_case l2_normalization_cases[] = {
     {"second, spatial", "mode=spatial eps=0.1", .in = {"f64[2,3,2,4] random"}, .tolerance = 1e-7,
      .flags = TN_CASE_GRAD2},
     {"many, spatial", "mode=spatial", .in = {"f32[6,40,13,11] random"}, .flags = TN_CASE_NO_GRAD},
+    {"long", "", .in = {"f32[3,5000] random"}, .flags = TN_CASE_NO_GRAD},
+    {"long, halves", "", .in = {"f16[5,2,70] random"}, .flags = TN_CASE_NO_GRAD},
+    {"many, channel", "mode=channel", .in = {"f32[2,300,7,9] random"}, .flags = TN_CASE_NO_GRAD},
     {"no examples, spatial", "mode=spatial", .in = {"f32[0,2,3]"}, .out = {"f32[0,2,3]"},
      .flags = TN_CASE_NO_GRAD},
     {"no channels, spatial", "mode=spatial", .in = {"f32[2,0,3]"}, .out = {"f32[2,0,3]"},
@@ -453,6 +456,11 @@ static const tn_op_case l2_normalization_cases[] = {
 TN_OP_TESTS(l2_normalization, "L2Normalization", l2_normalization_cases)
 
 static const tn_op_case backward_l2_normalization_cases[] = {
+    {"long", "", .in = {"f32[3,5000] random", "f32[3,5000] random", "f32[3] random:40:41"},
+     .flags = TN_CASE_NO_GRAD},
+    {"many, channel", "mode=channel",
+     .in = {"bf16[2,30,7,9] random", "bf16[2,30,7,9] random", "bf16[2,1,7,9] random:2:3"},
+     .flags = TN_CASE_NO_GRAD},
     {"one", "", .in = {"f32[3] -1.75 0.08 -0.2", "f32[3] 1.12 -0.29 0.34", "f32[3] 1.12 0.29 0.34"},
      .out = {"f32[3] 0 0 0"}, .flags = TN_CASE_NO_GRAD},
     {"matrix", "",
@@ -609,6 +617,13 @@ static const tn_op_case lrn_cases[] = {
     {"double", "nsize=3 alpha=0.7", .in = {"f64[2,5,3,2] random"}, .tolerance = 1e-7},
     {"double, even", "nsize=4 alpha=2 beta=1.5 knorm=1", .in = {"f64[1,6,1,3] random"}, .tolerance = 1e-7},
     {"many", "nsize=5", .in = {"f32[3,40,13,11] random"}, .flags = TN_CASE_NO_GRAD},
+    {"many, halves", "nsize=5 alpha=1", .in = {"f16[2,70,3,5] random"}, .flags = TN_CASE_NO_GRAD},
+    {"many, wide", "nsize=31 alpha=1", .in = {"f32[2,140,3,5] random"}, .flags = TN_CASE_NO_GRAD},
+    {"many, another power", "nsize=7 alpha=1 beta=0.5", .in = {"f64[2,70,3,5] random"},
+     .flags = TN_CASE_NO_GRAD},
+    {"far numbers", "nsize=3 alpha=1",
+     .in = {"f32[1,10,1,2] 1 2 1 2 1e9 inf 1 2 0.5 3 0.25 1 1 -1e18 2 0.1 1 0.3 0 -0.2"},
+     .flags = TN_CASE_NO_GRAD},
     {"no examples", "nsize=3", .in = {"f32[0,2,3,1]"}, .out = {"f32[0,2,3,1]"}, .flags = TN_CASE_NO_GRAD},
     {"no channels", "nsize=3", .in = {"f32[2,0,3,1]"}, .out = {"f32[2,0,3,1]"}, .flags = TN_CASE_NO_GRAD},
     {"no elements", "nsize=3", .in = {"f32[2,2,3,0]"}, .out = {"f32[2,2,3,0]"}, .flags = TN_CASE_NO_GRAD},
@@ -622,6 +637,18 @@ static const tn_op_case lrn_cases[] = {
 TN_OP_TESTS(lrn, "LRN", lrn_cases)
 
 static const tn_op_case backward_lrn_cases[] = {
+    {"many", "nsize=5 alpha=1",
+     .in = {"f32[2,70,3,5] random", "f32[2,70,3,5] random", "f32[2,70,3,5] random",
+            "f32[2,70,3,5] random:2:3"},
+     .flags = TN_CASE_NO_GRAD},
+    {"many, halves", "nsize=9 alpha=1",
+     .in = {"bf16[1,40,3,5] random", "bf16[1,40,3,5] random", "bf16[1,40,3,5] random",
+            "bf16[1,40,3,5] random:2:3"},
+     .flags = TN_CASE_NO_GRAD},
+    {"far numbers", "nsize=3 alpha=1",
+     .in = {"f32[1,10,1,2] 1 2 1 2 1e9 inf 1 2 0.5 3 0.25 1 1 -1e18 2 0.1 1 0.3 0 -0.2",
+            "f32[1,10,1,2] random", "f32[1,10,1,2] random", "f32[1,10,1,2] random:2:3"},
+     .flags = TN_CASE_NO_GRAD},
     {"three", "nsize=3 alpha=1",
      .in =
          {"f32[1,4,2,2] 1.91 0.1 -0.3 1.81 0.48 -0.33 -0.26 -0.08 -1.76 -1.37 0.54 0.76 1.54 0.3 -1.41 0.75",

@@ -214,6 +214,50 @@ static void expected_compare(case_run *r, const op_node *plain, const op_kernel 
     }
 }
 
+/* What the first of the host's kernels makes that serves; false: none does. */
+static bool host_run(case_run *r, const op_kernel *kernel, op_node *n, op_tensor *in)
+{
+    const op_form form = {.threads = 1, .node_flags = node_flags(r->c), .mode = TN_MODE_WRITE};
+    int32_t in_dtype[OP_ARGS_MAX];
+    op_kernel host[32];
+    size_t count;
+
+    for (uint32_t i = 0; i < r->in_count; i++)
+        in_dtype[i] = r->in[i].t.dtype;
+    count = op_kernels_of_host(r->def, &r->args, in_dtype, r->out_dtype, host, 32);
+    for (size_t k = 0; k < count && host[k].kernel != kernel->kernel; k++) {
+        const tn_status st = form_run(r, &host[k], &form, n, in);
+
+        if (!st)
+            return true;
+        if (st != TN_E_UNSUPPORTED)
+            failed(r, "the host's kernel", op_error()->message);
+        form_free(r, n, in);
+    }
+    return false;
+}
+
+/* On a device: with what the host makes, where the case does not say what comes. */
+static void host_compare(case_run *r, const op_node *plain, const op_kernel *kernel)
+{
+    op_tensor in[OP_ARGS_MAX];
+    op_node n;
+
+    if (r->c->out[0] || !host_run(r, kernel, &n, in))
+        return;
+    for (uint32_t o = 0; o < plain->out_count && r->failures < 20; o++) {
+        const char *differs =
+            op_tensor_differs(&plain->out[o], &n.out[o], tolerance_of(r->c, n.out[o].t.dtype));
+        char where[200];
+
+        snprintf(where, sizeof where, "%s/%s output %u, beside the host", kernel->plugin_name,
+                 kernel->kernel->name, o);
+        if (differs)
+            failed(r, where, differs);
+    }
+    form_free(r, &n, in);
+}
+
 static bool any_empty(const op_node *n)
 {
     for (uint32_t i = 0; i < n->args.out_count; i++)
@@ -247,6 +291,8 @@ static void kernel_forms(case_run *r, const op_kernel *kernel)
     }
     if (!any_empty(&plain) || (kernel_flags & TN_KERNEL_EMPTY_OK))
         expected_compare(r, &plain, kernel);
+    if (!any_empty(&plain))
+        host_compare(r, &plain, kernel);
     if (!(r->c->flags & TN_CASE_ONE_FORM)) {
         for (uint32_t threads = 2; threads <= 4 && (plain.plan.flags & TN_PLAN_THREAD_INVARIANT);
              threads += 2) {

@@ -468,6 +468,18 @@ size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t
     return count ? count : kernels_find("cpu", def, args, in, out, found, max);
 }
 
+size_t op_kernels_of_host(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
+                          op_kernel *found, size_t max)
+{
+    const size_t all = run.device ? kernels_find("cpu", def, args, in, out, found, max) : 0;
+    size_t count = 0;
+
+    for (size_t k = 0; k < all; k++)
+        if (strcmp(found[k].plugin_name, "cpu") == 0)
+            found[count++] = found[k];
+    return count;
+}
+
 /* ---- one node --------------------------------------------------------------------------------- */
 
 tn_status op_infer(const tni_opdef *def, const tni_attrs *attrs, const tni_args *args, uint32_t flags,

@@ -36,6 +36,9 @@ bool op_kernels_any(const tni_opdef *def, bool dense);
  * the double of the driver, where it has some. */
 size_t op_kernels_find(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
                        op_kernel *found, size_t max);
+/* With TENON_CASE_DEVICE: the plain kernels of the host that take them. */
+size_t op_kernels_of_host(const tni_opdef *def, const tni_args *args, const int32_t *in, const int32_t *out,
+                          op_kernel *found, size_t max);
 
 /* A GPU's: it looks at no values before the results are read, and gives NaN where hosts refuse. */
 bool op_kernel_on_device(const op_kernel *k);

@@ -206,18 +206,48 @@ typedef struct tncuda_moments_args {
     int32_t line, reserved; /* line: one weight for each index of the reduced axes */
 } tncuda_moments_args;
 
-/* A step of an optimizer over one weight. `master`: the weight in float32, which w reads; NULL: none.
- * `v`: the numbers of the step. */
-typedef struct tncuda_update_args {
-    int64_t count;
+/* What a step of an optimizer reads and writes of one weight. `master`: the weight in float32, which w reads;
+ * NULL: none. */
+typedef struct tncuda_update_place {
     const void *w, *g, *old;       /* old: what `out` becomes where nothing is done */
     void *out, *master, *state[3]; /* out NULL: nobody wants it */
     int32_t w_dtype, g_dtype, out_dtype, state_dtype;
+} tncuda_update_place;
+
+/* A step over one weight. `v`: its numbers. */
+typedef struct tncuda_update_args {
+    int64_t count;
+    tncuda_update_place at;
     double v[16];
     const void *number[16]; /* not NULL: v is element number_at there */
     int32_t number_dtype[16], number_at[16];
     int32_t skips, reserved; /* not 0: nothing is done where v[skips - 1] is 0 or not finite */
 } tncuda_update_args;
+
+/* A step over many weights, cut into pieces: a block takes one. */
+#define TNCUDA_UPDATES 42 /* weights of a launch, whose arguments are 4096 bytes at most */
+#define TNCUDA_UPDATE_PIECE 4096
+#define TNCUDA_UPDATES_NUMBERS 10
+#define TNCUDA_UPDATES_OWN 3
+
+typedef struct tncuda_update_weight {
+    int64_t count, pieces; /* pieces: of this weight and those before it */
+    const void *w, *g, *old;
+    void *out, *state[2];
+    double own[TNCUDA_UPDATES_OWN]; /* numbers of its own */
+} tncuda_update_weight;
+
+typedef struct tncuda_updates_args {
+    int64_t pieces;
+    int32_t many, mixed; /* many: weights; mixed: w is the weight in float32, which changes, too */
+    int32_t w_dtype, g_dtype, out_dtype, state_dtype, skips, reserved; /* skips: as above */
+    double v[TNCUDA_UPDATES_NUMBERS];
+    const void *number[TNCUDA_UPDATES_NUMBERS]; /* not NULL: v is there: element 0, or the weight's */
+    int8_t number_dtype[TNCUDA_UPDATES_NUMBERS], number_each[TNCUDA_UPDATES_NUMBERS],
+        number_own[TNCUDA_UPDATES_NUMBERS]; /* own: not 0: v is the weight's own number, counted from 1 */
+    void *room; /* of LAMB: a rate for each weight, then two sums for each piece */
+    tncuda_update_weight weight[TNCUDA_UPDATES];
+} tncuda_updates_args;
 
 /* What most kernels need: arrays of any type, rows (outer, size, inner), and numbers that each names. */
 #define TNCUDA_CALL_IN 8
@@ -242,6 +272,9 @@ enum {
     TNCUDA_ROW_SLICES,   /* of gradients of an element: of all rows, and how many rows each has */
     TNCUDA_ROW_SLICE
 };
+/* n of LRN: channels to each side; channels that a thread makes. */
+enum { TNCUDA_LRN_SIDE, TNCUDA_LRN_EACH };
+
 #define TNCUDA_ROW_ONE 0      /* a thread takes one element at a time */
 #define TNCUDA_ROW_FOUR 1     /* four neighbours */
 #define TNCUDA_ROW_PACK 2     /* the same, read and written at once */

@@ -17,11 +17,13 @@
 
 #ifndef TNCUDA_KERNEL /* the emulator has given its own: tests/cuda/emulator/emulated.h */
 #define TNCUDA_BLOCK_THREADS 256
+#ifndef TNCUDA_BOUNDS /* with a 1 behind it the compiler spills no registers for more blocks at once */
+#define TNCUDA_BOUNDS TNCUDA_BLOCK_THREADS
+#endif
 #define TNCUDA_KERNEL(name, mode, args) TNCUDA_KERNEL_(name, mode, args)
 #define TNCUDA_KERNEL_(name, mode, args)                                                                     \
     static __device__ __forceinline__ void name##_thread(const args *call);                                  \
-    extern "C" __global__ void __launch_bounds__(TNCUDA_BLOCK_THREADS)                                       \
-        name(const __grid_constant__ args given)                                                             \
+    extern "C" __global__ void __launch_bounds__(TNCUDA_BOUNDS) name(const __grid_constant__ args given)     \
     {                                                                                                        \
         name##_thread(&given);                                                                               \
     }                                                                                                        \

@@ -263,39 +263,13 @@ TNCUDA_KERNEL(norm_elements_end, SYNC, tncuda_call_args)
 
 #define BODY "norm_rows.inc"
 #include "both.h"
+#undef BODY
 
-/* in: data; out: y, norm. in: dy, data, norm; out: dx. */
-/* ---- LRN: (outer, size channels, inner); n[0] channels to each side; f: alpha / nsize, beta, knorm */
+#undef TNCUDA_BOUNDS
+#define TNCUDA_BOUNDS TNCUDA_BLOCK_THREADS, 1
+#define BODY "norm_l2.inc"
+#include "both.h"
+#undef BODY
 
-#define LRN_WINDOW(i, j)                                                                                     \
-    const int64_t c = (i) / call->inner % call->size;                                                        \
-    const int64_t first = c > call->n[0] ? -call->n[0] : -c;                                                 \
-    const int64_t last = c + call->n[0] < call->size ? call->n[0] : call->size - 1 - c;                      \
-    for (int64_t j = (i) + first * call->inner; j <= (i) + last * call->inner; j += call->inner)
-
-TNCUDA_KERNEL(norm_lrn, FREE, tncuda_call_args)
-{
-    for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP) {
-        double norm = 0;
-
-        LRN_WINDOW(i, j)
-        norm += NUMBER_IN(0, j) * NUMBER_IN(0, j);
-        norm = call->f[2] + call->f[0] * norm;
-        STORE(0, i, NUMBER_IN(0, i) * pow(norm, -call->f[1]));
-        STORE(1, i, norm);
-    }
-}
-
-/* in: dy, data, y, norm */
-TNCUDA_KERNEL(norm_lrn_back, FREE, tncuda_call_args)
-{
-    for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP) {
-        double sum = 0;
-
-        LRN_WINDOW(i, j)
-        sum += NUMBER_IN(0, j) * NUMBER_IN(2, j) / NUMBER_IN(3, j);
-        STORE(0, i,
-              NUMBER_IN(0, i) * pow(NUMBER_IN(3, i), -call->f[1]) -
-                  2 * call->f[1] * call->f[0] * NUMBER_IN(1, i) * sum);
-    }
-}
+#define BODY "norm_lrn.inc"
+#include "both.h"

@@ -1,6 +1,7 @@
-/* Optimizer steps, a launch for each weight. */
+/* Optimizer steps over one weight, and over many. */
+#define TNCUDA_BOUNDS TNCUDA_BLOCK_THREADS, 1
 #include "../../common/contrib.h"
-#include "element.h"
+#include "block.h"
 #include "tenon/plugin/op/optimizer.h"
 
 enum { /* what is no attribute of the operator that a step is named after: plugins/cpu/plain/optimizer.c */
@@ -10,24 +11,112 @@ enum { /* what is no attribute of the operator that a step is named after: plugi
        TN_lamb_update_phase2_r2
 };
 
-#define TNCUDA_UPDATE_NUMBERS 16
+/* What a step's numbers are read from: `one`, or of weight `t` of `many`. */
+typedef struct update_from {
+    const tncuda_update_args *one;
+    const tncuda_updates_args *many;
+    int32_t t;
+} update_from;
 
-/* The numbers of a step; 0 where it is skipped. */
-TNCUDA_INLINE int32_t update_numbers(const tncuda_update_args *call, double *v)
+/* Numbers in arrays are of a floating point type. */
+TNCUDA_INLINE double update_element(const void *data, int32_t dtype, int64_t at)
 {
-    for (int32_t k = 0; k < TNCUDA_UPDATE_NUMBERS; k++)
-        v[k] = call->number[k] ? element_number(call->number[k], call->number_dtype[k], call->number_at[k])
-                               : call->v[k];
-    return !call->skips || (v[call->skips - 1] != 0 && v[call->skips - 1] - v[call->skips - 1] == 0);
+    return dtype == ELEMENT_F64 ? ELEMENT_AT(double, data, at) : (double)element_f32(data, dtype, at);
 }
 
-/* room: sums of squares of a weight and of its direction; the first becomes its rate. f: lr, bounds. */
-TNCUDA_KERNEL(update_lamb_rate, FREE, tncuda_call_args)
+TNCUDA_INLINE double update_number(update_from from, int32_t k)
 {
-    double *room = (double *)call->room;
+    const tncuda_update_args *one = from.one;
+    const tncuda_updates_args *many = from.many;
 
-    if (TNCUDA_FIRST == 0)
-        room[0] = tnb_lamb_rate(call->f[0], sqrt(room[0]), sqrt(room[1]), call->f[1], call->f[2]);
+    if (one)
+        return one->number[k] ? update_element(one->number[k], one->number_dtype[k], one->number_at[k])
+                              : one->v[k];
+    return many->number[k]
+               ? update_element(many->number[k], many->number_dtype[k], many->number_each[k] ? from.t : 0)
+           : many->number_own[k] ? many->weight[from.t].own[many->number_own[k] - 1]
+                                 : many->v[k];
+}
+
+/* Whether the step is taken: the scale, number `skips` - 1, is finite and not 0, or there is none. */
+TNCUDA_INLINE int32_t update_goes(update_from from, int32_t skips)
+{
+    const double scale = skips ? update_number(from, skips - 1) : 1;
+
+    return scale != 0 && scale - scale == 0;
+}
+
+/* The weight that a piece is of. */
+TNCUDA_INLINE int32_t updates_find(const tncuda_updates_args *call, int64_t piece)
+{
+    int32_t first = 0, last = call->many - 1;
+
+    while (first < last) {
+        const int32_t middle = (first + last) / 2;
+
+        if (piece < call->weight[middle].pieces)
+            last = middle;
+        else
+            first = middle + 1;
+    }
+    return first;
+}
+
+TNCUDA_INLINE tncuda_update_place updates_place(const tncuda_updates_args *call, int32_t t)
+{
+    const tncuda_update_weight *w = &call->weight[t];
+    tncuda_update_place at;
+
+    at.w = w->w;
+    at.g = w->g;
+    at.old = w->old;
+    at.out = w->out;
+    at.master = call->mixed ? (void *)w->w : 0;
+    at.state[0] = w->state[0];
+    at.state[1] = w->state[1];
+    at.state[2] = 0;
+    at.w_dtype = call->w_dtype;
+    at.g_dtype = call->g_dtype;
+    at.out_dtype = call->out_dtype;
+    at.state_dtype = call->state_dtype;
+    return at;
+}
+
+/* Pieces of weight `t` before this one. */
+#define UPDATES_BEFORE(t) ((t) ? call->weight[(t)-1].pieces : 0)
+
+/* Of the block's piece: `at`, where its numbers are `from`, elements `begin` … `end`. */
+#define UPDATES_PIECE                                                                                        \
+    const int64_t piece = TNCUDA_BLOCK;                                                                      \
+    const int32_t t = updates_find(call, piece);                                                             \
+    tncuda_update_place at = updates_place(call, t);                                                         \
+    const int64_t begin = (piece - UPDATES_BEFORE(t)) * TNCUDA_UPDATE_PIECE;                                 \
+    const int64_t behind = begin + TNCUDA_UPDATE_PIECE;                                                      \
+    const int64_t end = behind < call->weight[t].count ? behind : call->weight[t].count;                     \
+    const update_from from = {0, call, t};
+
+/* The rates of LAMB's weights from the sums of their pieces, in an order of the shape alone. v: bounds; the
+ * last number of a weight's own: its learning rate. */
+TNCUDA_KERNEL(updates_lamb_rates, SYNC, tncuda_updates_args)
+{
+    TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
+    TNCUDA_SHARED(double, other, TNCUDA_BLOCK_THREADS);
+
+    EACH_BLOCK(t, call->many)
+    {
+        double *room = (double *)call->room;
+        double weight = 0, along = 0;
+
+        for (int64_t k = UPDATES_BEFORE(t) + TNCUDA_THREAD; k < call->weight[t].pieces;
+             k += TNCUDA_BLOCK_THREADS) {
+            weight += room[call->many + 2 * k];
+            along += room[call->many + 2 * k + 1];
+        }
+        members_sums(part, other, TNCUDA_THREAD, TNCUDA_BLOCK_THREADS, 1, &weight, &along);
+        if (TNCUDA_THREAD == 0)
+            room[t] = tnb_lamb_rate(call->weight[t].own[TNCUDA_UPDATES_OWN - 1], sqrt(weight), sqrt(along),
+                                    call->v[TNCUDA_UPDATES_NUMBERS - 2], call->v[TNCUDA_UPDATES_NUMBERS - 1]);
+    }
 }
 
 /* in: weight, grad (rows, size); out: the new weight, history of each row; f: lr, scale, bound, epsilon. */

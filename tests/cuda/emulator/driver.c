@@ -22,7 +22,7 @@ typedef struct block {
 static struct {
     pthread_once_t once;
     uint64_t seed, memory_bytes;
-    uint32_t delay_us;
+    uint32_t delay_us, hold;
     int32_t devices, version;
     struct {
         uint32_t clock;
@@ -30,7 +30,7 @@ static struct {
         tncuda_result result;
     } faults[FAULTS_MAX];
     uint32_t fault_count;
-    atomic_ullong clocks[EMU_CLOCKS];
+    atomic_ullong clocks[EMU_CLOCKS], queued_most;
     pthread_mutex_t lock; /* of what follows */
     block *blocks;
     struct CUctx_st *contexts[EMU_DEVICES_MAX];
@@ -122,7 +122,8 @@ static void counts_write(void)
         if (atomic_load(&emu.clocks[i]))
             (void)fprintf(to, "%s %llu\n", names[i], (unsigned long long)atomic_load(&emu.clocks[i]));
     if (to)
-        (void)fprintf(to, "blocks %u\n", blocks_left());
+        (void)fprintf(to, "blocks %u\nqueued %llu\n", blocks_left(),
+                      (unsigned long long)atomic_load(&emu.queued_most));
     if (to)
         (void)fclose(to);
 }
@@ -133,6 +134,7 @@ static void settings_read(void)
         (void)atexit(counts_write);
     emu.seed = number("TNEMU_SEED", 0);
     emu.delay_us = (uint32_t)number("TNEMU_DELAY_US", 50);
+    emu.hold = (uint32_t)number("TNEMU_HOLD", 0);
     emu.devices = (int32_t)number("TNEMU_DEVICES", 2);
     emu.memory_bytes = number("TNEMU_MEMORY", (uint64_t)1 << 34);
     emu.version = (int32_t)number("TNEMU_VERSION", 13000);
@@ -157,6 +159,19 @@ uint64_t emu_random(uint64_t a, uint64_t b)
 uint32_t emu_delay_us(void)
 {
     return emu.delay_us;
+}
+
+uint32_t emu_hold(void)
+{
+    return emu.hold;
+}
+
+void emu_queued(uint64_t items)
+{
+    unsigned long long most = atomic_load(&emu.queued_most);
+
+    while (items > most && !atomic_compare_exchange_weak(&emu.queued_most, &most, items))
+        ;
 }
 
 tncuda_result emu_due(uint32_t clock)

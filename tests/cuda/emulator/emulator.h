@@ -13,8 +13,10 @@
  *     TNEMU_FAULT    "cuMemAlloc:3:2,kernel:5:719,edge:2": the third cuMemAlloc returns 2, the fifth kernel
  *                    ends its context with 719, the second wait that has work to wait for is left out,
  *                    and that work is late; "cuMemAlloc:3+:2": it and all behind it
- *     TNEMU_COUNTS   a file: how often each of them was called, and the blocks of memory that nobody freed,
- *                    written at the end
+ *     TNEMU_HOLD     a device that lags: a stream begins its first kernel once it has so many items,
+ *                    or somebody waits for it; default 0
+ *     TNEMU_COUNTS   a file: how often each of them was called, the blocks of memory that nobody freed, and
+ *                    the most items that a stream had queued, written at the end
  *
  * What no driver would bear (a read of shared memory before a write, a barrier that not all threads reach)
  * ends the process with a line that begins "emulator:".
@@ -51,6 +53,8 @@ __attribute__((noreturn, format(printf, 1, 2))) void emu_defect(const char *form
 void *emu_new(size_t bytes);                 /* zeroed; ends the process without memory */
 uint64_t emu_random(uint64_t a, uint64_t b); /* of the seed and two numbers */
 uint32_t emu_delay_us(void);
+uint32_t emu_hold(void);
+void emu_queued(uint64_t items); /* so many are in a stream now */
 
 /* ---- driver.c ---------------------------------------------------------------------------------------- */
 
@@ -119,6 +123,7 @@ struct CUstream_st {
     emu_item *first, **last;
     uint64_t submitted, done, work; /* items; the last one that does something */
     uint32_t held_us;               /* the next one is late by this */
+    bool goes;                      /* it does not lag, or not any more */
     bool closing;
     struct CUgraph_st *capture; /* NULL: none */
     bool capture_broken;        /* by a call that no capture bears: it is there until the capture is ended */

@@ -112,6 +112,13 @@ static void item_free(emu_item *i)
     free(i);
 }
 
+/* Whether the first kernel has still to wait for items behind it. */
+static bool lags_locked(struct CUstream_st *s)
+{
+    s->goes = s->goes || s->closing || s->submitted - s->done >= emu_hold();
+    return !s->goes && s->first && s->first->kind == ITEM_KERNEL;
+}
+
 static void *stream_main(void *arg)
 {
     tncuda_stream s = arg;
@@ -121,7 +128,7 @@ static void *stream_main(void *arg)
         emu_item *i;
         uint32_t wait_us;
 
-        while (!s->first && !s->closing)
+        while ((!s->first && !s->closing) || lags_locked(s))
             (void)pthread_cond_wait(&s->changed, &s->lock);
         if (!(i = s->first))
             break;
@@ -171,6 +178,7 @@ void emu_queue(tncuda_stream stream, emu_item *first)
         } else if (i->kind != ITEM_WAIT)
             stream->work = stream->submitted;
     }
+    emu_queued(stream->submitted - stream->done);
     (void)pthread_cond_broadcast(&stream->changed);
     (void)pthread_mutex_unlock(&stream->lock);
 }
@@ -199,6 +207,8 @@ void emu_stream_drain(tncuda_stream stream)
 
     (void)pthread_mutex_lock(&stream->lock);
     until = stream->submitted;
+    stream->goes = true;
+    (void)pthread_cond_broadcast(&stream->changed);
     while (stream->done < until)
         (void)pthread_cond_wait(&stream->changed, &stream->lock);
     (void)pthread_mutex_unlock(&stream->lock);

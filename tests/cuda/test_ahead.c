@@ -1,0 +1,172 @@
+/*
+ * How far the host runs ahead of a GPU that lags: as engine.queue_max says, for single operators and for
+ * nets, and always to the end. The program is its own child, which has the double of the driver.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cuda.h"
+#include "tenon/tenon.h"
+
+#define RUNS 1500
+#define FEW 64        /* operations that may be under way */
+#define ITEMS_EACH 4u /* of a stream for an operation: a wait, a kernel, a record, a notification */
+#define FAR 1000      /* items */
+
+#define MUST(call)                                                                                           \
+    do {                                                                                                     \
+        const tn_status st_ = call;                                                                          \
+                                                                                                             \
+        if (st_) {                                                                                           \
+            printf("%s gives %s: %s\n", #call, tn_status_name(st_), tn_error_text());                        \
+            exit(1);                                                                                         \
+        }                                                                                                    \
+    } while (0)
+
+/* ---- in the child -------------------------------------------------------------------------------------- */
+
+/* A number is doubled and taken back to 1 again and again; each call takes the result of the one before. */
+static void operators(tn_ctx *ctx, tn_array **x)
+{
+    const char *const names[] = {"_plus_scalar", "_minus_scalar"}, *const attrs[] = {"scalar", "1", NULL};
+    tn_site *sites[2];
+
+    for (int i = 0; i < 2; i++)
+        MUST(tn_site_create(ctx, names[i], attrs, &sites[i]));
+    for (int i = 0; i < RUNS; i++) {
+        tn_array *out = NULL;
+
+        MUST(tn_invoke(sites[i % 2], 1, x, 1, &out));
+        tn_array_release(*x);
+        *x = out;
+    }
+    for (int i = 0; i < 2; i++)
+        tn_site_release(sites[i]);
+}
+
+static tn_symbol *node(tn_ctx *ctx, const char *op, tn_symbol *in)
+{
+    const char *const attrs[] = {"scalar", "1", NULL};
+    tn_symbol *const all[] = {in};
+    const tn_symbol_call call = {
+        .struct_size = TN_SIZE(tn_symbol_call), .op = op, .attrs = attrs, .in_count = 1, .in = all};
+    tn_symbol *out = NULL;
+
+    MUST(tn_symbol_op(ctx, &call, &out));
+    tn_symbol_release(in);
+    return out;
+}
+
+/* The same by a net, whose frames are those of programs. */
+static void nets(tn_ctx *ctx, tn_array **x)
+{
+    const int64_t shape[] = {1};
+    const tn_known known = {.name = "x", .shape = shape, .ndim = 1, .dtype = TN_F32};
+    const tn_simple_bind_options o = {
+        .struct_size = TN_SIZE(tn_simple_bind_options), .known_count = 1, .known = &known};
+    tn_symbol *s = NULL;
+    tn_executor *e = NULL;
+
+    MUST(tn_symbol_variable(ctx, "x", &s));
+    s = node(ctx, "_minus_scalar", node(ctx, "_plus_scalar", s));
+    MUST(tn_executor_simple_bind(ctx, s, &o, &e));
+    MUST(tn_array_copy(*x, tn_executor_array(e, TN_EXECUTOR_VALUE, "x")));
+    for (int i = 0; i < RUNS; i++)
+        MUST(tn_executor_forward(e, 0, 0, NULL));
+    MUST(tn_array_copy(tn_executor_output(e, 0), *x));
+    tn_executor_destroy(e);
+    tn_symbol_release(s);
+}
+
+/* child operators|nets QUEUE_MAX */
+static int child(char **argv)
+{
+    const float one = 1;
+    const int64_t shape[] = {1};
+    char plugins[4200], queue[64];
+    const char *settings[] = {plugins, queue, "device.default=cuda:0", NULL};
+    const tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
+                               .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM,
+                               .settings = settings};
+    tn_array *x = NULL;
+    tn_ctx *ctx = NULL;
+    double value;
+
+    (void)snprintf(plugins, sizeof plugins, "plugins.path=%s", getenv("TENON_TEST_PLUGINS"));
+    (void)snprintf(queue, sizeof queue, "engine.queue_max=%s", argv[2]);
+    MUST(tn_open(&o, &ctx));
+    MUST(tn_array_from(ctx, TN_F32, 1, shape, &one, &x));
+    (strcmp(argv[1], "nets") ? operators : nets)(ctx, &x);
+    MUST(tn_array_scalar(x, &value));
+    printf("value %g\n", value);
+    tn_array_release(x);
+    MUST(tn_close(ctx));
+    return 0;
+}
+
+/* ---- the tests ----------------------------------------------------------------------------------------- */
+
+static char self[4096];
+
+typedef struct counts {
+    int queued, events, kernels;
+} counts;
+
+static int count_of(const said *s, const char *name)
+{
+    const char *at = strstr(s->out, name);
+
+    return at ? atoi(at + strlen(name)) : 0;
+}
+
+static counts ran(const char *what, int queue_max, int hold)
+{
+    char command[4600], settings[64];
+    const said *s;
+
+    (void)snprintf(settings, sizeof settings, "TNEMU_DELAY_US=20 TNEMU_HOLD=%d", hold);
+    (void)snprintf(command, sizeof command,
+                   "D=$(mktemp -d); trap 'rm -r $D' EXIT; export TNEMU_COUNTS=$D/counts; '%s' %s %d && "
+                   "cat $D/counts",
+                   self, what, queue_max);
+    s = cuda_say(settings, command);
+    if (s->code)
+        fail_msg("%s: ends with %d:\n%s", what, s->code, s->out);
+    cuda_said(s, "value 1\n");
+    return (counts){count_of(s, "\nqueued "), count_of(s, "\ncuEventCreate "), count_of(s, "\nkernel ")};
+}
+
+static void bounded(void **state)
+{
+    static const char *const whats[] = {"operators", "nets"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const counts few = ran(whats[i], FEW, FEW / 2), far = ran(whats[i], 65536, FAR);
+
+        print_message("%s: %d items and %d events, of more %d and %d\n", whats[i], few.queued, few.events,
+                      far.queued, far.events);
+        assert_true(few.kernels > 0);
+        assert_true(few.queued <= (int)(FEW * ITEMS_EACH));
+        assert_true(few.events <= 2 * FEW);
+        assert_true(far.queued >= FAR); /* so a queue that is longer is seen */
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bounded)};
+
+    (void)snprintf(self, sizeof self, "%s", argv[0]);
+    if (argc > 2)
+        return child(argv);
+    cuda_setup();
+    return cmocka_run_group_tests_name("ahead", tests, NULL, NULL);
+}
