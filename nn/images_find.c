@@ -78,9 +78,9 @@ static tn_status names_read(tn_app *app, const char *folder, bool folders, texts
     tn_status st = TN_OK;
 
     if (!dir && errno == ENOENT)
-        return tnn_fail(app, TN_E_IO, "there is no folder %s", folder);
+        return tnn_fail(app, TN_E_KEY, "there is no folder %s", folder);
     if (!dir)
-        return tnn_fail(app, TN_E_IO, "%s: %s", folder, strerror(errno));
+        return tnn_fail_open(app, folder);
     while (!st && (e = readdir(dir))) {
         char *path;
 
@@ -281,7 +281,7 @@ tn_status tnn_images_list(tn_app *app, tnn_images *s)
     float *label;
 
     if (!file)
-        return tnn_fail(app, TN_E_IO, "%s: %s", s->o.list, strerror(errno));
+        return tnn_fail_open(app, s->o.list);
     count = marks_count(file, '\n') + 1;
     tabs = marks_count(file, '\t');
     s->listed = tnn_alloc(app, count, sizeof *s->listed);

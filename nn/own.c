@@ -411,7 +411,7 @@ static tn_status data_scale(tnn_loading *l)
 
     for (size_t i = 0; i < a->input_count; i++) {
         const tnn_input *in = &a->inputs[i];
-        const int at = a->input_count == 1 ? 0 : tnn_data_find(l->d, in->name);
+        const int at = tnn_data_meant(l->d, a->input_count, in->name);
         tnn_field *f = &l->d->fields[at < 0 ? 0 : at];
 
         if (f->bytes && in->divisor > 0)

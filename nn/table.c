@@ -212,7 +212,8 @@ static tn_status on_word(void *arg, const char *text, int32_t number, uint64_t l
     if (number)
         return TN_OK;
     if (strlen(text) >= 64 || !text_ok(text))
-        return place_fail(t, line, t->label, "the name of a class is UTF-8 of at most 63 bytes");
+        return place_fail(t, line, t->label,
+                          "a class's name has at most 63 bytes of UTF-8, no control characters");
     st = class_find(t, text, &index);
     *out = (float)index;
     return st;

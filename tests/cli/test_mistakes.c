@@ -17,7 +17,10 @@ static const char setup[] =
     "printf '[train]\\nepochs = many\\n' >many.ini; printf '[train]\\nlearning_rate = 0.1\\n' >rate.ini; "
     "printf 'epochs = 3\\n' >bare.ini; printf '[trian]\\nepochs = 3\\n' >section.ini; "
     "printf '[train\\nepochs = 3\\n' >bracket.ini; printf '[train]\\nepochs 3\\n' >equals.ini; "
-    "printf '[train]\\nepochs = 3\\nepochs = 4\\n' >twice.ini";
+    "printf '[train]\\nepochs = 3\\nepochs = 4\\n' >twice.ini; "
+    "printf 'a,kind\\n1,x\\033[31my\\n2,z\\n' >escape.csv; printf 'z\\nx\\033[31my\\n' >escape.txt; "
+    "printf 'x\\302\\233y\\n' >escape1.txt; d=escape/$(printf 'a\\033[31m') && mkdir -p \"$d\" escape/b && "
+    "for i in 1 2 3 4 5; do cp bad.png \"$d/$i.png\" && cp bad.png escape/b; done";
 
 /* Whether the text is as `wanted`, in which "..." stands for any text. */
 static bool fits(const char *text, size_t length, const char *wanted)
