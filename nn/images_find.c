@@ -98,6 +98,19 @@ static tn_status names_read(tn_app *app, const char *folder, bool folders, texts
     return st;
 }
 
+bool tnn_images_are_flat(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *e;
+    bool found = false;
+
+    while (dir && !found && (e = readdir(dir)))
+        found = e->d_name[0] != '.' && tnn_is_image(e->d_name);
+    if (dir)
+        (void)closedir(dir);
+    return found;
+}
+
 bool tnn_images_are_in(const char *folder)
 {
     DIR *dir = opendir(folder), *inner;
@@ -161,9 +174,14 @@ static tn_status classes_read(tn_app *app, tnn_images *s, const texts *classes, 
         ends[i] = paths.count;
     }
     if (!st && !paths.count)
-        st = tnn_fail(app, TN_E_FORMAT, "%s has no images (.jpg, .jpeg, .png) in folders of classes%s%s",
-                      s->root, every && !strcmp(every, "test") ? " of five or more" : "",
-                      every ? "" : parts_text(app, s->root));
+        st = every && !strcmp(every, "test")
+                 ? tnn_fail(
+                       app, TN_E_FORMAT,
+                       "%s: each fifth image of a class is to test with, and no class has five; add images, "
+                       "or make the parts %s/train and %s/test",
+                       s->root, s->root, s->root)
+                 : tnn_fail(app, TN_E_FORMAT, "%s has no images (.jpg, .jpeg, .png) in folders of classes%s",
+                            s->root, every ? "" : parts_text(app, s->root));
     if (!st && (s->labels = tnn_alloc(app, paths.count, sizeof *s->labels)))
         for (size_t i = 0; i < paths.count; i++) {
             while (ends[k] <= i)

@@ -213,7 +213,8 @@ static tn_status task_find(tnn_loading *l, tnn_field *y)
         return strcmp(l->q.task, "classification") ? TN_OK
                                                    : tnn_fail(l->app, TN_E_SHAPE,
                                                               "%s: %zu labels of a sample are "
-                                                              "no class",
+                                                              "no class: a class is one number, such as "
+                                                              "y.argmax(1) of NumPy",
                                                               l->path, y->sample);
     }
     if (!(values = values_find(l->app, y, count, &different, &whole)))
