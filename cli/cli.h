@@ -2,8 +2,8 @@
  * What the commands of the tool share: parsed arguments, output, the terminal.
  *
  * Results go to stdout, everything else to stderr. A command returns the exit code: 0 ok · 1 the run failed ·
- * 2 usage or configuration · 3 a plugin or device is missing · 4 data is damaged · 5 out of memory · 6 a peer
- * was lost · 130 stopped on request.
+ * 2 usage, configuration, or an input is not there · 3 a plugin or device is missing · 4 data is damaged ·
+ * 5 out of memory · 6 a peer was lost · 130 stopped on request.
  */
 #ifndef TN_CLI_H
 #define TN_CLI_H
@@ -109,7 +109,7 @@ extern const cli_command cli_commands[]; /* ended by a row without name */
 /* What an exit code means. */
 typedef struct cli_exit {
     int code;
-    const char *meaning;
+    const char *meaning, *more; /* more: for the manual pages, or NULL */
 } cli_exit;
 extern const cli_exit cli_exits[]; /* ended by a row without meaning */
 

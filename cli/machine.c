@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 bool cli_machine_line(const char *path, char *text, size_t bytes)
@@ -162,6 +163,14 @@ double cli_machine_memory_mib(const char *name)
     char text[64];
 
     return field("/proc/meminfo", name, text, sizeof text) ? atof(text) / 1024 : 0;
+}
+
+double cli_machine_memory_all_mib(void)
+{
+    const double all = cli_machine_memory_mib("MemTotal");
+    struct sysinfo info;
+
+    return all > 0 ? all : sysinfo(&info) ? 0 : (double)info.totalram * info.mem_unit / 1048576;
 }
 
 int64_t cli_machine_resident_mib(void)

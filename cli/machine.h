@@ -18,6 +18,7 @@ void cli_machine_cpu(char *text, size_t bytes); /* its model */
 /* What the control group allows; 0: no limit. */
 double cli_machine_group_cpus(void);
 long long cli_machine_group_bytes(void);
+double cli_machine_memory_all_mib(void); /* also without /proc; 0: not known */
 double cli_machine_memory_mib(const char *name); /* a row of /proc/meminfo; 0: not known */
 int64_t cli_machine_resident_mib(void);          /* of this process; 0: not known */
 void cli_machine_system(struct utsname *out);    /* all empty: not known */

@@ -23,15 +23,17 @@ const cli_command cli_commands[] = {
 #undef CLI_COMMAND
 
 const cli_exit cli_exits[] = {
-    {0, "ok"},
-    {CLI_EXIT_FAILED, "failed"},
-    {CLI_EXIT_USAGE, "usage or configuration"},
-    {CLI_EXIT_MISSING, "plugin, operator or device missing"},
-    {CLI_EXIT_DATA, "data damaged"},
-    {CLI_EXIT_MEMORY, "out of memory"},
-    {6, "peer lost"},
-    {CLI_EXIT_STOPPED, "interrupted and saved"},
-    {0, NULL},
+    {0, "ok", NULL},
+    {CLI_EXIT_FAILED, "failed",
+     "what was asked for could not be done, or a file that is there could not be read, or one not written"},
+    {CLI_EXIT_USAGE, "usage or configuration",
+     "also where a file, folder, run, model or data set that is to be read is not there"},
+    {CLI_EXIT_MISSING, "plugin, operator or device missing", "also where the file of a plugin is not there"},
+    {CLI_EXIT_DATA, "data damaged", "an input is there, but it is not what it has to be"},
+    {CLI_EXIT_MEMORY, "out of memory", NULL},
+    {6, "peer lost", NULL},
+    {CLI_EXIT_STOPPED, "interrupted and saved", NULL},
+    {0, NULL, NULL},
 };
 
 static const char *command_name(const void *from, size_t index)

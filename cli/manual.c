@@ -182,12 +182,13 @@ static void options_part(const uint8_t *own)
 
 static void exit_part(void)
 {
-    char code[16];
+    char code[16], text[256];
 
     heading("EXIT STATUS");
     for (const cli_exit *e = cli_exits; e->meaning; e++) {
         (void)snprintf(code, sizeof code, "%d", e->code);
-        item(code, e->meaning);
+        (void)snprintf(text, sizeof text, "%s%s%s", e->meaning, e->more ? ": " : "", e->more ? e->more : "");
+        item(code, text);
     }
 }
 

@@ -145,7 +145,7 @@ static bool saved_of_run(cli_saved *saved, tn_app *app)
                      "`tenon train --resume %s`",
                      saved->folder, access(saved->symbol, F_OK) ? "model-symbol.json" : "model-0000.params",
                      saved->folder);
-    (void)tn_app_fail(app, TN_E_IO, why ? why : "no model");
+    (void)tn_app_fail(app, TN_E_KEY, why ? why : "no model");
     free(why);
     return false;
 }
@@ -194,7 +194,7 @@ static int absent_say(const char *what)
     cli_error("%s is no run, and no file%s; give a run (`tenon runs list`), a MODEL-symbol.json or zoo:NAME "
               "(`tenon zoo`)",
               what, similar);
-    return CLI_EXIT_FAILED;
+    return CLI_EXIT_USAGE;
 }
 
 static int file_open(cli_model *m, const char *path)
@@ -202,7 +202,7 @@ static int file_open(cli_model *m, const char *path)
     if (access(path, F_OK) && !strchr(path, '/') && !cli_ends_with(path, ".json"))
         return absent_say(path);
     m->symbol = tn_app_symbol(m->app, path);
-    return m->symbol ? 0 : CLI_EXIT_FAILED;
+    return m->symbol ? 0 : tn_app_exit_code(m->app);
 }
 
 static int zoo_open(cli_model *m, const char *name)
@@ -210,7 +210,7 @@ static int zoo_open(cli_model *m, const char *name)
     tn_net *net = tn_net_zoo(m->app, name);
 
     m->symbol = tn_net_symbol(net);
-    return m->symbol ? 0 : CLI_EXIT_FAILED;
+    return m->symbol ? 0 : tn_app_exit_code(m->app);
 }
 
 /* "runs/x/model-symbol.json" and "net.json" are called x/model and net; "zoo:lenet" is lenet. */
@@ -271,7 +271,7 @@ int cli_model_open(cli_model *m, tn_app *app, const char *what)
     memset(m, 0, sizeof *m);
     m->app = app;
     if (!tn_app_ok(app))
-        return code;
+        return tn_app_exit_code(app);
     if (strncmp(what, "zoo:", 4) != 0 && !(folder = cli_record_meant(what)))
         around = cli_record_around(what);
     if ((m->name = name_of(folder ? folder : what)))

@@ -322,7 +322,7 @@ tn_status tnn_about_fits(tn_app *app, const tnn_about *a, const tn_data *d)
 
     for (size_t i = 0; i < a->input_count; i++) {
         const tnn_input *in = &a->inputs[i];
-        const int at = a->input_count == 1 ? 0 : tnn_data_find(d, in->name);
+        const int at = tnn_data_meant(d, a->input_count, in->name);
         const tnn_shape *s = at < 0 ? NULL : &d->fields[at].shape;
 
         if (!s)

@@ -6,8 +6,11 @@
  */
 #include "internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define NUMBER_ABSENT 1501u /* of errors.list: there is no such file or folder */
 
 /* ---- errors ---- */
 
@@ -85,6 +88,17 @@ void tnn_fail_text(tn_app *app, tn_status status, uint32_t number, const char *t
         return;
     (void)snprintf(app->error, sizeof app->error, "%s", text);
     fail_with(app, status, number);
+}
+
+tn_status tnn_fail_open(tn_app *app, const char *path)
+{
+    const bool absent = errno == ENOENT || errno == ENOTDIR;
+    char text[sizeof app->error], clean[sizeof app->error];
+
+    (void)snprintf(text, sizeof text, "%s: %s", path, strerror(errno));
+    (void)tn_text_escape(clean, sizeof clean, text);
+    tnn_fail_text(app, TN_E_IO, absent ? NUMBER_ABSENT : TN_E_IO, clean);
+    return TN_E_IO;
 }
 
 tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...)

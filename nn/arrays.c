@@ -79,8 +79,16 @@ static void nameds_fini(nameds *n)
 static tn_status npz_read(tn_app *app, const char *path, nameds *out)
 {
     tn_params *p = NULL;
-    tn_status st = tn_load(app->ctx, path, &p);
+    char head[2] = {0};
+    FILE *file = fopen(path, "rbe");
+    const bool other = file && fread(head, 1, 2, file) == 2 && memcmp(head, "PK", 2) != 0;
+    tn_status st = TN_OK;
 
+    if (file)
+        (void)fclose(file);
+    if (other)
+        return tnn_fail(app, TN_E_FORMAT, "%s is no .npz: it does not begin as a zip archive does", path);
+    st = tn_load(app->ctx, path, &p);
     for (size_t i = 0; !st && i < tn_params_count(p); i++) {
         tn_array *a = NULL;
 

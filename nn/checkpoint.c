@@ -156,6 +156,13 @@ static tn_status config_compare(tn_app *app, tn_train *t, const json_t *root, co
             epochs_say(app, t, root, (int64_t)json_integer_value(other));
             continue;
         }
+        if (!strcmp(key, "data_sha256")) {
+            (void)tnn_fail(
+                app, TN_E_ARG,
+                "%s was made when %s held other samples: put the old ones back, or begin a new run", path,
+                t->data_name);
+            break;
+        }
         now = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         then = other ? json_dumps(other, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : NULL;
         (void)tnn_fail(app, TN_E_ARG,

@@ -401,6 +401,11 @@ int tnn_data_find(const tn_data *d, const char *name)
     return -1;
 }
 
+int tnn_data_meant(const tn_data *d, size_t inputs, const char *name)
+{
+    return inputs == 1 ? 0 : tnn_data_find(d, name);
+}
+
 const tnn_shape *tnn_data_field_shape(const tn_data *d, size_t index)
 {
     return index < d->field_count ? &d->fields[index].shape : NULL;

@@ -18,8 +18,20 @@ static char *file_find(tn_app *app, const char *folder, const char *part, const 
     if (!plain || !access(plain, R_OK))
         return plain;
     if ((packed = tnn_format(app, "%s.gz", plain)) && access(packed, R_OK)) {
-        (void)tnn_fail(app, TN_E_KEY, "data: neither %s nor %s is there%s", plain, packed,
-                       !strncmp(what, "images", 6) ? ", nor folders of images, a .csv, .npz or .rec" : "");
+        if (strncmp(what, "images", 6))
+            (void)tnn_fail(app, TN_E_KEY, "data: neither %s nor %s is there", plain, packed);
+        else if (tnn_images_are_flat(folder))
+            (void)tnn_fail(
+                app, TN_E_KEY,
+                "data: the images of %s lie in no folders of classes: make one for each class, such "
+                "as cat and dog",
+                folder);
+        else
+            (void)tnn_fail(
+                app, TN_E_KEY,
+                "data: %s has neither folders of classes with .jpg or .png, nor %s.csv, .npz or .rec, "
+                "nor %s (.gz)",
+                folder, part, strrchr(plain, '/') + 1);
         free(packed);
         packed = NULL;
     }
@@ -50,6 +62,8 @@ static tn_status place_find(tn_app *app, const char *name, place *out)
         (void)tnn_unknown(app, "part of a data set", out->part, parts);
     } else if (!*set) {
         (void)tnn_fail(app, TN_E_ARG, "data \"%s\": a name is missing", name);
+    } else if (!strcmp(set, ".") || !strcmp(set, "..")) {
+        (void)tnn_fail(app, TN_E_KEY, "data \"%s\": a folder has a / in its path: %s/", name, set);
     } else if (!stat(set, &s) && !S_ISDIR(s.st_mode)) {
         out->file = true;
         out->path = tnn_strdup(app, set);
@@ -251,6 +265,12 @@ static tn_status kind_check(tn_app *app, const char *path)
 
     if (file)
         (void)fclose(file);
+    if (other && tnn_is_image(path))
+        return tnn_fail(
+            app, TN_E_FORMAT,
+            "%s is one image, a table or arrays are needed here; images of a data set lie in a folder "
+            "for each class",
+            path);
     return other ? tnn_fail(app, TN_E_FORMAT,
                             "%s is no IDX file, and its name does not end in .csv, .tsv, .libsvm, .npz, .npy "
                             "or .rec",

@@ -187,20 +187,24 @@ static tn_status param_add(tn_app *app, tn_net *net, tn_symbol *internals, const
         net->params[net->param_count - 1]->role != TNN_ROLE_UNKNOWN)
         return app->status;
     return tnn_fail(app, TN_E_UNSUPPORTED,
-                    "%s: input \"%.80s\" is neither the data nor a parameter by its name (…_weight, …_bias, "
-                    "…_gamma, …_beta, …_moving_mean, …_moving_var)",
-                    net->path, name);
+                    "%s: by its name the argument \"%.80s\" is no input, and none of the parameters that can "
+                    "be trained (…_weight, …_bias, …_gamma, …_beta, …_moving_mean, …_moving_var)%s",
+                    net->path, name,
+                    tnn_ends_with(name, "label") ? "; the training brings loss and labels itself: end the "
+                                                   "graph in class scores or in SoftmaxOutput"
+                                                 : "");
 }
 
-/* The data is "data", or else the one argument whose name is no parameter's. */
-static bool is_data(char *const *names, size_t count, size_t index)
+/* Every argument is an input whose name is neither a parameter's nor a label's. */
+static bool is_input(const char *name)
 {
-    bool called_data = false;
+    static const char *const others[] = {"label", "parameters", "alpha"};
     tnn_role role;
 
-    for (size_t i = 0; i < count; i++)
-        called_data = called_data || !strcmp(names[i], "data");
-    return called_data ? !strcmp(names[index], "data") : !tnn_role_of(names[index], &role);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (tnn_ends_with(name, others[i]))
+            return false;
+    return !tnn_role_of(name, &role);
 }
 
 /* In order of appearance, as a net of layers has them: its number decides a parameter's first values. */
@@ -221,7 +225,7 @@ static tn_status params_make(tn_app *app, tn_net *net)
         st = TN_E_NOMEM;
     net->input_count = 0;
     for (size_t i = 0; !st && i < count; i++) {
-        if (tnn_is_listed(aux, aux_count, all[i]) || !is_data(all, count, i))
+        if (tnn_is_listed(aux, aux_count, all[i]) || !is_input(all[i]))
             st = param_add(app, net, internals, all[i], tnn_is_listed(aux, aux_count, all[i]));
         else if (net->input_count < TNN_VALUES_MAX)
             st = (net->input_names[net->input_count++] = tnn_strdup(app, all[i])) ? TN_OK : TN_E_NOMEM;

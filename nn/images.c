@@ -382,7 +382,7 @@ static tn_status images_find(tn_app *app, tnn_images *s, tn_data *d, const char 
     struct stat info;
 
     if (stat(path, &info))
-        return tnn_fail(app, TN_E_IO, "%s: %s", path, strerror(errno));
+        return tnn_fail_open(app, path);
     if (S_ISDIR(info.st_mode) && s->o.boxes)
         return tnn_fail(app, TN_E_ARG, "%s: boxes are read from a .rec, with labels in it or in a .lst",
                         path);

@@ -50,6 +50,7 @@ bool tnn_is_image(const char *name); /* by its end */
 char *tnn_beside(tn_app *app, const char *path, const char *ending);
 /* Whether there are folders with images in `folder`. */
 bool tnn_images_are_in(const char *folder);
+bool tnn_images_are_flat(const char *folder); /* an image lies in it, and in no folder of it */
 /* Places of the records of share `part` of `parts`, as MXNet cuts; all labels where these are asked for. */
 tn_status tnn_images_records(tn_app *app, tnn_images *s, int64_t parts, int64_t part, int64_t *classes);
 tn_status tnn_images_list(tn_app *app, tnn_images *s);

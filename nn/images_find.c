@@ -78,9 +78,9 @@ static tn_status names_read(tn_app *app, const char *folder, bool folders, texts
     tn_status st = TN_OK;
 
     if (!dir && errno == ENOENT)
-        return tnn_fail(app, TN_E_IO, "there is no folder %s", folder);
+        return tnn_fail(app, TN_E_KEY, "there is no folder %s", folder);
     if (!dir)
-        return tnn_fail(app, TN_E_IO, "%s: %s", folder, strerror(errno));
+        return tnn_fail_open(app, folder);
     while (!st && (e = readdir(dir))) {
         char *path;
 
@@ -96,6 +96,19 @@ static tn_status names_read(tn_app *app, const char *folder, bool folders, texts
     if (!st && out->count)
         qsort(out->at, out->count, sizeof *out->at, by_name);
     return st;
+}
+
+bool tnn_images_are_flat(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *e;
+    bool found = false;
+
+    while (dir && !found && (e = readdir(dir)))
+        found = e->d_name[0] != '.' && tnn_is_image(e->d_name);
+    if (dir)
+        (void)closedir(dir);
+    return found;
 }
 
 bool tnn_images_are_in(const char *folder)
@@ -161,9 +174,14 @@ static tn_status classes_read(tn_app *app, tnn_images *s, const texts *classes, 
         ends[i] = paths.count;
     }
     if (!st && !paths.count)
-        st = tnn_fail(app, TN_E_FORMAT, "%s has no images (.jpg, .jpeg, .png) in folders of classes%s%s",
-                      s->root, every && !strcmp(every, "test") ? " of five or more" : "",
-                      every ? "" : parts_text(app, s->root));
+        st = every && !strcmp(every, "test")
+                 ? tnn_fail(
+                       app, TN_E_FORMAT,
+                       "%s: each fifth image of a class is to test with, and no class has five; add images, "
+                       "or make the parts %s/train and %s/test",
+                       s->root, s->root, s->root)
+                 : tnn_fail(app, TN_E_FORMAT, "%s has no images (.jpg, .jpeg, .png) in folders of classes%s",
+                            s->root, every ? "" : parts_text(app, s->root));
     if (!st && (s->labels = tnn_alloc(app, paths.count, sizeof *s->labels)))
         for (size_t i = 0; i < paths.count; i++) {
             while (ends[k] <= i)
@@ -281,7 +299,7 @@ tn_status tnn_images_list(tn_app *app, tnn_images *s)
     float *label;
 
     if (!file)
-        return tnn_fail(app, TN_E_IO, "%s: %s", s->o.list, strerror(errno));
+        return tnn_fail_open(app, s->o.list);
     count = marks_count(file, '\n') + 1;
     tabs = marks_count(file, '\t');
     s->listed = tnn_alloc(app, count, sizeof *s->listed);

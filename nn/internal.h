@@ -76,6 +76,8 @@ bool tnn_ok(const tn_app *app);
 tn_status tnn_fail(tn_app *app, tn_status status, const char *format, ...) TNN_PRINTF(3, 4);
 /* Of the core: its text of this thread behind "what: ". TN_OK: nothing. */
 tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...) TNN_PRINTF(3, 4);
+/* What is to be read cannot be opened, errno says why: TN_E_IO, TN-1501 where it is not there. */
+tn_status tnn_fail_open(tn_app *app, const char *path);
 tn_status tnn_no_memory(tn_app *app);
 /* Lines that went through tn_text_escape(), with a TN number. */
 void tnn_fail_text(tn_app *app, tn_status status, uint32_t number, const char *text);
@@ -489,6 +491,8 @@ void tnn_names_destroy(struct tnn_names *names);
 /* ---- data.c ---- */
 
 int tnn_data_find(const tn_data *data, const char *name); /* index of a field; -1: there is none */
+/* The same for one of `inputs` inputs: an only one takes the first field, whatever its name. */
+int tnn_data_meant(const tn_data *data, size_t inputs, const char *name);
 const tnn_shape *tnn_data_field_shape(const tn_data *data, size_t index); /* with a 1 in front; NULL */
 tn_array *tnn_data_now(const tn_data *data, size_t index);                /* of the running batch; NULL */
 int64_t tnn_data_batch(const tn_data *data);

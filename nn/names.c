@@ -40,7 +40,7 @@ static char *text_read(tn_app *app, const char *path, size_t *bytes)
     struct stat s;
 
     if (!file || fstat(fileno(file), &s)) {
-        (void)tnn_fail(app, TN_E_IO, "%s: %s", path, strerror(errno));
+        (void)tnn_fail_open(app, path);
     } else if (!S_ISREG(s.st_mode) || s.st_size > FILE_BYTES_MAX) {
         (void)tnn_fail(app, TN_E_FORMAT, "%s: names of classes are a regular file of at most %d bytes", path,
                        FILE_BYTES_MAX);
@@ -70,10 +70,10 @@ static tn_status lines_take(tn_app *app, struct tnn_names *names, size_t bytes, 
         if (!*line || strlen(line) > NAME_BYTES_MAX || strlen(line) + 1 < (size_t)(end - line))
             return tnn_fail(app, TN_E_FORMAT, "%s:%zu: a class's name has 1 to %d bytes", path, i + 1,
                             NAME_BYTES_MAX);
-        for (const char *c = line; *c; c++)
-            if ((unsigned char)*c < ' ' || *c == 127)
-                return tnn_fail(app, TN_E_FORMAT, "%s:%zu: a control character in a class's name", path,
-                                i + 1);
+        for (const unsigned char *c = (const unsigned char *)line; *c; c++)
+            if (*c < ' ' || *c == 127 || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)) /* C0, C1 as UTF-8 */
+                return tnn_fail(app, TN_E_FORMAT, "%s:%zu: \"%s\": a control character in a class's name",
+                                path, i + 1, line);
         names->at[i] = line;
     }
     return TN_OK;

@@ -528,16 +528,35 @@ tn_array *tnn_net_first(tn_net *net, tn_array *const *in)
     return tn_app_own(app, made[0]);
 }
 
-/* The field of input `i`: that of its name; an only input is the first field. -1: there is none, and the app
- * has failed. */
+/* The field of input `i`. -1: there is none, and the app has failed. */
 static int field_of(const tn_net *net, const tn_data *data, size_t i)
 {
-    const int at = net->input_count == 1 ? 0 : tnn_data_find(data, tnn_net_input_name(net, i));
+    const int at = tnn_data_meant(data, net->input_count, tnn_net_input_name(net, i));
+    char names[512];
+    size_t used = 0;
 
-    if (at < 0)
-        (void)tnn_fail(net->object.app, TN_E_KEY, "data \"%s\" has no array \"%s\", which %s takes",
-                       tn_data_name(data), tnn_net_input_name(net, i), net->path);
-    return at;
+    if (at >= 0)
+        return at;
+    names[0] = '\0';
+    for (size_t k = 0; k < net->input_count && used < sizeof names; k++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", k ? ", " : "",
+                                 tnn_net_input_name(net, k));
+    (void)tnn_fail(
+        net->object.app, TN_E_KEY,
+        "data \"%s\" has no array \"%s\", an input of %s; an .npz with an array for each input has "
+        "all of them: %s",
+        tn_data_name(data), tnn_net_input_name(net, i), net->path, names);
+    return -1;
+}
+
+int tn_net_field(const tn_net *net, const tn_data *data, size_t input, tn_field_info *out)
+{
+    int at;
+
+    if (!net || !data || input >= net->input_count)
+        return 0;
+    at = field_of(net, data, input);
+    return at >= 0 && tn_data_field_at(data, (size_t)at, out);
 }
 
 tn_status tnn_net_inputs(const tn_net *net, const tn_data *data, tn_array **in)

@@ -213,7 +213,8 @@ static tn_status task_find(tnn_loading *l, tnn_field *y)
         return strcmp(l->q.task, "classification") ? TN_OK
                                                    : tnn_fail(l->app, TN_E_SHAPE,
                                                               "%s: %zu labels of a sample are "
-                                                              "no class",
+                                                              "no class: a class is one number, such as "
+                                                              "y.argmax(1) of NumPy",
                                                               l->path, y->sample);
     }
     if (!(values = values_find(l->app, y, count, &different, &whole)))
@@ -411,7 +412,7 @@ static tn_status data_scale(tnn_loading *l)
 
     for (size_t i = 0; i < a->input_count; i++) {
         const tnn_input *in = &a->inputs[i];
-        const int at = a->input_count == 1 ? 0 : tnn_data_find(l->d, in->name);
+        const int at = tnn_data_meant(l->d, a->input_count, in->name);
         tnn_field *f = &l->d->fields[at < 0 ? 0 : at];
 
         if (f->bytes && in->divisor > 0)

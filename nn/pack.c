@@ -261,7 +261,7 @@ static tn_status list_read(packing *p)
     item *grown;
 
     if (!file)
-        return tnn_fail(p->app, TN_E_IO, "%s: %s", p->o.list, strerror(errno));
+        return tnn_fail_open(p->app, p->o.list);
     while (!p->app->status && getline(&line, &room, file) >= 0) {
         number++;
         if (strspn(line, " \t\r\n") == strlen(line))

@@ -36,17 +36,26 @@ static tn_status TNN_PRINTF(4, 5)
                     (long long)column + 1, why);
 }
 
+static bool utf8_ok(const char *text)
+{
+    json_t *o = json_string(text);
+    const bool ok = o != NULL;
+
+    json_decref(o);
+    return ok;
+}
+
 /* What can be kept with a model: UTF-8, no control characters. */
 static bool text_ok(const char *text)
 {
-    json_t *o = json_string(text);
-    bool ok = o != NULL;
+    bool ok = utf8_ok(text);
 
-    json_decref(o);
     for (; ok && *text; text++)
         ok = (unsigned char)*text >= ' ' && *text != 127;
     return ok;
 }
+
+static const char not_utf8[] = "this is no text in UTF-8: save the file as UTF-8";
 
 /* ---- the first line ---- */
 
@@ -54,8 +63,38 @@ static tn_status on_first(void *arg, uint64_t column, const char *text)
 {
     table *t = arg;
 
-    return text_ok(text) ? tnn_texts_add(t->app, &t->heads, text)
-                         : place_fail(t, 1, (int64_t)column, "this is no text in UTF-8");
+    if (text_ok(text))
+        return tnn_texts_add(t->app, &t->heads, text);
+    return place_fail(t, 1, (int64_t)column, "%s",
+                      strchr(text, '\r')
+                          ? "a carriage return alone ends no line: save the file with line ends of LF"
+                          : not_utf8);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    char **x = *(char **const *)a, **y = *(char **const *)b;
+    const int order = strcmp(*x, *y);
+
+    return order ? order : (x > y) - (x < y);
+}
+
+/* Columns are found by their names. */
+static tn_status names_differ(table *t)
+{
+    char ***sorted = tnn_alloc(t->app, t->heads.count, sizeof *sorted);
+
+    for (size_t i = 0; sorted && i < t->heads.count; i++)
+        sorted[i] = &t->heads.at[i];
+    if (sorted)
+        qsort(sorted, t->heads.count, sizeof *sorted, by_name);
+    for (size_t i = 1; sorted && i < t->heads.count && !t->app->status; i++)
+        if (**sorted[i] && !strcmp(*sorted[i], *sorted[i - 1]))
+            (void)place_fail(t, 1, sorted[i] - t->heads.at,
+                             "column %td is called \"%.64s\", too: give each column a name of its own",
+                             sorted[i - 1] - t->heads.at + 1, *sorted[i]);
+    free(sorted);
+    return t->app->status;
 }
 
 /* The name of the header, or a number from 1, from the end where it is below 0. */
@@ -139,6 +178,8 @@ static tn_status on_head(void *arg, uint64_t columns, int32_t header)
 
     t->header = header != 0;
     t->columns = (int64_t)columns;
+    if (header && names_differ(t))
+        return t->app->status;
     if (t->q->about)
         st = label_again(t);
     else if (*t->q->label)
@@ -212,7 +253,9 @@ static tn_status on_word(void *arg, const char *text, int32_t number, uint64_t l
     if (number)
         return TN_OK;
     if (strlen(text) >= 64 || !text_ok(text))
-        return place_fail(t, line, t->label, "the name of a class is UTF-8 of at most 63 bytes");
+        return place_fail(t, line, t->label, "%s",
+                          utf8_ok(text) ? "a class's name has at most 63 bytes and no control characters"
+                                        : not_utf8);
     st = class_find(t, text, &index);
     *out = (float)index;
     return st;
@@ -294,6 +337,12 @@ static tn_status fields_fill(table *t, tn_data *d, tnn_about *a, const float *ro
 
     if (!x || features_find(t, &columns, &count))
         goto cleanup;
+    if (t->q->shape.ndim && !t->q->about && numbers_of(&t->q->shape) != count) {
+        (void)tnn_fail(t->app, TN_E_SHAPE,
+                       "%s: data.shape has %lld numbers, a row has %lld beside the labels", t->path,
+                       (long long)numbers_of(&t->q->shape), (long long)count);
+        goto cleanup;
+    }
     shape_choose(t->q, count, &x->shape);
     x->sample = (size_t)count;
     if (!(to = tnn_field_room(t->app, x, d->count)))
@@ -331,6 +380,50 @@ static tn_status classes_begin(table *t)
     return t->app->status;
 }
 
+/* What to do about a field that is no number, by how the message of it ends. "": nobody knows. */
+static void advice_find(const table *t, const char *text, char *out, size_t bytes)
+{
+    static const char *const absent[] = {"NA", "N/A", "na", "n/a", "NULL", "null", "None", "?", "-"};
+    static const char missing[] = "a value is missing", no_number[] = "\" is no number",
+                      fill[] = "; fill it in, or leave the row out";
+    const size_t length = strlen(text);
+    const char *end = text + length - (sizeof no_number - 1), *field;
+
+    out[0] = '\0';
+    if (length >= sizeof missing && !strcmp(text + length - (sizeof missing - 1), missing))
+        (void)snprintf(out, bytes, "%s", fill);
+    if (length < sizeof no_number || strcmp(end, no_number) != 0)
+        return;
+    for (field = end; field > text && field[-1] != '"'; field--)
+        ;
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        if ((size_t)(end - field) == strlen(absent[i]) && !strncmp(field, absent[i], (size_t)(end - field))) {
+            (void)snprintf(out, bytes, "%s", fill);
+            return;
+        }
+    if (memchr(field, ',', (size_t)(end - field)))
+        (void)snprintf(out, bytes, "; a number has a decimal point, and no comma");
+    else if (t->label >= 0 && (size_t)t->label < t->heads.count)
+        (void)snprintf(out, bytes, "; only the labels may be texts, here column \"%.64s\" (data.label)",
+                       t->heads.at[t->label]);
+    else if (t->label >= 0)
+        (void)snprintf(out, bytes, "; only the labels may be texts, here column %lld (data.label)",
+                       (long long)t->label + 1);
+}
+
+/* What the reader of the file said, and advice. */
+static tn_status rows_check(const table *t, tn_status st)
+{
+    char text[TNN_TEXT_MAX], advice[160];
+
+    if (st != TN_E_FORMAT || t->app->status)
+        return tnn_check(t->app, st, "%s", "");
+    advice_find(t, tn_error_text(), advice, sizeof advice);
+    (void)snprintf(text, sizeof text, "%s%s", tn_error_text(), advice);
+    tnn_fail_text(t->app, st, TN_E_FORMAT, text);
+    return st;
+}
+
 tn_status tnn_table_read(tn_app *app, tn_data *d, const char *path, const tnn_asked *q, tnn_about *a)
 {
     table t = {.app = app,
@@ -353,7 +446,7 @@ tn_status tnn_table_read(tn_app *app, tn_data *d, const char *path, const tnn_as
     t.words.arg = &t;
     if (!classes_begin(&t))
         st = tn_csv_load_words(app->ctx, path, q->text, q->bytes, &t.words, &rows);
-    if (!app->status && !tnn_check(app, st, "%s", "") &&
+    if (!app->status && !rows_check(&t, st) &&
         !tnn_check(app, tn_array_shape(rows, &ndim, &shape), "%s", path) &&
         !tnn_check(app, tn_array_data(rows, &data), "%s", path)) {
         d->count = shape[0];

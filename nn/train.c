@@ -207,6 +207,8 @@ static tn_status data_open(tn_app *app, tn_train *t)
             "training and validation use the same samples (%.100s and %.100s): the figures of the validation "
             "say nothing about samples that the net has not seen; choose another part, or train.valid=none",
             t->data_name, tn_data_name(t->valid));
+    if (tn_data_task(t->data) == TN_TASK_CLASSES && tn_data_classes(t->data) == 1)
+        tnn_warn(app, "all samples of %.100s are of one class: there is nothing to tell apart", t->data_name);
     if (tnn_data_varies(t->data) || (t->valid && tnn_data_fills(t->valid)))
         return tnn_fail(
             app, TN_E_ARG,
@@ -269,6 +271,9 @@ static int64_t outputs_of(const tn_train *t)
 
 static tn_net *net_of(tn_app *app, const tn_train *t)
 {
+    const tnn_shape *sample = &t->data->fields[0].shape;
+    char text[TNN_SHAPE_TEXT];
+    const char *model;
     tn_net *net;
 
     if (!t->o.model)
@@ -276,8 +281,15 @@ static tn_net *net_of(tn_app *app, const tn_train *t)
     if (tnn_ends_with(t->o.model, ".json"))
         return tn_net_from_symbol(app, t->o.model);
     app->outputs = outputs_of(t);
+    model = tn_net_zoo_find(strncmp(t->o.model, "zoo:", 4) ? t->o.model : t->o.model + 4);
     net = tn_net_zoo(app, t->o.model);
     app->outputs = 0;
+    if (net && sample->ndim != 4 && strcmp(model, "mlp") != 0)
+        (void)tnn_fail(
+            app, TN_E_SHAPE,
+            "%s takes images, a sample of %.100s is %s: take zoo:mlp, or give rows the shape of an image, "
+            "such as data.shape=1x8x8",
+            t->o.model, t->data_name, tnn_shape_text(sample->ndim - 1, sample->dims + 1, text));
     return net;
 }
 

@@ -170,11 +170,15 @@ void doctor_variables(doctor *d)
 
 void doctor_locale(doctor *d)
 {
-    const char *name = getenv("LC_ALL") && *getenv("LC_ALL") ? getenv("LC_ALL") : getenv("LANG");
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE",
+                                            "LANG"}; /* the first one that is set counts */
+    const char *name = NULL;
 
+    for (size_t i = 0; (!name || !*name) && i < sizeof variables / sizeof *variables; i++)
+        name = getenv(variables[i]);
     if (!setlocale(LC_CTYPE, "")) { /* as main() has done; newlocale() leaks a path where LOCPATH is set */
         doctor_say(d, DOCTOR_WARNING, "export LC_ALL=C.UTF-8, or install the locale",
-                   "the locale %.60s is not installed", name ? name : "of the LC_ variables");
+                   "the locale %.60s is not installed", name && *name ? name : "of the LC_ variables");
         return;
     }
     if (strcmp(nl_langinfo(CODESET), "UTF-8"))

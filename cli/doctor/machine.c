@@ -66,7 +66,7 @@ void doctor_threads(doctor *d)
 
 void doctor_memory(doctor *d)
 {
-    double all = cli_machine_memory_mib("MemTotal"), there = cli_machine_memory_mib("MemAvailable");
+    double all = cli_machine_memory_all_mib(), there = cli_machine_memory_mib("MemAvailable");
     double group = (double)cli_machine_group_bytes() / MIB;
 
     if (group > 0 && group < 512)
@@ -75,6 +75,9 @@ void doctor_memory(doctor *d)
     else if (there > 0 && there < 256)
         doctor_say(d, DOCTOR_WARNING, "end other programs, or use a smaller batch",
                    "%.0f MiB of %.0f MiB are available", there, all);
+    else if (there <= 0)
+        doctor_say(d, DOCTOR_WARNING, "mount -t proc proc /proc",
+                   "%.0f MiB in all; /proc/meminfo, which has what of it is available, cannot be read", all);
     else if (group > 0 && group < all)
         doctor_say(d, DOCTOR_OK, "", "%.0f MiB available, the control group may have %.0f MiB", there, group);
     else

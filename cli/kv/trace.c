@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -57,6 +58,10 @@ static int profile_read(const char *path, profile *out)
     const json_t *facts;
 
     *out = (profile){.path = path, .root = json_load_file(path, 0, &error)};
+    if (!out->root && access(path, F_OK)) {
+        cli_error("%s: %s", path, strerror(errno));
+        return CLI_EXIT_USAGE;
+    }
     if (!out->root)
         return no_profile(path, *error.text ? error.text : "cannot be read");
     facts = json_object_get(out->root, "otherData");

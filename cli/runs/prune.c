@@ -199,13 +199,12 @@ static int prune(const cli_args *args, const cli_records *records, size_t keep)
 int cmd_runs_prune(const cli_args *args)
 {
     cli_records records = {0};
+    const char *folder;
     size_t keep = 0;
     int code = CLI_EXIT_USAGE;
 
-    if (keep_read(args, &keep))
-        code = cli_records_read(&records, args->value[OPT_RUNS] ? args->value[OPT_RUNS] : CLI_RUNS)
-                   ? prune(args, &records, keep)
-                   : CLI_EXIT_FAILED;
+    if (keep_read(args, &keep) && (folder = cli_runs_folder(args)))
+        code = cli_records_read(&records, folder) ? prune(args, &records, keep) : CLI_EXIT_FAILED;
     cli_records_fini(&records);
     return code;
 }

@@ -9,9 +9,14 @@
 
 #define KEYS_MAX 4096 /* options of all compared runs together */
 
-static const char *runs_folder(const cli_args *args)
+const char *cli_runs_folder(const cli_args *args)
 {
-    return args->value[OPT_RUNS] ? args->value[OPT_RUNS] : CLI_RUNS;
+    const char *named = args->value[OPT_RUNS];
+
+    if (!named || cli_is_folder(named))
+        return named ? named : CLI_RUNS;
+    cli_error("--runs %s: there is no folder of this name", named);
+    return NULL;
 }
 
 static const char *measure_name(const cli_record *r)
@@ -93,8 +98,12 @@ static void record_print(const cli_record *r)
 int cmd_runs_list(const cli_args *args)
 {
     cli_records records;
-    bool ok = cli_records_read(&records, runs_folder(args));
+    const char *folder = cli_runs_folder(args);
+    bool ok;
 
+    if (!folder)
+        return CLI_EXIT_USAGE;
+    ok = cli_records_read(&records, folder);
     if (ok && !records.count && !args->value[OPT_QUIET])
         cli_say(stderr, "no runs below %s\n", records.folder);
     if (ok && records.count && !args->value[OPT_JSON])
@@ -230,11 +239,12 @@ static void show_print(const cli_record *r)
 
 int cmd_runs_show(const cli_args *args)
 {
+    const char *folder = cli_runs_folder(args);
     cli_record r;
     json_t *o;
     int code;
 
-    if (!cli_record_find(&r, runs_folder(args), args->words[0]))
+    if (!folder || !cli_record_find(&r, folder, args->words[0]))
         return CLI_EXIT_USAGE;
     if (args->value[OPT_JSON]) {
         o = record_json(&r);
@@ -385,14 +395,15 @@ static void compare_print(const comparison *c)
 
 int cmd_runs_compare(const cli_args *args)
 {
-    comparison *c = calloc(1, sizeof *c);
-    int code = CLI_EXIT_MEMORY;
+    const char *folder = cli_runs_folder(args);
+    comparison *c = folder ? calloc(1, sizeof *c) : NULL;
+    int code = folder ? CLI_EXIT_MEMORY : CLI_EXIT_USAGE;
 
-    if (!c)
+    if (folder && !c)
         cli_error("out of memory");
     for (size_t i = 0; c && i < args->word_count; i++) {
         code = 0;
-        if (!cli_record_find(&c->runs[i], runs_folder(args), args->words[i]))
+        if (!cli_record_find(&c->runs[i], folder, args->words[i]))
             code = CLI_EXIT_USAGE;
         else
             c->count++;

@@ -45,6 +45,8 @@ typedef struct cli_records {
 #define CLI_METRICS_BYTES_MAX (1 << 30) /* a metrics.jsonl of more is not read: millions of epochs */
 
 const char *cli_record_state_name(cli_record_state state);
+/* --runs, default runs. NULL: it is not there, which has been said. */
+const char *cli_runs_folder(const cli_args *args);
 /* All run folders below `folder`, oldest first. False: said why. A folder that is not there has none. */
 bool cli_records_read(cli_records *r, const char *folder);
 void cli_records_fini(cli_records *r);

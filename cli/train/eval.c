@@ -27,8 +27,8 @@ static void params_hash(tn_app *app, const char *path, char sha256[65])
     tn_params_destroy(params);
 }
 
-/* The data of --data, or of a run that which it was trained on. free() */
-static char *data_name(tn_app *app, const cli_args *args, const cli_saved *saved)
+/* The data of --data, or of a run (`*run`) that which it was trained on. free() */
+static char *data_name(tn_app *app, const cli_args *args, const cli_saved *saved, bool *run)
 {
     char why[CLI_WHY_BYTES];
     json_t *record = saved->folder && !args->value[OPT_DATA] ? cli_record_json(saved->folder, why) : NULL;
@@ -44,6 +44,7 @@ static char *data_name(tn_app *app, const cli_args *args, const cli_saved *saved
     colon = strrchr(name, ':');
     text = of_run && colon && !strcmp(colon, ":train") ? cli_format("%.*s:test", (int)(colon - name), name)
                                                        : cli_format("%s%s", name, colon ? "" : ":test");
+    *run = of_run != NULL;
     json_decref(record);
     if (!text)
         (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
@@ -60,7 +61,8 @@ static bool is_bytes(const tn_data *data)
 
 static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
 {
-    char *name = data_name(app, args, &e->saved), *about = cli_about_beside(e->saved.symbol);
+    bool of_run = false;
+    char *name = data_name(app, args, &e->saved, &of_run), *about = cli_about_beside(e->saved.symbol);
     int64_t batch = 0;
     tn_net *net;
 
@@ -70,6 +72,10 @@ static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
     if (net && e->data && !about && !is_bytes(e->data))
         cli_about_missed(args, e->saved.symbol,
                          "scaling and classes are taken from this data, not from what it was trained on");
+    if (net && !e->data && of_run) {
+        tn_app_report(app);
+        cli_error("eval: %s was trained on this data; --data says where it is now", e->saved.folder);
+    }
     free(name);
     free(about);
     if (net && e->data)
@@ -147,7 +153,7 @@ static void confusion_print(const evaluation *e)
         int64_t are, said;
 
         class_sums(f, k, &are, &said);
-        (void)printf("%-4lld %-11s", (long long)k, name ? name : "");
+        cli_say(stdout, "%-4lld %-11s", (long long)k, name ? name : "");
         for (int64_t i = 0; i < f->classes; i++)
             (void)printf("%*lld", width, (long long)f->confusion[k * f->classes + i]);
         share_print(part(right, said));
@@ -178,10 +184,10 @@ static void print_json(const evaluation *e)
             confusion_json(e, o);
     }
     (void)json_object_set_new(o, "params_sha256", json_string(e->sha256));
-    if (e->saved.folder) {
+    if (e->saved.folder)
         (void)json_object_set_new(o, "params", cli_json_text(e->saved.params));
+    if (e->data)
         (void)json_object_set_new(o, "data", cli_json_text(tn_data_name(e->data)));
-    }
     cli_json_line(o);
 }
 
@@ -200,7 +206,7 @@ static void print(const cli_args *args, const evaluation *e)
     (void)printf("params_sha256 %s\n", e->sha256);
     if (e->saved.folder)
         cli_say(stdout, "params %s\n", e->saved.params);
-    if (e->saved.folder)
+    if (e->data)
         cli_say(stdout, "data %s\n", tn_data_name(e->data));
     if (args->value[OPT_CONFUSION] && e->found.confusion)
         confusion_print(e);

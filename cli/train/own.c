@@ -6,24 +6,13 @@
 
 #define BATCH 256
 
-/* The field of input `i` of the net: that of its name; an only input is the first one. */
-static int field_of(const tn_net *net, const tn_data *data, size_t i, tn_field_info *field)
-{
-    size_t at = 0;
-
-    while (tn_data_field_at(data, at, field) && tn_net_input_count(net) > 1 &&
-           strcmp(field->name, tn_net_input_at(net, i)) != 0)
-        at++;
-    return tn_data_field_at(data, at, field);
-}
-
 /* Shape and room for all samples. */
 static bool room_make(cli_samples *s, tn_app *app, const tn_net *net, const tn_data *data, size_t i)
 {
     tn_field_info field = {.struct_size = TN_SIZE(tn_field_info)};
 
-    if (!field_of(net, data, i, &field) || field.ndim >= CLI_DIMS_MAX)
-        return !tn_app_fail(app, TN_E_SHAPE, "the samples have no shape that is known");
+    if (!tn_net_field(net, data, i, &field) || field.ndim >= CLI_DIMS_MAX)
+        return tn_app_ok(app) && !tn_app_fail(app, TN_E_SHAPE, "the samples have no shape that is known");
     s->ndim = field.ndim + 1;
     s->count = s->shape[0] = tn_data_count(data);
     s->each = 1;

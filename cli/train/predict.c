@@ -123,7 +123,7 @@ static bool folder_refuse(prediction *p, const char *name)
 {
     char *text = cli_format("%s is a folder: name its files, as in %s/*", name, name);
 
-    (void)tn_app_fail(p->app, TN_E_IO, text ? text : name);
+    (void)tn_app_fail(p->app, TN_E_ARG, text ? text : name);
     free(text);
     return false;
 }

@@ -99,12 +99,14 @@ static bool image_look(tn_app *app, const char *path, int64_t shape[3])
     FILE *file = fopen(path, "re");
     char *text = NULL;
     long bytes = -1;
+    tn_status st;
 
     if (file && !fseek(file, 0, SEEK_END) && (bytes = ftell(file)) > 0 && (size_t)bytes < STDIN_BYTES_MAX &&
         (text = malloc((size_t)bytes))) {
         rewind(file);
         bytes = (long)fread(text, 1, (size_t)bytes, file);
-        (void)tn_app_check(app, tn_image_look(tn_app_ctx(app), text, (uint64_t)bytes, &about));
+        if ((st = tn_image_look(tn_app_ctx(app), text, (uint64_t)bytes, &about)))
+            (void)failed(app, st, cli_format("%s: %s", path, tn_error_text()));
     } else {
         (void)failed(app, TN_E_IO, cli_format("%s cannot be read", path));
     }
@@ -163,8 +165,12 @@ static tn_array *image_read(tn_app *app, tn_net *net, const char *wanted, const 
 /* Of a file that is there; the rest is its reader's to say. */
 static bool is_image_name(const char *name)
 {
-    return !access(name, R_OK) && !cli_is_folder(name) &&
-           (cli_ends_with(name, ".png") || cli_ends_with(name, ".jpg") || cli_ends_with(name, ".jpeg"));
+    static const char *const ends[] = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff"};
+    bool image = false;
+
+    for (size_t i = 0; !image && i < sizeof ends / sizeof *ends; i++)
+        image = cli_ends_with(name, ends[i]);
+    return image && !access(name, R_OK) && !cli_is_folder(name);
 }
 
 static tn_array *array_read(tn_app *app, tn_net *net, const char *wanted, const char *name, file_kind *kind)
@@ -180,8 +186,10 @@ static tn_array *array_read(tn_app *app, tn_net *net, const char *wanted, const 
         if (*kind == FILE_IMAGE)
             return image_read(app, net, wanted, name);
         if (*kind == FILE_CSV && is_image_name(name)) {
-            (void)failed(app, TN_E_FORMAT,
-                         cli_format("%s is no image: it does not begin as a JPEG or PNG does", name));
+            (void)failed(
+                app, TN_E_FORMAT,
+                cli_format("%s is no image of a kind that is read: it does not begin as a JPEG or PNG does",
+                           name));
             return NULL;
         }
         (void)tn_app_check(app, readers[*kind](tn_app_ctx(app), name, &array));

@@ -49,6 +49,7 @@ typedef struct tni_error_row {
     int32_t exit_code;
     const char *sentence, *advice;
 } tni_error_row;
+#define TNI_ABSENT 1501u /* number of the row for a file that is to be read and is not there */
 const tni_error_row *tni_error_rows(size_t *count);
 const tni_error_row *tni_error_row_find(uint32_t number); /* NULL: no such number */
 

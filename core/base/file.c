@@ -40,7 +40,8 @@ static tn_status io_error(const char *name, const char *what)
     char text[128];
     int error = errno;
 
-    return tni_error(TN_E_IO, "%s: cannot %s: %s", name, what, system_text(error, text, sizeof text));
+    return tni_error_number(error == ENOENT || error == ENOTDIR ? TNI_ABSENT : 0, TN_E_IO,
+                            "%s: cannot %s: %s", name, what, system_text(error, text, sizeof text));
 }
 
 static void *z_alloc(void *unused, unsigned count, unsigned bytes)

@@ -147,8 +147,9 @@ static tn_status row_read(const tni_lines *r, const sheet *s, float *out, uint64
     if (s->columns && (at || n != s->columns)) {
         char why[96];
 
-        (void)snprintf(why, sizeof why, at ? "the line goes on behind the %llu fields of the first one"
-                                           : "the line ends early: the first one has %llu fields",
+        (void)snprintf(why, sizeof why,
+                       at ? "the line has more fields than the first one, which has %llu"
+                          : "the line ends early: the first one has %llu fields",
                        (unsigned long long)s->columns);
         return wrong(r, n, why);
     }

@@ -78,7 +78,8 @@ static tn_status descr_read(head *h)
             return TN_OK;
         }
     }
-    return tni_error(TN_E_UNSUPPORTED, "%s: elements of type \"%s\" are not read", h->name, text);
+    return tni_error(TN_E_UNSUPPORTED, "%s: elements of type \"%s\" are not read, little-endian numbers are",
+                     h->name, text);
 }
 
 static tn_status shape_read(head *h)

@@ -255,7 +255,7 @@ static void check(void **state)
         "warning: TENON_ENGINE__TYP names no option",
         "error[TN-1205]: TENON_TRAIN__LR: train.lr = high, expected a number",
         "warning: MXNET_ENGINE_TYP is not known and ignored; did you mean MXNET_ENGINE_TYPE?",
-        "error[TN-0006]: absent.ini: ",
+        "error[TN-1501]: absent.ini: ",
         "error[TN-1205]: train.epochs = none, expected an integer",
     };
     const tool_said *s;

@@ -244,6 +244,16 @@ static void small_shared_memory(void **state)
               "shared memory", "need more");
 }
 
+static void without_proc(void **state)
+{
+    (void)state;
+    if (!has("mkdir -p r && unshare -m mount -t tmpfs none r", "nothing may be mounted"))
+        skip();
+    finds("unshare -m sh -c 'mount -t tmpfs none /proc && " DOCTOR "'", "memory", "warning",
+          " MiB in all; /proc/meminfo, which has what of it is available, cannot be read", "mount -t proc");
+    finds_not("unshare -m sh -c 'mount -t tmpfs none /proc && \"$T\" doctor --json'", "memory", "\"0 MiB");
+}
+
 static void full_disk(void **state)
 {
     (void)state;
@@ -490,12 +500,15 @@ static void further_problems(void **state)
         {"env -u HOME -u XDG_CONFIG_HOME " DOCTOR, "home", "warning", "HOME is unset", "export"},
         {"XDG_CONFIG_HOME=x " DOCTOR, "home", "warning", "not absolute", "make it absolute"},
         {"LC_ALL=xx_XX.UTF-8 " DOCTOR, "locale", "warning", "xx_XX.UTF-8 is not installed", "C.UTF-8"},
+        {"LC_ALL= LC_CTYPE=yy_YY.UTF-8 LANG=xx_XX " DOCTOR, "locale", "warning",
+         "yy_YY.UTF-8 is not installed", "C.UTF-8"},
+        {"LC_ALL= LC_CTYPE= LANG=xx_XX " DOCTOR, "locale", "warning", "xx_XX is not installed", "C.UTF-8"},
         {"GLIBC_TUNABLES=glibc.malloc.check=1 " DOCTOR, "variables", "warning", "GLIBC_TUNABLES",
          "unset GLIBC_TUNABLES"},
         {DOCTOR " --set plugins.require=absent", "configuration", "bad", "absent is required",
          "take its name out of plugins.require"},
         {DOCTOR " --set train.epochs=0", "configuration", "bad", "train.epochs", "kind and range"},
-        {DOCTOR " --config nowhere.ini", "configuration", "bad", "nowhere.ini", "correct it"},
+        {DOCTOR " --config nowhere.ini", "configuration", "bad", "nowhere.ini", "check the spelling"},
         {"mkdir -p x/tenon && : >x/tenon/tenon.ini && chmod 666 x/tenon/tenon.ini &&"
          " XDG_CONFIG_HOME=$PWD/x " DOCTOR,
          "configuration", "bad", "may be written by everybody", "chmod go-w"},
@@ -621,6 +634,7 @@ int main(void)
         cmocka_unit_test(unknown_variable),
         cmocka_unit_test(two_openmp),
         cmocka_unit_test(small_shared_memory),
+        cmocka_unit_test(without_proc),
         cmocka_unit_test(full_disk),
         cmocka_unit_test(old_abi),
         cmocka_unit_test(wrong_isa),

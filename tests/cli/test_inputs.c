@@ -80,7 +80,7 @@ static int folder_make(void **state)
     static char plugins[2048];
     static flowers train, test;
     const char *settings[] = {plugins, NULL};
-    tn_params *both = NULL, *some = NULL, *one = NULL, *uneven = NULL;
+    tn_params *both = NULL, *some = NULL, *one = NULL, *uneven = NULL, *beside = NULL;
     tn_app *app;
     tn_ctx *ctx;
     FILE *file;
@@ -93,7 +93,7 @@ static int folder_make(void **state)
     flowers_read("train", &train);
     flowers_read("test", &test);
     assert_true(!tn_params_create(&both) && !tn_params_create(&some) && !tn_params_create(&one) &&
-                !tn_params_create(&uneven));
+                !tn_params_create(&uneven) && !tn_params_create(&beside));
     array_add(ctx, both, "sepal", "_train", train.count, 2, train.sepal[0]);
     array_add(ctx, both, "petal", "_train", train.count, 2, train.petal[0]);
     array_add(ctx, both, "label", "_train", train.count, 1, train.kind);
@@ -105,6 +105,14 @@ static int folder_make(void **state)
     array_add(ctx, one, "sepal", "", 3, 2, test.sepal[0]);
     array_add(ctx, uneven, "sepal", "", 3, 2, test.sepal[0]);
     array_add(ctx, uneven, "petal", "", 2, 2, test.petal[0]);
+    array_add(ctx, beside, "data", "_train", train.count, 2, train.sepal[0]);
+    array_add(ctx, beside, "petal", "_train", train.count, 2, train.petal[0]);
+    array_add(ctx, beside, "label", "_train", train.count, 1, train.kind);
+    array_add(ctx, beside, "data", "_test", test.count, 2, test.sepal[0]);
+    array_add(ctx, beside, "petal", "_test", test.count, 2, test.petal[0]);
+    array_add(ctx, beside, "label", "_test", test.count, 1, test.kind);
+    assert_int_equal(tn_save(ctx, beside, "beside.npz"), TN_OK);
+    tn_params_destroy(beside);
     assert_true(!tn_save(ctx, both, "flowers.npz") && !tn_save(ctx, some, "some.npz") &&
                 !tn_save(ctx, one, "one.npz") && !tn_save(ctx, uneven, "uneven.npz"));
     tn_params_destroy(both);
@@ -192,6 +200,44 @@ static void predicted(void **state)
     assert_string_not_equal(s->out, run);
 }
 
+/* An input beside one that is called data: of a graph, too, that reads no other data than an .npz. */
+static void beside_data(void **state)
+{
+    static const struct {
+        const char *line, *says;
+    } rows[] = {
+        {"train beside-symbol.json --data digits", "data \"digits:train\" has no array \"petal\", an input "
+                                                   "of beside-symbol.json; an .npz with an array for "
+                                                   "each input has all of them: data, petal"},
+        {"eval beside/model-symbol.json beside/model-0000.params --data flowers.npz",
+         "the model takes an input \"data\", which is not there"},
+        {"predict beside one.npz", "the model takes an input \"data\", which is not there"},
+        {"train label-symbol.json --data digits",
+         "the argument \"petal_label\" is no input, and none of the parameters that can be trained"},
+    };
+    double accuracy;
+    char line[512];
+
+    (void)state;
+    assert_int_equal(tool("sed 's/\"sepal\"/\"data\"/' flowers-symbol.json >beside-symbol.json && sed "
+                          "'s/\"petal\"/\"petal_label\"/' beside-symbol.json >label-symbol.json")
+                         ->code,
+                     0);
+    accuracy =
+        accuracy_of(tool("\"$T\" train beside-symbol.json --data beside.npz --epochs 40 --batch 8 --seed 1 "
+                         "--out beside --progress none"));
+    assert_true(accuracy >= logistic());
+    assert_true(fabs(accuracy_of(tool("\"$T\" eval beside")) - accuracy) < 1e-9);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "\"$T\" %s", rows[i].line);
+        s = tool(line);
+        assert_int_not_equal(s->code, 0);
+        assert_says(s->err, rows[i].says);
+    }
+}
+
 static void wrong(void **state)
 {
     static const struct {
@@ -228,7 +274,8 @@ static void wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(trained), cmocka_unit_test(devices),
-                                       cmocka_unit_test(predicted), cmocka_unit_test(wrong)};
+                                       cmocka_unit_test(predicted), cmocka_unit_test(beside_data),
+                                       cmocka_unit_test(wrong)};
     char path[2048];
 
     (void)snprintf(path, sizeof path, "%s/npz.so", getenv("TENON_TEST_PLUGINS"));

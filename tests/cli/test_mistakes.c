@@ -8,6 +8,18 @@
 
 #define ROWS_LEAST 60
 
+/* Tables, and folders of images, as people bring them. */
+static const char data_setup[] =
+    "printf 'a,a,kind\\n1,2,x\\n2,3,y\\n' >alike.csv; printf 'a,b,kind\\r1,2,x\\r2,3,y\\r' >cr.csv; "
+    "printf 'a;kind\\n0,5;x\\n1,5;y\\n' >comma.csv; printf 'a,kind\\nNA,x\\n1,y\\n' >na.csv; "
+    "printf 'a,kind\\n,x\\n1,y\\n' >hole.csv; printf 'town,kind\\nRom,x\\nBonn,y\\n' >town.csv; "
+    "printf 'a,kind\\n1,gr\\374n\\n2,rot\\n' >latin.csv; printf '# mine\\na,kind\\n1,x\\n' >more.csv; "
+    "printf 'a,kind\\n1,x\\n2,x\\n3,x\\n4,x\\n5,x\\n' >one.csv; cp one.csv text.npz; "
+    "mkdir flat; cp bad.png flat; printf 'GIF89a\\0\\0' >photo.gif; "
+    "printf 'a,kind\\n1,x\\n2,y\\n3,x\\n4,y\\n5,x\\n' >changed.csv; "
+    "\"$T\" train zoo:mlp --data changed.csv --batch 2 --epochs 1 --out changed -q && "
+    "printf 'a,kind\\n7,x\\n2,y\\n3,x\\n4,y\\n5,x\\n' >changed.csv";
+
 static const char setup[] =
     "printf '1,2\\n3\\n' >ragged.csv; printf '1,2\\n3,x\\n' >word.csv; : >empty.csv; echo hello, world "
     ">notes.txt; "
@@ -17,7 +29,10 @@ static const char setup[] =
     "printf '[train]\\nepochs = many\\n' >many.ini; printf '[train]\\nlearning_rate = 0.1\\n' >rate.ini; "
     "printf 'epochs = 3\\n' >bare.ini; printf '[trian]\\nepochs = 3\\n' >section.ini; "
     "printf '[train\\nepochs = 3\\n' >bracket.ini; printf '[train]\\nepochs 3\\n' >equals.ini; "
-    "printf '[train]\\nepochs = 3\\nepochs = 4\\n' >twice.ini";
+    "printf '[train]\\nepochs = 3\\nepochs = 4\\n' >twice.ini; "
+    "printf 'a,kind\\n1,x\\033[31my\\n2,z\\n' >escape.csv; printf 'z\\nx\\033[31my\\n' >escape.txt; "
+    "printf 'x\\302\\233y\\n' >escape1.txt; d=escape/$(printf 'a\\033[31m') && mkdir -p \"$d\" escape/b && "
+    "for i in 1 2 3 4 5; do cp bad.png \"$d/$i.png\" && cp bad.png escape/b; done";
 
 /* Whether the text is as `wanted`, in which "..." stands for any text. */
 static bool fits(const char *text, size_t length, const char *wanted)
@@ -99,7 +114,7 @@ int main(void)
     setenv("OMP_NUM_THREADS", "1", 1);
     tool_data("small", 20);
     if (tool("exec \"$T\" train zoo:lenet --data ./small --batch 10 --epochs 1 --out first -q")->code ||
-        tool(setup)->code)
+        tool(setup)->code || tool(data_setup)->code)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     tool_teardown();

@@ -283,7 +283,7 @@ static void bad_arguments(void **state)
         {"\"$T\" bench op dot --shape 3x3", "\"rhs\" ?", 2},
         {"\"$T\" bench op dot --shape 3x3 --shape rhs=4x4", "dot", 2},
         {"\"$T\" bench op tanh --shape 3 --dtype float33", "float33", 2},
-        {"\"$T\" bench op tanh --in absent.npy", "absent.npy", 1},
+        {"\"$T\" bench op tanh --in absent.npy", "absent.npy", 2},
         {"\"$T\" bench op tanh --in both.params", "2 arrays, one with values is needed", 2},
         {"\"$T\" bench op tanh --in one.params --in one.params", "takes 1 inputs, got 2", 2},
         {"echo hallo >torn.npy; \"$T\" bench op tanh --in torn.npy", "torn.npy", 4},
@@ -299,7 +299,7 @@ static void bad_arguments(void **state)
         {"\"$T\" bench model", "argument is missing", 2},
         {"\"$T\" bench model zoo:lenet --batch 0", "train.batch = 0", 2},
         {"\"$T\" bench model zoo:lenet --shape 1,1,28,28 --batch 0", "batch", 2},
-        {"\"$T\" bench model absent.json --shape 1", "absent.json", 1},
+        {"\"$T\" bench model absent.json --shape 1", "absent.json", 2},
     };
 
     (void)state;

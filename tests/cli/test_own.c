@@ -259,6 +259,20 @@ static void any_format(void **state)
     }
 }
 
+/* A class of fewer than five has none to test with. */
+static void few_images(void **state)
+{
+    const tool_said *s =
+        tool("mkdir -p lone/a && cp \"$(ls png/train/d0/*.png | head -n 1)\" lone/a && exec \"$T\" "
+             "train zoo:mlp --data ./lone");
+
+    (void)state;
+    assert_int_equal(s->code, 4);
+    assert_says(s->err,
+                "./lone: each fifth image of a class is to test with, and no class has five; add images, or "
+                "make the parts ./lone/train and ./lone/test\n");
+}
+
 /* An export without its -data.json: nobody knows the scaling, and that is said. */
 static void without_data_file(void)
 {
@@ -466,9 +480,11 @@ static void mistakes(void **state)
     static const struct {
         const char *text, *options, *says;
     } rows[] = {
-        {"a,b,y\\n1,2,0\\n1,,1\\n", "", "m.csv:3:2: the field is empty: a value is missing"},
+        {"a,b,y\\n1,2,0\\n1,,1\\n", "",
+         "m.csv:3:2: the field is empty: a value is missing; fill it in, or leave the row out"},
         {"a,b,y\\n1,2,0\\n1,2\\n", "", "m.csv:3:3: the line ends early: the first one has 3 fields"},
-        {"a,b,y\\n1,2,0\\n1,2,1,4\\n", "", "m.csv:3:4: the line goes on behind the 3 fields"},
+        {"a,b,y\\n1,2,0\\n1,2,1,4\\n", "",
+         "m.csv:3:4: the line has more fields than the first one, which has 3"},
         {"a,b,y\\n1,2,0\\n1,NA,1\\n", "", "m.csv:3:2: \"NA\" is no number"},
         {"a,b,y\\n1,2,0\\n1,3,NA\\n", "", "m.csv:3:3: \"NA\" is no number, but the labels above it are"},
         {"a,b,y\\n1,2,red\\n1,3,7\\n", "", "m.csv:3:3: 7 is a number, but the labels above it are texts"},
@@ -504,9 +520,9 @@ static void mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format), cmocka_unit_test(any_format),  cmocka_unit_test(tables),
-        cmocka_unit_test(regression),   cmocka_unit_test(same_labels), cmocka_unit_test(info),
-        cmocka_unit_test(mistakes),
+        cmocka_unit_test(every_format), cmocka_unit_test(any_format), cmocka_unit_test(few_images),
+        cmocka_unit_test(tables),       cmocka_unit_test(regression), cmocka_unit_test(same_labels),
+        cmocka_unit_test(info),         cmocka_unit_test(mistakes),
     };
 
     return plugins_there() ? cmocka_run_group_tests(tests, own_setup, own_teardown) : 77;

@@ -287,7 +287,8 @@ static void why_not(void **state)
     /* a call says the same */
     said = tool("\"$T\" bench op relu --shape 4x4 --repeat 3 --set plugins.load=mempool");
     assert_says(said->err, "no loaded plugin has one; cpu");
-    assert_says(said->err, "; cpu was refused: not in plugins.load");
+    assert_says(said->err,
+                "; cpu was refused: not in plugins.load; image was refused: not in plugins.load\n");
     assert_says(said->err, "error[TN-1302]: operator relu has no kernel on device cpu: no loaded plugin");
     assert_int_equal(said->code, 3); /* a plugin is missing */
     said = tool("\"$T\" bench model zoo:lenet --shape 1,1,8,8 --repeat 3 --set plugins.load=mempool");
@@ -415,14 +416,14 @@ static void needs(void **state)
     assert_says(s->out, "absent");
     assert_int_equal(tool("printf '[' >run/run.json; \"$T\" plugins needs run")->code,
                      0); /* the model says enough */
-    assert_int_equal(tool("\"$T\" plugins needs absent-symbol.json")->code, 1);
+    assert_int_equal(tool("\"$T\" plugins needs absent-symbol.json")->code, 2);
     assert_int_equal(tool("printf '{' >broken-symbol.json; \"$T\" plugins needs broken-symbol.json")->code,
                      4);
     assert_int_equal(tool("printf '[1]' >broken-symbol.json; \"$T\" plugins needs broken-symbol.json")->code,
                      4);
     assert_int_equal(
         tool("printf '{\"nodes\":[1,null,{\"op\":4}]}' >odd.json; \"$T\" plugins needs odd.json")->code, 0);
-    assert_int_equal(tool("\"$T\" plugins needs absent.ini")->code, 1);
+    assert_int_equal(tool("\"$T\" plugins needs absent.ini")->code, 2);
     assert_int_equal(tool("\"$T\" plugins needs")->code, 2);
 }
 

@@ -203,7 +203,7 @@ static void forms(void **state)
     s = tool("cp names.txt run/classes.txt; " PREDICT IMAGES " --json");
     assert_says(s->out, "\"name\":\"name-");
     s = tool("rm run/classes.txt; " PREDICT IMAGES " --classes absent.txt");
-    assert_int_equal(s->code, 1);
+    assert_int_equal(s->code, 2);
 }
 
 /* Nothing is printed and no file left behind. */
@@ -230,9 +230,9 @@ static void refused(void **state)
         {"rows.csv --out a.png", 2, ".csv, .json"},
         {"rows.csv --out nowhere/a.csv", 1, "nowhere/a.csv"},
         {"rows.csv --out nowhere/a.npy", 1, "nowhere/a.npy"},
-        {"absent.csv", 1, "absent.csv"},
-        {"absent.npy", 1, "absent.npy"},
-        {"small", 1, "small is a folder: name its files"},
+        {"absent.csv", 2, "absent.csv"},
+        {"absent.npy", 2, "absent.npy"},
+        {"small", 2, "small is a folder: name its files"},
         {"/dev/zero", 1, "/dev/zero"},
         {"- - <rows.csv", 2, "once"},
         {"- </dev/null", 4, "standard input holds no numbers"},

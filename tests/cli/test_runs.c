@@ -112,7 +112,7 @@ static void shown(void **state)
     assert_int_equal(tool("exec \"$T\" runs compare aaaa")->code, 2);
     assert_int_equal(tool("exec \"$T\" runs compare aaaa zzzz")->code, 2);
     assert_int_equal(tool("exec \"$T\" runs list --runs small")->code, 0);
-    assert_int_equal(tool("touch file; exec \"$T\" runs list --runs file")->code, 1);
+    assert_int_equal(tool("touch file; exec \"$T\" runs list --runs file")->code, 2);
 }
 
 /* Every command means the same run by a name. */

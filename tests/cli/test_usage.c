@@ -203,7 +203,7 @@ static void eval_errors(void **state)
     const tool_said *s = tool("\"$T\" eval nothing.params");
 
     (void)state;
-    assert_int_equal(s->code, 1);
+    assert_int_equal(s->code, 2);
     assert_says(s->err, "nothing.params");
     assert_int_equal(tool("head -c 100 /dev/zero >zeros.params")->code, 0);
     s = tool("\"$T\" eval zeros.params --json");
@@ -232,9 +232,9 @@ static void nothing_behind_the_back(void **state)
     assert_says(s->err, "would replace row.csv");
     assert_int_equal(tool("exec \"$T\" train --resume x --out y")->code, 2);
     s = tool("exec \"$T\" eval none-symbol.json none.params --data digits"); /* the name once */
-    assert_string_equal(s->err, "error[TN-0006]: none.params: cannot open: No such file or directory\n");
+    assert_string_equal(s->err, "error[TN-1501]: none.params: cannot open: No such file or directory\n");
     s = tool("exec \"$T\" train zoo:lenet --data digits --dry-run --set train.params=none.params");
-    assert_string_equal(s->err, "error[TN-0006]: none.params: cannot open: No such file or directory\n");
+    assert_string_equal(s->err, "error[TN-1501]: none.params: cannot open: No such file or directory\n");
     s = tool("exec \"$T\" plugins check mempool --only load/note --junit none/x.xml");
     assert_int_equal(s->code, 1);
     assert_says(s->err, "none/x.xml cannot be written: No such file or directory");

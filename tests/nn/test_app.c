@@ -177,7 +177,7 @@ static void test_device_missing(void **state)
     (void)state;
     nn_close_failed(app, "abacus", 3);
     app = tn_app_open(.config = "/nowhere/tenon.ini", .no_environment = 1);
-    nn_close_failed(app, "/nowhere/tenon.ini", 1);
+    nn_close_failed(app, "/nowhere/tenon.ini", 2);
 }
 
 /* Temporaries die with their batch; loops nest; leaving one early is fine. */

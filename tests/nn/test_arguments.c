@@ -353,6 +353,10 @@ static void data(void **state)
     assert_false(tn_data_field_at(o.data, 0, NULL));
     assert_false(tn_data_field_at(o.data, 0, &(tn_field_info){.struct_size = 0}));
     assert_false(tn_data_field_at(o.data, 9, &(tn_field_info){.struct_size = sizeof(tn_field_info)}));
+    assert_false(tn_net_field(NULL, o.data, 0, &(tn_field_info){.struct_size = sizeof(tn_field_info)}));
+    assert_false(tn_net_field(o.net, NULL, 0, &(tn_field_info){.struct_size = sizeof(tn_field_info)}));
+    assert_false(tn_net_field(o.net, o.data, 9, &(tn_field_info){.struct_size = sizeof(tn_field_info)}));
+    assert_false(tn_net_field(o.net, o.data, 0, NULL));
     QUIET(tn_data_units(NULL, NULL, NULL));
     QUIET(tn_data_units(o.data, NULL, NULL));
     assert_null(tn_data_column(o.data, -1));

@@ -247,7 +247,7 @@ static void refused(void **state)
     nn_close_failed(app, "letters, digits", 2);
     app = nn_open(NULL);
     assert_null(tn_net_block(app, "/nowhere"));
-    nn_close_failed(app, "/nowhere", 1);
+    nn_close_failed(app, "/nowhere", 2);
     app = nn_open(NULL);
     assert_null(tn_net_block(app, good, .inputs = {"dada"}));
     nn_close_failed(app, "no variable \"dada\"", 2);
@@ -259,7 +259,7 @@ static void refused(void **state)
     nn_close_failed(app, "input \"data\" is given twice", 2);
     app = nn_open(NULL);
     assert_null(tn_net_block(app, good, .params = "/nowhere"));
-    nn_close_failed(app, "/nowhere", 1);
+    nn_close_failed(app, "/nowhere", 2);
     app = nn_open(NULL);
     assert_null(tn_net_forward(tn_net_block(app, good), nn_array(app, 2, (int64_t[]){2, 3}, 1)));
     nn_close_failed(app, "call tn_net_init()", 1);

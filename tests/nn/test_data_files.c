@@ -496,7 +496,7 @@ static void test_refused(void **state)
         {csv_negative, "1,2\n", 4, "a dimension of -3", 1},
         {csv_large, "1,2\n", 4, "a dimension of 65536", 1},
         {csv_twice, "1,2\n", 4, "two fields \"x\"", 2},
-        {csv_absent, "1,2\n", 4, "/nowhere/y.csv", 1},
+        {csv_absent, "1,2\n", 4, "/nowhere/y.csv", 2},
         {csv_name, "1,2\n", 4, "its name needs", 2},
         {csv_plain, "1\n2\n", 4, "has one column; .fields says", 4},
         {csv_plain, "1,2\nx,3\n", 8, ":2:1: \"x\" is no number", 4},

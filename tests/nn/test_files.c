@@ -68,7 +68,7 @@ static void test_params(void **state)
     assert_int_equal(output(app, c, y), 15);
     assert_memory_equal(x, y, 15 * sizeof *x);
     tn_net_load_params(c, "/nowhere/at/all");
-    nn_close_failed(app, "/nowhere/at/all", 1);
+    nn_close_failed(app, "/nowhere/at/all", 2);
     nn_folder_remove(folder);
 }
 
@@ -149,7 +149,7 @@ static void test_export(void **state)
     assert_string_equal(tn_params_name(params, 7), "aux:n_batchnorm0_running_var");
     tn_params_destroy(params);
     assert_null(tn_net_load_files(app, "/nowhere/x.json", file, NULL));
-    nn_close_failed(app, "/nowhere/x.json", 1);
+    nn_close_failed(app, "/nowhere/x.json", 2);
     app = nn_open(NULL);
     (void)snprintf(prefix, sizeof prefix, "%s/model-symbol.json", folder);
     assert_null(tn_net_load_files(app, prefix, file, "pixels"));

@@ -261,7 +261,7 @@ static void test_refused(void **state)
     nn_close_failed(app, "missing", 2);
     app = nn_open(NULL);
     assert_null(tn_net_from_symbol(app, path_of("absent.json")));
-    nn_close_failed(app, "absent.json", 1);
+    nn_close_failed(app, "absent.json", 2);
     assert_null(tn_net_from_symbol(NULL, "x"));
     app = nn_open(NULL); /* an output that is no (N, classes) */
     assert_null(tn_train_open(
@@ -293,7 +293,7 @@ static void test_takes(void **state)
     assert_false(tn_net_takes(model, 2, NULL, &ndim, out));
     assert_null(tn_net_class_name(model, 0));
     assert_false(tn_net_name_classes(model, path_of("absent.txt")));
-    nn_close_failed(app, "absent.txt", 1);
+    nn_close_failed(app, "absent.txt", 2);
 }
 
 /* Names of classes from files that are none. */

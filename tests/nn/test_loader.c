@@ -423,7 +423,7 @@ static void test_records(void **state)
     assert_int_equal(tn_app_status(app), TN_E_FORMAT);
     tn_app_clear(app);
     assert_null(tn_records_open(app, "/nowhere/x.rec", NULL));
-    nn_close_failed(app, "/nowhere/x.idx", 1);
+    nn_close_failed(app, "/nowhere/x.idx", 2);
 }
 
 static tn_status nothing(void *arg, int64_t number, tn_array *out[8])

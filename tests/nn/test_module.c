@@ -689,7 +689,7 @@ static void wrong_calls(void **state)
         {update_without_optimizer, "tn_module_init_optimizer() comes before", 1},
         {states_without_optimizer, "no optimizer whose states", 1},
         {no_prefix, "the prefix is missing", 2},
-        {no_files, "nothing-symbol.json", 1},
+        {no_files, "nothing-symbol.json", 2},
         {missing_values, "the list has no parameter \"fc1_weight\"", 2},
         {unlike_values, "fc2_bias", 1},
         {null_params, "params is NULL", 2},

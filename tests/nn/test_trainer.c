@@ -191,7 +191,7 @@ static void test_states(void **state)
         tn_trainer *plain = tn_trainer_new(f.net, .optimizer = "adam");
 
         tn_trainer_load(plain, "/nowhere/states");
-        nn_close_failed(f.app, "/nowhere/states", 1);
+        nn_close_failed(f.app, "/nowhere/states", 2);
     }
     nn_folder_remove(folder);
 }

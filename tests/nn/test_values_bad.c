@@ -502,7 +502,7 @@ static void test_making(void **state)
     app = nn_open(NULL);
     net = tn_net_function(app, encoder);
     tn_net_load_params(net, "/nowhere/n");
-    nn_close_failed(app, "/nowhere/n", 1);
+    nn_close_failed(app, "/nowhere/n", 2);
 }
 
 /* ---- NULL for every pointer ---------------------------------------------------------------------- */

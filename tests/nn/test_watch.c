@@ -264,8 +264,8 @@ static void test_refused(void **state)
         {{.on_nan = "go"}, "unknown on_nan", 2},
         {{.early_stop = "val_loss", .patience = -1}, "patience of -1", 2},
         {{.early_stop = "val_loss", .valid = "none"}, "early_stop needs data", 2},
-        {{.params = "absent.params"}, "absent.params", 1},
-        {{.model = "absent-symbol.json"}, "absent-symbol.json", 1},
+        {{.params = "absent.params"}, "absent.params", 2},
+        {{.model = "absent-symbol.json"}, "absent-symbol.json", 2},
     };
 
     (void)state;

@@ -74,8 +74,9 @@ TN_API tn_app *tn_app_open_(const tn_app_options *options);
 /**
  * Waits for all work, reports the first error to options.errors, frees the app and all that hangs on it.
  *
- * @return exit code: 0 no error · 1 the run failed · 2 usage or configuration · 3 a plugin or device is
- * missing · 4 data is damaged · 5 out of memory · 6 a peer was lost · 130 stopped on request
+ * @return exit code: 0 no error · 1 the run failed · 2 usage, configuration, or a file to read is not there ·
+ * 3 a plugin or device is missing · 4 data is damaged · 5 out of memory · 6 a peer was lost · 130 stopped on
+ * request
  * @since 0.1
  */
 TN_API int tn_app_close(tn_app *app);
@@ -799,6 +800,10 @@ typedef struct tn_field_info {
 } tn_field_info;
 /** Field `index`. 0: there is no such, or struct_size is 0. @since 0.1 */
 TN_API int tn_data_field_at(const tn_data *data, size_t index, tn_field_info *out);
+/** The field that input `input` of the net takes: that of its name; an only input takes the first one. 0:
+ * there is none, and the app has failed with TN_E_KEY, which names it; or an argument is NULL, or there is no
+ * such input. @since 0.1 */
+TN_API int tn_net_field(const tn_net *net, const tn_data *data, size_t input, tn_field_info *out);
 /** Name of column `index` of the features of a CSV with a header, borrowed; NULL: it has none. @since 0.1 */
 TN_API const char *tn_data_column(const tn_data *data, int64_t index);
 /** One of TN_TASK_…. @since 0.1 */
