@@ -209,6 +209,7 @@ static void rows_ask(sim *s, const sim_proc *p, uint32_t key, tni_kv_request *r)
 {
     const tni_kv_plan_options o = {s->settings.servers, s->settings.bound, s->settings.part_bytes};
     const bool pushes = r->kind != TNI_KV_DO_PULL;
+    const uint32_t round = tni_kv_worker_round(p->worker, key) + 1;
     int64_t ids[SIM_ELEMENTS_MOST];
     float values[SIM_ELEMENTS_MOST];
     tni_kv_cut **cuts = &p->app->cuts[key];
@@ -216,9 +217,9 @@ static void rows_ask(sim *s, const sim_proc *p, uint32_t key, tni_kv_request *r)
     tni_kv_plan plan;
 
     for (uint32_t i = 0; i < s->elements[key]; i++) {
-        if (pushes && !sim_row_named(s, p->rank, key, p->app->step, i))
+        if (pushes && !sim_row_named(s, p->rank, key, round, i))
             continue;
-        values[count] = sim_gradient(s, p->rank, key, p->app->step, i);
+        values[count] = sim_gradient(s, p->rank, key, round, i);
         ids[count++] = i;
     }
     tni_free(*cuts);
@@ -239,7 +240,7 @@ static void push_ask(sim *s, sim_proc *p, uint32_t key)
     tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .key = key, .in = gradient, .out = a->value[key]};
 
     for (uint32_t i = 0; i < s->elements[key]; i++)
-        gradient[i] = sim_gradient(s, p->rank, key, a->step, i);
+        gradient[i] = sim_gradient(s, p->rank, key, tni_kv_worker_round(p->worker, key) + 1, i);
     a->pushed[key] = true;
     a->goes_on[key] = false;
     a->pulls[key] = s->apart;
@@ -264,6 +265,13 @@ static void pushed(sim *s, sim_proc *p, uint32_t key)
         ask(s, p, key, &r);
 }
 
+/* Without rounds a program that comes later does not look at them, as a training does: its steps push every
+ * key, also those that the servers have more of. */
+static bool anew(const sim *s, const sim_proc *p)
+{
+    return s->mode == SIM_ASYNC && p->index >= s->base_count && s->o.seed % 4;
+}
+
 static void step_ask(sim *s, sim_proc *p)
 {
     sim_app *a = p->app;
@@ -282,7 +290,7 @@ static void step_ask(sim *s, sim_proc *p)
         tni_kv_request r = {.kind = TNI_KV_DO_PULL, .key = k, .out = a->value[k]};
 
         a->goes_on[k] = true;
-        if (tni_kv_worker_round(p->worker, k) < a->step)
+        if (tni_kv_worker_round(p->worker, k) < (anew(s, p) ? a->last : a->step))
             push_ask(s, p, k);
         else
             ask(s, p, k, &r);
