@@ -73,7 +73,8 @@ static bool took_a_place(const tni_kv_server *s, uint32_t rank)
 
 /* A worker that was there before knows its rounds. One in another's place has those that are left here: to
  * wait until it has made up for the others, while on servers that lost nothing it is ahead of them and waits,
- * would be to wait for each other. So it is granted what it lacks, up to one round more than any of them. */
+ * would be to wait for each other. So it is granted what it lacks, up to one round more than any of them; and
+ * as those that came later know no more of it, they are granted as much as whoever is heard behind them. */
 bool tni_kv_part_heard(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank)
 {
     tni_kv_slot *slot = &p->slots[rank];
@@ -87,7 +88,7 @@ bool tni_kv_part_heard(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank)
 
         if (w == rank || other->lost == TNI_KV_UNHEARD || s->node.view.members[w].state > TNI_KV_DEAD)
             continue;
-        if (!late && took_a_place(s, w) && other->applied + other->lost < slot->applied)
+        if (first && took_a_place(s, w) && other->applied + other->lost < slot->applied)
             other->lost = slot->applied - other->applied;
         if (other->applied + other->lost >= most)
             most = other->applied + other->lost + 1;
