@@ -37,9 +37,9 @@ typedef struct tni_kv_lot {
     tni_kv_plan plan;
     tni_kv_op *first, *last;
     tni_kv_piece *pieces;
-    uint32_t round, left,
-        got;         /* pushed so far; pieces to come; least round in their answers; async: the last */
-    tni_kv_row cost; /* of its pushes and pulls */
+    uint32_t round, left, got; /* pushed so far; pieces to come; what their answers say */
+    uint32_t least, most;      /* rounds in their answers */
+    tni_kv_row cost;           /* of its pushes and pulls */
     uint8_t dtype;
     bool known, control;
 } tni_kv_lot;

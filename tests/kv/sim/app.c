@@ -400,7 +400,8 @@ void sim_app_step(sim *s, sim_proc *p)
 
 void sim_app_check(sim *s, sim_proc *p)
 {
-    const uint32_t excuses = SIM_LOSS | SIM_DAMAGE | SIM_CUT | SIM_PAUSE | SIM_SLOW | SIM_KILL_SCHEDULER;
+    const uint32_t excuses =
+        SIM_LOSS | SIM_DAMAGE | SIM_CUT | SIM_PAUSE | SIM_SLOW | SIM_KILL_SCHEDULER | SIM_KILL_SERVER;
     const sim_app *a = p->app;
 
     if (!tni_kv_worker_view(p->worker)->number && s->now > p->begun_ns + 3 * SIM_S &&
