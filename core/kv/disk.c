@@ -3,6 +3,11 @@
  * ones than the newest three are removed then, and so are those behind a step to which servers went back; a
  * journal is appended to and synced. So a crash at any point leaves the newest state that was reported as
  * written, or a later one.
+ *
+ * Whose it is. A process that was stopped may go on when another has its place, and its folder. So each that
+ * opens it writes its number into JOB-server-RANK.owner, or JOB-scheduler.owner, and nothing is renamed,
+ * removed or appended unless one's own is there. The one that comes removes what is half written before it
+ * looks at what there is: whoever was about to rename a snapshot finds it gone.
  */
 #include "kv/disk.h"
 
@@ -10,9 +15,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "kv/post.h"
 
 #define SNAPSHOT_MAX ((uint64_t)1 << 46)
 #define JOURNAL_MAX ((uint64_t)1 << 34)
@@ -21,7 +29,7 @@
 struct tni_kv_disk {
     char *folder, *text; /* text: of the snapshot or journal that was read */
     const tni_log *log;
-    uint64_t job, steps[3];
+    uint64_t job, steps[3], own; /* own: the number of this process */
     uint32_t rank;
     tni_thread *thread; /* that writes; what it works on is its own until `over` */
     tni_str writing;
@@ -31,7 +39,8 @@ struct tni_kv_disk {
     atomic_bool over;
     void (*wake)(void *arg);
     void *wake_arg;
-    char *path; /* of the journal */
+    char *path;  /* of the journal */
+    char *owner; /* of the file that says whose it is */
     int fd;
 };
 
@@ -106,7 +115,33 @@ void tni_kv_disk_close(tni_kv_disk *d)
     tni_free(d->folder);
     tni_free(d->text);
     tni_free(d->path);
+    tni_free(d->owner);
     tni_free(d);
+}
+
+/* ---- whose it is ---- */
+
+static tn_status owner_become(tni_kv_disk *d, const char *name)
+{
+    char number[24];
+    tn_status st = tni_path_join(d->folder, name, &d->owner);
+
+    d->own = tni_kv_birth();
+    (void)snprintf(number, sizeof number, "%016" PRIx64 "\n", d->own);
+    return st ? st : tni_file_write_all(d->owner, number, strlen(number));
+}
+
+/* Without the file nobody else can have come. */
+static tn_status owner_check(const tni_kv_disk *d)
+{
+    char *text = NULL;
+    uint64_t bytes, own = d->own;
+
+    if (tni_file_exists(d->owner) && !tni_file_read_all(d->owner, NAME_BYTES, &text, &bytes))
+        own = strtoull(text, NULL, 16);
+    tni_free(text);
+    return own == d->own ? TN_OK
+                         : tni_error(TN_E_PEER, "%s: another process has taken this one's place", d->owner);
 }
 
 /* ---- snapshots ---- */
@@ -155,7 +190,7 @@ static void old_remove(tni_kv_disk *d, uint64_t step, const char *name, void *as
     char *path = NULL, *kept = NULL, other[NAME_BYTES];
 
     (void)snprintf(other, sizeof other, "%s.aside", name);
-    if ((step && (step == d->steps[0] || step == d->steps[1] || step == d->steps[2])) ||
+    if ((step && (step == d->steps[0] || step == d->steps[1] || step == d->steps[2])) || owner_check(d) ||
         tni_path_join(d->folder, name, &path))
         return;
     if (!aside || !step)
@@ -194,6 +229,22 @@ static tn_status snapshot_load(void *arg, uint64_t step, const void **text, uint
     return st;
 }
 
+/* The file is there under a name of its own when the check is made, and `rename` takes it from there. */
+static tn_status file_write(const tni_kv_disk *d, const char *path, const tni_str *text)
+{
+    tni_writer *w;
+    tn_status st = tni_writer_open(path, &w);
+
+    if (st)
+        return st;
+    if ((st = tni_writer_write(w, text->text, text->length)) || (st = tni_writer_sync(w)) ||
+        (st = owner_check(d))) {
+        tni_writer_abandon(w);
+        return st;
+    }
+    return tni_writer_commit(w);
+}
+
 /* The third one, which nobody is told of, is there in case that servers go back while this is written. */
 static tn_status text_write(tni_kv_disk *d, uint64_t step, tni_str *text)
 {
@@ -204,7 +255,7 @@ static tn_status text_write(tni_kv_disk *d, uint64_t step, tni_str *text)
     if (!st)
         st = tni_failpoint("kv.snapshot");
     if (!st)
-        st = tni_file_write_all(path, text->text, text->length);
+        st = file_write(d, path, text);
     tni_free(path);
     if (st)
         return st;
@@ -275,6 +326,16 @@ static bool whole(tni_kv_disk *d, uint64_t step)
            tni_crc32(0, text, bytes - 4) == tni_kv_get((const uint8_t *)text + bytes - 4, 4);
 }
 
+static void torn_remove(tni_kv_disk *d, uint64_t step, const char *name, void *unused)
+{
+    char *path = NULL;
+
+    (void)unused;
+    if (!step && !tni_path_join(d->folder, name, &path))
+        (void)unlink(path);
+    tni_free(path);
+}
+
 static void newest_take(tni_kv_disk *d, uint64_t step, const char *name, void *arg)
 {
     const uint64_t *below = arg; /* the one before */
@@ -288,6 +349,7 @@ tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank,
                                 uint64_t steps[2], tni_kv_disk **out)
 {
     uint64_t below = UINT64_MAX, found[3] = {0};
+    char name[NAME_BYTES];
     uint32_t count = 0;
     tni_kv_disk *d;
     tn_status st = disk_make(folder, job, &d);
@@ -296,6 +358,9 @@ tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank,
         return st;
     d->rank = rank;
     d->log = log;
+    (void)snprintf(name, sizeof name, "%016" PRIx64 "-server-%u.owner", job, rank);
+    if (!(st = owner_become(d, name)))
+        st = each(d, torn_remove, NULL);
     while (!st && count < 3) {
         d->steps[0] = 0;
         st = each(d, newest_take, &below);
@@ -337,6 +402,8 @@ static tn_status journal_append(void *arg, const void *record, uint64_t bytes)
     const char *at = record;
     tn_status st = tni_failpoint("kv.journal");
 
+    if (!st)
+        st = owner_check(d);
     while (!st && bytes) {
         const ssize_t done = write(d->fd, at, bytes);
 
@@ -364,8 +431,10 @@ static tn_status journal_open(tni_kv_disk *d)
 static tn_status journal_replace(void *arg, const void *record, uint64_t bytes)
 {
     tni_kv_disk *d = arg;
-    const tn_status st = tni_file_write_all(d->path, record, bytes);
+    tn_status st = owner_check(d);
 
+    if (!st)
+        st = tni_file_write_all(d->path, record, bytes);
     return st ? st : journal_open(d);
 }
 
@@ -381,7 +450,11 @@ tn_status tni_kv_disk_journal(const char *folder, uint64_t job, tni_kv_journal *
         return st;
     *bytes = 0;
     (void)snprintf(name, sizeof name, "%016" PRIx64 "-scheduler.journal", job);
-    if (!(st = tni_path_join(folder, name, &d->path)) && tni_file_exists(d->path))
+    if (!(st = tni_path_join(folder, name, &d->path))) {
+        (void)snprintf(name, sizeof name, "%016" PRIx64 "-scheduler.owner", job);
+        st = owner_become(d, name);
+    }
+    if (!st && tni_file_exists(d->path))
         st = tni_file_read_all(d->path, JOURNAL_MAX, &d->text, bytes);
     if (!st && !(st = journal_open(d))) {
         good = tni_kv_journal_whole(d->text, *bytes);

@@ -1,6 +1,8 @@
 /*
- * What a server or scheduler keeps in the folder of kvstore.state_folder: files JOB-server-RANK-STEP.snapshot
- * and JOB-scheduler.journal, the job's number in 16 hexadecimal digits.
+ * What a server or scheduler keeps in the folder of kvstore.state_folder: files
+ * JOB-server-RANK-STEP.snapshot and JOB-scheduler.journal, the job's number in 16 hexadecimal digits. Who
+ * opens them owns them from then on: a process that had them before writes, renames and removes nothing any
+ * more (TN_E_PEER), whatever it was about to do.
  */
 #ifndef TN_KV_DISK_H
 #define TN_KV_DISK_H

@@ -65,3 +65,35 @@ void tni_kv_stale_count(tni_kv_server *s, const tni_kv_store_part *p, const tni_
             (unsigned long long)tni_kv_histogram_at(h, 500), (unsigned long long)tni_kv_histogram_at(h, 900),
             (unsigned long long)tni_kv_histogram_at(h, 990), (unsigned long long)h->max);
 }
+
+static bool took_a_place(const tni_kv_server *s, uint32_t rank)
+{
+    return s->node.view.members[rank].incarnation > s->node.settings->workers + s->node.settings->servers;
+}
+
+/* A worker that was there before knows its rounds. One in another's place has those that are left here: to
+ * wait until it has made up for the others, while on servers that lost nothing it is ahead of them and waits,
+ * would be to wait for each other. So it is granted what it lacks, up to one round more than any of them; and
+ * as those that came later know no more of it, they are granted as much as whoever is heard behind them. */
+bool tni_kv_part_heard(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank)
+{
+    tni_kv_slot *slot = &p->slots[rank];
+    const bool first = slot->lost == TNI_KV_UNHEARD, late = took_a_place(s, rank);
+    uint32_t most = slot->applied;
+
+    if (!slot->lost)
+        return false;
+    for (uint32_t w = 0; w < s->node.settings->workers; w++) {
+        tni_kv_slot *other = &p->slots[w];
+
+        if (w == rank || other->lost == TNI_KV_UNHEARD || s->node.view.members[w].state > TNI_KV_DEAD)
+            continue;
+        if (first && took_a_place(s, w) && other->applied + other->lost < slot->applied)
+            other->lost = slot->applied - other->applied;
+        if (other->applied + other->lost >= most)
+            most = other->applied + other->lost + 1;
+    }
+    most -= slot->applied;
+    slot->lost = !late ? 0 : most < slot->lost ? most : slot->lost;
+    return first;
+}

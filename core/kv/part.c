@@ -251,16 +251,16 @@ static void answer(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_he
     tni_kv_node_answer(&s->node, &of, state, who, count);
 }
 
-/* Smallest count of applied rounds of workers that still push. After a server came back a worker may be
- * further than it knows, so it holds nobody back before it was heard. */
+/* Smallest count of rounds of workers that still push. After a server came back a worker may be further than
+ * it knows, so it holds nobody back before it was heard. */
 static uint32_t slowest(const tni_kv_server *s, const tni_kv_store_part *p, uint16_t *who)
 {
     uint32_t least = UINT32_MAX;
 
     for (uint32_t w = 0; w < s->node.settings->workers; w++)
-        if (s->node.view.members[w].state <= TNI_KV_DEAD && !p->slots[w].unheard &&
-            p->slots[w].applied < least) {
-            least = p->slots[w].applied;
+        if (s->node.view.members[w].state <= TNI_KV_DEAD && p->slots[w].lost != TNI_KV_UNHEARD &&
+            p->slots[w].applied + p->slots[w].lost < least) {
+            least = p->slots[w].applied + p->slots[w].lost;
             *who = TNI_KV_NODE(TNI_KV_WORKER, w);
         }
     return least;
@@ -610,9 +610,12 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         tni_kv_stale_count(s, p, slot);
         slot->applied = h->round;
         p->version++;
+        (void)tni_kv_part_heard(s, p, rank_of(h));
         waiting_answer(s, p);
     } else {
         *tni_kv_number(&s->node, TNI_KV_N_DUPLICATES) += !(h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN));
+        if (tni_kv_part_heard(s, p, rank_of(h)))
+            waiting_answer(s, p);
     }
     if (!(h->flags & TNI_KV_WANT)) {
         answer(s, p, h, TNI_KV_APPLIED, 0, 0);
@@ -632,7 +635,6 @@ tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     uint64_t expected;
     tn_status st;
 
-    p->slots[rank_of(h)].unheard = false;
     if (TNI_KV_BUG(ACK_EARLY) && !empty) {
         answer(s, p, h, TNI_KV_APPLIED, 0, 0);
     }
@@ -665,17 +667,19 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
 {
     tni_kv_slot *slot = &p->slots[rank_of(h)];
     const bool rows = h->what == TNI_KV_ROWS;
+    bool raised = false;
     uint16_t who = 0;
     uint32_t count = 1;
     tni_kv_row_set r;
 
     if (rows && tni_kv_rows_read(payload, h->bytes, false, p->bytes, tn_dtype_bytes(p->dtype), &r))
         return TN_E_FORMAT;
-    slot->unheard = false;
     if (s->node.async && !(h->flags & TNI_KV_ANY) && h->round > slot->applied) {
         slot->applied = h->round; /* pushed before; a server that went back knows only now */
-        waiting_answer(s, p);
+        raised = true;
     }
+    if ((s->node.async && tni_kv_part_heard(s, p, rank_of(h))) || raised)
+        waiting_answer(s, p);
 
     if (h->flags & TNI_KV_ANY || due(s, p, h->round, &who)) {
         if (!(h->flags & TNI_KV_ANY) && !s->node.async && was_void(p, h->round))

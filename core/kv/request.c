@@ -233,7 +233,6 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
     op->started = true;
     op->begun_ns = w->node.now;
     l->left = l->plan.parts;
-    l->got = UINT32_MAX;
     if (!op->sequence || op->r.kind != TNI_KV_DO_COMMAND) { /* servers know by it what they have done */
         op->sequence = ((uint64_t)w->node.incarnation << 32) + w->counter + 1;
         w->counter += l->plan.parts;
@@ -493,7 +492,7 @@ static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
 
     piece_land(w, l, piece, TNI_KV_IDLE);
     p->sequence = 0;
-    l->got = h->round < l->got ? h->round : l->got;
+    tni_kv_lot_got(l, h->round, w->node.async);
     l->left--;
     TNI_KV_POINT_IF(l->left && tni_kv_op_kind(op)->pushes, half_acked);
     TNI_KV_POINT_IF(l->left && tni_kv_op_kind(op)->value, pull_in_half);

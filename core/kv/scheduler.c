@@ -16,8 +16,8 @@ typedef struct seat { /* of members[i] */
     uint64_t heard_ns, wait_until_ns;
     uint64_t barrier_sequence, end_sequence, bye_sequence; /* of a request that is held; 0: none */
     uint64_t steps[2];
-    uint32_t barrier; /* generation at which it arrived */
-    uint32_t view;    /* that its last beat named */
+    uint32_t barrier;     /* generation at which it arrived */
+    uint32_t view, taken; /* that its last beat named; in which it took another's place, 0: none */
     uint8_t priority;
     bool suspected, welcome; /* welcome: waits for its rank */
     uint64_t lost_ns;        /* when its link was lost; 0: it was heard since */
@@ -48,9 +48,8 @@ static bool speaks(const tni_kv_member *m)
     return m->state == TNI_KV_ALIVE || m->state == TNI_KV_ENDED || m->state == TNI_KV_DEAD;
 }
 
-#define JOB_BYTES 8u /* of a journal's record, in front of the view */
-#define JOURNAL_TIMES                                                                                        \
-    16u /* a record says all: longer than so many of them, one takes the place of the journal */
+#define JOB_BYTES 8u      /* of a journal's record, in front of the view */
+#define JOURNAL_TIMES 16u /* a journal of so many records: one, which says all, takes its place */
 
 static tn_status journal_write(tni_kv_scheduler *s, const tni_str *text)
 {
@@ -211,7 +210,6 @@ static void welcome_send(tni_kv_scheduler *s, uint32_t index)
     tni_str_fini(&text);
 }
 
-/* One from `index` on waits for its rank. */
 static inline bool welcome_waits(const tni_kv_scheduler *s, uint32_t index)
 {
     while (index < s->count && !s->seats[index].welcome)
@@ -219,7 +217,16 @@ static inline bool welcome_waits(const tni_kv_scheduler *s, uint32_t index)
     return index < s->count;
 }
 
-/* Answers held requests whose time has come; only what is in the journal is said. */
+static bool servers_know(const tni_kv_scheduler *s, uint32_t view, bool all) /* else those that live */
+{
+    for (uint32_t i = s->node.view.workers; i < s->count; i++)
+        if (s->node.view.members[i].state == TNI_KV_ALIVE ? s->seats[i].view < view : all)
+            return false;
+    return true;
+}
+
+/* Answers held requests whose time has come; only what is in the journal is said. Who takes a worker's place
+ * hears of it when no server takes anything from that one any more, and sees no half of what it does. */
 static void held_answer(tni_kv_scheduler *s)
 {
     const tni_kv_view *v = &s->node.view;
@@ -227,6 +234,8 @@ static void held_answer(tni_kv_scheduler *s)
     for (uint32_t i = 0; !s->changed && i < s->count; i++) {
         tni_kv_header h = {.from = tni_kv_view_node(v, i), .sequence = s->seats[i].bye_sequence};
 
+        if (s->seats[i].welcome && i < v->workers && !servers_know(s, s->seats[i].taken, false))
+            continue;
         if (s->seats[i].welcome) {
             TNI_KV_POINT(assigned);
             welcome_send(s, i);
@@ -349,6 +358,7 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const tni_kv_hel
     m->address = address;
     m->address_bytes = (uint16_t)who->address_bytes;
     m->birth = who->birth;
+    s->seats[index].taken = m->incarnation && v->flags & TNI_KV_STARTED ? v->number + 1 : 0;
     m->incarnation = ++v->incarnations;
     m->state = TNI_KV_ALIVE;
     m->last_round = UINT32_MAX;
@@ -356,8 +366,7 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const tni_kv_hel
         v->flags |= TNI_KV_MODE_KNOWN | (who->async ? TNI_KV_ASYNC : 0);
         s->node.async = who->async;
     }
-    s->seats[index].steps[0] = who->steps[0];
-    s->seats[index].steps[1] = who->steps[1];
+    memcpy(s->seats[index].steps, who->steps, sizeof who->steps);
     s->seats[index].view = 0;
     s->seats[index].barrier_sequence = s->seats[index].end_sequence = 0;
     s->seats[index].barrier = v->released;
@@ -425,8 +434,6 @@ static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const
     return TN_OK;
 }
 
-/* ---- the rest ---- */
-
 /* The last step that all servers hold; 0: none. */
 static uint64_t common_step(const tni_kv_scheduler *s)
 {
@@ -448,11 +455,8 @@ static void recover_check(tni_kv_scheduler *s)
 {
     tni_kv_view *v = &s->node.view;
 
-    if (!(v->flags & TNI_KV_RECOVERING))
+    if (!(v->flags & TNI_KV_RECOVERING) || !servers_know(s, s->recovering_view, true))
         return;
-    for (uint32_t i = v->workers; i < s->count; i++)
-        if (s->seats[i].view < s->recovering_view || v->members[i].state != TNI_KV_ALIVE)
-            return;
     v->flags &= ~TNI_KV_RECOVERING;
     v->epoch_view = v->number + 1;
     v->cut = common_step(s);
@@ -772,6 +776,7 @@ tn_status tni_kv_scheduler_create(const tni_kv_settings *settings, const tni_kv_
     }
     for (uint32_t i = 0; i < s->count; i++) {
         s->seats[i].heard_ns = now;
+        s->seats[i].taken = s->node.view.flags & TNI_KV_STARTED ? s->node.view.number + 1 : 0;
         s->seats[i].wait_until_ns =
             now + (i < settings->workers ? settings->worker_wait_ns : settings->server_wait_ns);
     }

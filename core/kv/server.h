@@ -5,6 +5,7 @@
 #include "kv/protocol.h"
 
 #define TNI_KV_SERVER_PARTS_MAX (1u << 22)
+#define TNI_KV_UNHEARD UINT32_MAX /* nothing has come from a worker since the server came back */
 
 typedef struct tni_kv_landing { /* a gradient that waits */
     uint64_t bytes;
@@ -14,13 +15,14 @@ typedef struct tni_kv_landing { /* a gradient that waits */
     _Alignas(16) uint8_t own[];
 } tni_kv_landing;
 
-typedef struct tni_kv_slot {  /* of a worker, for one part */
-    tni_kv_landing *landing;  /* waits for those of lower ranks */
-    uint64_t sequence;        /* of the request that waits; 0: none */
-    uint32_t round, applied;  /* round that it waits for; async: last applied */
-    uint32_t last;            /* first round that never comes; 0: none so far */
-    uint32_t seen;            /* async: updates that the value had that it got last, and 1; 0: it got none */
-    bool want, here, unheard; /* wants the value; its gradient is here; async: since the server came back */
+typedef struct tni_kv_slot { /* of a worker, for one part */
+    tni_kv_landing *landing; /* waits for those of lower ranks */
+    uint64_t sequence;       /* of the request that waits; 0: none */
+    uint32_t round, applied; /* round that it waits for; async: last applied */
+    uint32_t last;           /* first round that never comes; 0: none so far */
+    uint32_t seen;           /* async: updates that the value had that it got last, and 1; 0: it got none */
+    uint32_t lost;           /* async: rounds that count as had beside `applied`; or UNHEARD */
+    bool want, here;         /* wants the value; its gradient is here */
     uint8_t priority;
 } tni_kv_slot;
 
@@ -95,6 +97,9 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
  * from, before it is applied. */
 void tni_kv_late_count(tni_kv_server *s, const tni_kv_store_part *p);
 void tni_kv_stale_count(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_slot *slot);
+/* Async: something came from this worker, and `applied` is up to date. True: it is the first since the server
+ * came back. */
+bool tni_kv_part_heard(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank);
 void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p);  /* the view changed: who is needed */
 void tni_kv_parts_report(tni_kv_server *s, tni_kv_report *out); /* rounds, bytes, and what is waited for */
 void tni_kv_server_stop(tni_kv_server *s, tn_status st);

@@ -230,6 +230,18 @@ void tni_kv_worker_destroy(tni_kv_worker *w)
     tni_free(w);
 }
 
+/* A process that ended within a round has pushed it to some parts: the next one pushes it again. Parts that
+ * lack more lie on a server that came back without them: what they had is lost, or the others would wait, on
+ * all parts, until this worker has made up for it. */
+void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool async)
+{
+    const bool first = l->left == l->plan.parts;
+
+    l->least = first || round < l->least ? round : l->least;
+    l->most = first || round > l->most ? round : l->most;
+    l->got = async && l->most > l->least + 1 ? l->most : l->least;
+}
+
 tn_status tni_kv_worker_key(tni_kv_worker *w, uint32_t key, uint8_t dtype, uint64_t elements,
                             uint64_t element_bytes)
 {

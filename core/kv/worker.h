@@ -37,7 +37,8 @@ typedef struct tni_kv_lot {
     tni_kv_plan plan;
     tni_kv_op *first, *last;
     tni_kv_piece *pieces;
-    uint32_t round, left, got; /* pushed so far; pieces to come; least round in their answers */
+    uint32_t round, left, got; /* pushed so far; pieces to come; what their answers say */
+    uint32_t least, most;      /* rounds in their answers */
     tni_kv_row cost;           /* of its pushes and pulls */
     uint8_t dtype;
     bool known, control;
@@ -137,6 +138,8 @@ bool tni_kv_log_back(tni_kv_worker *w, uint64_t step);
 #define TNI_KV_OPS_MAX (1u << 20)
 
 bool tni_kv_ready(const tni_kv_worker *w);
+/* An answer to a piece says `round`; the piece is still in `left`. */
+void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool async);
 void tni_kv_ops_start(tni_kv_worker *w);              /* what may begin now */
 void tni_kv_ops_fail(tni_kv_worker *w, tn_status st); /* all of them, with the thread's error */
 /* [takes] a list, which goes before all others; all begin anew. */

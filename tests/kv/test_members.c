@@ -1,8 +1,9 @@
 /*
  * What members of the wrong role say has no effect; a worker in another one's place goes on behind its
- * rounds; a push is asked for, not sent twice, and gives its credit back while its server has no room; a
- * server whose snapshot is not written yet loads it later, and says so if workers cut their arrays
- * otherwise; a scheduler is killed in a replacement, and stopped.
+ * rounds, and without rounds nobody waits for those of it that a server lost; a push is asked for, not sent
+ * twice, and gives its credit back while its server has no room; a server whose snapshot is not written yet
+ * loads it later, and says so if workers cut their arrays otherwise; a scheduler is killed in a replacement,
+ * and stopped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,6 +102,7 @@ typedef struct machine { /* one of the three */
 } machine;
 
 static uint32_t incarnations[4] = {1, 3, 1, 0}; /* by role; of workers the first one's */
+static uint32_t later;                          /* of the second worker: in another's place */
 
 static void hear(machine *m, tni_kv_header h, const void *payload, uint64_t bytes)
 {
@@ -114,7 +116,8 @@ static void hear(machine *m, tni_kv_header h, const void *payload, uint64_t byte
            : m->worker              ? WORKER(0)
                                     : TNI_KV_SCHEDULER_NODE;
     h.incarnation =
-        incarnations[TNI_KV_ROLE(h.from)] + (TNI_KV_ROLE(h.from) == TNI_KV_WORKER) * TNI_KV_RANK(h.from);
+        incarnations[TNI_KV_ROLE(h.from)] +
+        (TNI_KV_ROLE(h.from) == TNI_KV_WORKER) * (TNI_KV_RANK(h.from) + (TNI_KV_RANK(h.from) ? later : 0));
     tni_kv_encode(&h, payload, text);
     said_count = told_count = 0;
     if (m->server)
@@ -459,6 +462,67 @@ static void snapshot_of_other_parts(void **unused)
     tni_str_fini(&kept);
 }
 
+/* What the server says to a worker that pushes and wants the value. */
+static uint8_t push_async(machine *m, uint32_t rank, uint32_t round)
+{
+    static const uint8_t gradient[BYTES];
+    static uint64_t sequence = 100;
+    const tni_kv_header h = {.type = TNI_KV_PUSH,
+                             .from = WORKER(rank),
+                             .flags = TNI_KV_WANT,
+                             .round = round,
+                             .sequence = ++sequence};
+
+    hear(m, h, gradient, BYTES);
+    assert_in_range(said_count, 1, 2);
+    return said[said_count - 1].type == TNI_KV_VALUE ? TNI_KV_APPLIED : said[said_count - 1].what;
+}
+
+/* Without rounds, bounded: a server came back without its last rounds, and worker 1 is another process, which
+ * has what is left. Worker 0, which is seven rounds further, waits for one round of it, not for eight. */
+static void rounds_that_are_lost(void **unused)
+{
+    tni_kv_header any = {.type = TNI_KV_PULL, .from = WORKER(1), .flags = TNI_KV_ANY, .sequence = 50};
+    tni_kv_settings of = settings;
+    tni_kv_store_part *p;
+    machine m;
+
+    (void)unused;
+    server_begin(&m, NULL);
+    of.async = true;
+    of.staleness = 0;
+    m.server->node.settings = &of;
+    m.server->node.async = true;
+    later = 7;
+    m.server->node.view.members[1].incarnation += later;
+    p = tni_kv_part_find(m.server, 0);
+    for (uint32_t order = 0; order < 2; order++) {
+        for (uint32_t w = 0; w < 2; w++) {
+            p->slots[w].applied = 3;
+            p->slots[w].lost = TNI_KV_UNHEARD;
+        }
+        any.sequence++;
+        hear(&m, any, NULL, 0);
+        assert_true(said[0].type == TNI_KV_VALUE && said[0].round == 3);
+        if (order == 0) {
+            assert_int_equal(push_async(&m, 1, 4),
+                             TNI_KV_APPLIED); /* it waits for nobody who was not heard */
+            assert_int_equal(push_async(&m, 0, 10), TNI_KV_APPLIED);
+        } else {
+            assert_int_equal(push_async(&m, 0, 10), TNI_KV_APPLIED);
+            assert_int_equal(push_async(&m, 1, 4), TNI_KV_APPLIED);
+        }
+        if (order == 1)
+            assert_int_equal(push_async(&m, 0, 11), TNI_KV_APPLIED);
+        assert_int_equal(push_async(&m, 0, 11 + order), TNI_KV_HELD);
+        assert_int_equal(push_async(&m, 1, 5), TNI_KV_APPLIED);
+        assert_int_equal(said_count, 2); /* and so has worker 0 */
+        assert_int_equal(said[0].type + said[1].type, 2 * TNI_KV_VALUE);
+    }
+    later = 0;
+    tni_kv_server_destroy(m.server);
+}
+
 /* ---- a scheduler ---- */
 
 static tn_status appended(void *arg, const void *record, uint64_t bytes)
@@ -605,6 +669,28 @@ static void stopped_for_long(void **unused)
     tni_str_fini(&journal);
 }
 
+static bool welcomes(void)
+{
+    return said_count && said[0].type == TNI_KV_WELCOME && said[0].what == 1;
+}
+
+/* A worker's place is another's once the server knows: it takes nothing from the first one behind that. */
+static void welcome_behind_the_servers(void **unused)
+{
+    tni_str journal;
+    machine m;
+
+    (void)unused;
+    all_join(&m, &journal);
+    joins(&m, WORKER(1), 21);
+    beats(&m, WORKER(0), 0);
+    assert_false(welcomes());
+    beats(&m, SERVER, 0);
+    assert_true(welcomes() || (said_count > 1 && said[1].type == TNI_KV_WELCOME));
+    tni_kv_scheduler_destroy(m.scheduler);
+    tni_str_fini(&journal);
+}
+
 /* ---- who may send what ---- */
 
 enum { OF_SCHEDULER = 1, OF_SERVER = 2, OF_WORKER = 4, OF_STRANGER = 8 };
@@ -702,7 +788,9 @@ int main(void)
         cmocka_unit_test(value_is_awaited),
         cmocka_unit_test(load_behind_a_write),
         cmocka_unit_test(snapshot_of_other_parts),
+        cmocka_unit_test(rounds_that_are_lost),
         cmocka_unit_test(killed_in_a_replacement),
+        cmocka_unit_test(welcome_behind_the_servers),
         cmocka_unit_test(stopped_for_long),
         cmocka_unit_test(wrong_roles),
     };

@@ -143,9 +143,27 @@ static void short_requests_count(void **unused)
     tni_kv_worker_destroy(t.w);
 }
 
+/* Answers of a key whose parts lie on servers of which one has lost rounds. */
+static void round_of_parts(void **unused)
+{
+    static const struct {
+        uint32_t rounds[3], sync, async;
+    } rows[] = {{{5, 6, 5}, 5, 5}, {{6, 6, 6}, 6, 6}, {{6, 4, 7}, 4, 7}, {{9, 0, 1}, 0, 9}};
+
+    (void)unused;
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        tni_kv_lot l = {.plan = {.parts = 3}, .left = 3, .least = 1, .most = 99};
+
+        for (; l.left; l.left--)
+            tni_kv_lot_got(&l, rows[i / 2].rounds[3 - l.left], i % 2);
+        assert_int_equal(l.got, i % 2 ? rows[i / 2].async : rows[i / 2].sync);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(commands_stay_the_same),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_of_parts),
+                                       cmocka_unit_test(commands_stay_the_same),
                                        cmocka_unit_test(short_requests_count)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -543,6 +543,91 @@ static void rolled_back_snapshots(void **state)
     tni_str_fini(&written);
 }
 
+static tni_kv_snapshots disk_open(const char *folder, uint64_t steps[2], tni_kv_disk **d)
+{
+    assert_int_equal(tni_kv_disk_snapshots(folder, 5, 1, &no_log, steps, d), TN_OK);
+    return tni_kv_disk_table(*d);
+}
+
+static void text_make(const char *eight, tni_str *out)
+{
+    uint8_t text[12];
+
+    memcpy(text, eight, 8);
+    tni_kv_put(text + 8, tni_crc32(0, text, 8), 4);
+    tni_str_init(out, 100);
+    assert_int_equal(tni_str_add_bytes(out, (const char *)text, sizeof text), TN_OK);
+}
+
+/* A server was stopped, another one has its place, and then it goes on: whatever it was about to do, its
+ * successor's snapshots stay as they are. */
+static void snapshots_of_a_successor(void **state)
+{
+    const char *folder = scratch_quick_path("successor");
+    tni_kv_snapshots first, second, third;
+    uint64_t steps[2], bytes;
+    tni_kv_disk *of[3];
+    const void *text;
+    tni_str a, b;
+
+    (void)state;
+    text_make("of first", &a);
+    text_make("of other", &b);
+    first = disk_open(folder, steps, &of[0]);
+    for (uint64_t step = 10; step <= 30; step += 10)
+        assert_int_equal(first.write(first.arg, step, &a), TN_OK);
+    put(folder, "0000000000000005-server-1-40.snapshot.tmp-4-0", a.text, a.length); /* it is stopped here */
+    put(folder, "0000000000000005-server-2-40.snapshot.tmp-4-0", a.text, a.length);
+    second = disk_open(folder, steps, &of[1]);
+    assert_true(steps[0] == 30 && steps[1] == 20);
+    assert_int_equal(files(folder, ".tmp-4-0"), 1); /* there is nothing left to rename */
+    assert_int_equal(second.read(second.arg, 20, &text, &bytes), TN_OK);
+    for (uint64_t step = 22; step <= 26; step += 2)
+        assert_int_equal(second.write(second.arg, step, &b), TN_OK);
+    assert_int_equal(files(folder, "-server-1-20.snapshot"), 0);
+
+    assert_int_equal(first.write(first.arg, 40, &a), TN_E_PEER);
+    assert_non_null(strstr(tni_error_message(), "place"));
+    assert_int_equal(first.write(first.arg, 24, &a), TN_E_PEER);
+    assert_int_equal(first.read(first.arg, 0, &text, &bytes), TN_OK); /* sets nothing aside */
+    assert_int_equal(files(folder, ".aside"), 0);
+    assert_int_equal(files(folder, ".tmp-"), 1); /* and leaves nothing */
+    assert_int_equal(files(folder, "-server-1-"), 3);
+    third = disk_open(folder, steps, &of[2]);
+    assert_true(steps[0] == 26 && steps[1] == 24);
+    assert_int_equal(third.read(third.arg, 24, &text, &bytes), TN_OK);
+    assert_memory_equal(text, "of other", 8);
+    assert_int_equal(second.write(second.arg, 28, &b), TN_E_PEER);
+    assert_int_equal(third.write(third.arg, 28, &b), TN_OK);
+    for (int i = 0; i < 3; i++)
+        tni_kv_disk_close(of[i]);
+    tni_str_fini(&a);
+    tni_str_fini(&b);
+}
+
+/* The same of a scheduler: its last view would be the job's. */
+static void journal_of_a_successor(void **state)
+{
+    const char *folder = scratch_quick_path("successors");
+    tni_kv_journal j[3];
+    tni_kv_disk *d[3];
+    const void *text;
+    uint64_t bytes;
+
+    (void)state;
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &j[0], &text, &bytes, &d[0]), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &j[1], &text, &bytes, &d[1]), TN_OK);
+    assert_int_equal(j[0].append(j[0].arg, "first", 5), TN_E_PEER);
+    assert_int_equal(j[0].replace(j[0].arg, "first", 5), TN_E_PEER);
+    assert_int_equal(tni_kv_disk_journal(folder, 10, &j[2], &text, &bytes, &d[2]), TN_OK); /* another job */
+    assert_int_equal(j[1].append(j[1].arg, "second", 6), TN_OK);
+    assert_int_equal(j[1].replace(j[1].arg, "second", 6), TN_OK);
+    assert_int_equal(j[2].append(j[2].arg, "third", 5), TN_OK);
+    for (int i = 0; i < 3; i++)
+        tni_kv_disk_close(d[i]);
+    assert_int_equal(files(folder, ".owner"), 2);
+}
+
 static void torn_journal_file(void **state)
 {
     const char *folder = scratch_quick_path("journal");
@@ -591,6 +676,8 @@ int main(void)
         cmocka_unit_test(one_mode),
         cmocka_unit_test(damaged_snapshots),
         cmocka_unit_test(rolled_back_snapshots),
+        cmocka_unit_test(snapshots_of_a_successor),
+        cmocka_unit_test(journal_of_a_successor),
         cmocka_unit_test(torn_journal_file),
     };
 

@@ -71,7 +71,7 @@ static tn_status snapshot_read(void *arg, uint64_t step, const void **text, uint
 
     if (d->blobs[2].text && d->writer == p->index)
         return TN_PENDING; /* it is asked again when that one is written */
-    for (int i = 0; i < 2 && d->blobs[0].step > step; i++) {
+    for (int i = 0; i < 2 && d->blobs[0].step > step && p == sim_server(p->world, p->rank); i++) {
         free(d->blobs[0].text);
         d->blobs[0] = d->blobs[1];
         d->blobs[1] = (sim_blob){0};

@@ -51,8 +51,6 @@ static void settings_plan(sim *s)
                                            : s->o.seed % 6 == 1 ? 1500
                                                                 : SIM_REPLAY_ENOUGH,
                            .late_ns = s->o.exactly || s->o.seed % 2 ? 0 : SIM_S / 200};
-    if (s->o.storm) /* a server without its last rounds and a new worker: bounded, each waits for the other */
-        o->staleness = UINT32_MAX;
     if (s->o.byte_ns) { /* a network that loses nothing: no retries, and each part goes alone */
         o->retry_ns = 100 * SIM_S;
         o->timeout_ns = o->control_timeout_ns = 3600 * SIM_S;
