@@ -466,7 +466,7 @@ static void bad_arguments(void **state)
         {"\"$T\" viz torn.json", "torn.json", 4},
         {"\"$T\" viz cycle.json", "cycle.json", 4},
         {"\"$T\" viz far.json", "far.json", 4},
-        {"\"$T\" viz . --summary", "model-symbol.json", 1},
+        {"\"$T\" viz . --summary", "model-symbol.json", 2},
     };
 
     (void)state;
