@@ -461,12 +461,12 @@ static void bad_arguments(void **state)
         {"\"$T\" viz zoo:lenet --shape data=1,-1", "is needed", 2},
         {"\"$T\" viz zoo:lenet --shape data=1,1,99999999999999999999,1", "is needed", 2},
         {"\"$T\" viz zoo:lenet --shape data=9223372036854775807,1,9223372036854775807,2", "tenon: ", 2},
-        {"\"$T\" viz nothing-of-this-name", "nothing-of-this-name", 1},
+        {"\"$T\" viz nothing-of-this-name", "nothing-of-this-name", 2},
         {"\"$T\" viz empty.json", "empty.json", 4},
         {"\"$T\" viz torn.json", "torn.json", 4},
         {"\"$T\" viz cycle.json", "cycle.json", 4},
         {"\"$T\" viz far.json", "far.json", 4},
-        {"\"$T\" viz . --summary", "model-symbol.json", 1},
+        {"\"$T\" viz . --summary", "model-symbol.json", 2},
     };
 
     (void)state;
