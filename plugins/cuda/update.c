@@ -32,6 +32,27 @@ typedef struct update_state {
     uint32_t weights, each;
 } update_state;
 
+static bool has_many(const form *f)
+{
+    return strpbrk(f->numbers, "lp") != NULL;
+}
+
+/* Whether arguments of a kernel have room for the states and numbers of a row. LAMB of many weights has a
+ * number of each weight that is in no list: its rate. */
+static bool form_fits(const form *f)
+{
+    const tncuda_update_args *one = NULL;
+    size_t numbers = 0, own = strcmp(f->step, "LAMB_BOTH") == 0;
+
+    for (const char *number = f->numbers; *number; number += 2, numbers++)
+        own += *number == 'l' || *number == 't';
+    if (!has_many(f))
+        return f->states <= sizeof one->at.state / sizeof *one->at.state &&
+               numbers <= sizeof one->v / sizeof *one->v;
+    return f->states - ((f->flags & MIXED) != 0) <= 2 && numbers <= TNCUDA_UPDATES_NUMBERS &&
+           own <= TNCUDA_UPDATES_OWN;
+}
+
 static tn_status update_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const form *f = forms;
@@ -40,14 +61,17 @@ static tn_status update_prepare(void *plugin, const tn_node *node, tn_plan *plan
 
     while (strcmp(f->op, node->op) != 0)
         f++;
+    if (!form_fits(f))
+        return tn_fail(err, TN_E_INTERNAL,
+                       "a kernel's arguments have no room for the states or numbers of an update");
     if ((st = tncuda_state(plugin, node, plan, sizeof(update_state), err)))
         return st;
     s = plan->state;
     s->form = f;
     s->weights = node->out_count / (1 + f->states);
     s->each = 2 + f->states;
-    (void)snprintf(s->kernel, sizeof s->kernel, "%s_%s_%s", strpbrk(f->numbers, "lp") ? "updates" : "update",
-                   f->step, f->flags & (MIXED | MASTER) ? "f32" : tncuda_suffix(node->in[0]->dtype));
+    (void)snprintf(s->kernel, sizeof s->kernel, "%s_%s_%s", has_many(f) ? "updates" : "update", f->step,
+                   f->flags & (MIXED | MASTER) ? "f32" : tncuda_suffix(node->in[0]->dtype));
     for (uint32_t w = 0; w < s->weights; w++)
         if (node->out[w]->dtype == node->in[w * s->each]->dtype)
             plan->inplace[w] = (int32_t)(w * s->each);
