@@ -1,8 +1,8 @@
 /*
  * Optimizers of the store: rows of a table, each an operator with its states, or a few lines (formula.c); no
  * code beyond the table, so that a name and numbers are all that a server needs. Names and defaults are
- * mxnet.optimizer's. With multi_precision a float32 copy of a weight of float16 or bfloat16 is the last state,
- * and is updated.
+ * mxnet.optimizer's. With multi_precision a float32 copy of a weight of float16 or bfloat16 is its last
+ * state, and is updated.
  */
 #include "kv/formula.h"
 
