@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define METERS_MAX 64    /* of one list */
 #define PENDING_MAX 32   /* batches that a meter keeps before it reads the oldest */
 #define CLASSES_MAX 2048 /* of pcc, which counts pairs of them */
 
@@ -400,6 +401,17 @@ static const kind *kind_find(tn_app *app, const char *text, size_t length)
     return NULL;
 }
 
+static const kind *kind_trimmed(tn_app *app, const char *text, size_t length)
+{
+    const char *end = text + length;
+
+    while (text < end && *text == ' ')
+        text++;
+    while (end > text && end[-1] == ' ')
+        end--;
+    return kind_find(app, text, (size_t)(end - text));
+}
+
 static tn_meter *meter_make(tn_app *app, const kind *found, const char *name, const tn_meter_options *o)
 {
     tn_meter *m = found ? tnn_alloc(app, 1, sizeof *m) : NULL;
@@ -419,7 +431,7 @@ tn_meter *tn_meter_open_(tn_app *app, const char *what, const tn_meter_options *
 {
     tn_meter *first = NULL, **at = &first;
     tn_meter_options o = {0};
-    size_t length;
+    size_t length, count = 0;
 
     tnn_options_copy(&o, sizeof o, options);
     if (!tnn_ok(app))
@@ -433,9 +445,12 @@ tn_meter *tn_meter_open_(tn_app *app, const char *what, const tn_meter_options *
     for (const char *text = what ? what : "";; text += length + 1) {
         const kind *found;
 
-        text += strspn(text, " ");
+        if (count++ == METERS_MAX) {
+            (void)tnn_fail(app, TN_E_ARG, "tn_meter_open: a list of more than %d metrics", METERS_MAX);
+            return NULL;
+        }
         length = strcspn(text, ",");
-        found = kind_find(app, text, length);
+        found = kind_trimmed(app, text, length);
         if (!(*at = meter_make(app, found, found ? found->shown : NULL, &o)))
             return NULL;
         at = &(*at)->next;

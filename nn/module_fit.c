@@ -181,6 +181,14 @@ static void epoch_run(tn_app *app, tn_module *m, course *c, int64_t epoch)
         event_tell(m, c, epoch, -1, valid);
 }
 
+/* Lists that share a metric share the last one. */
+static bool meters_shared(tn_meter *a, tn_meter *b)
+{
+    const size_t last = tn_meter_count(a), other = tn_meter_count(b);
+
+    return last && other && tn_meter_at(a, last - 1) == tn_meter_at(b, other - 1);
+}
+
 void tn_module_fit_(tn_module *m, tn_data *data, const tn_module_fit_options *options)
 {
     tn_app *app = tnn_module_app(m);
@@ -190,12 +198,12 @@ void tn_module_fit_(tn_module *m, tn_data *data, const tn_module_fit_options *op
         return;
     tnn_options_copy(&c.o, sizeof c.o, options);
     if (!data || c.o.epochs < 0 || c.o.epochs > EPOCH_MAX || c.o.first < 0 || c.o.first > EPOCH_MAX ||
-        c.o.every < 0 || (c.o.meter && c.o.meter == c.o.valid_meter)) {
+        c.o.every < 0 || meters_shared(c.o.meter, c.o.valid_meter)) {
         (void)tnn_fail(app, TN_E_ARG, "tn_module_fit at %s:%d: %s", c.o.file ? c.o.file : "?", c.o.line,
                        !data ? "the data is NULL"
-                       : !c.o.meter || c.o.meter != c.o.valid_meter
-                           ? ".epochs, .first or .every is out of range"
-                           : ".meter and .valid_meter are the same");
+                       : meters_shared(c.o.meter, c.o.valid_meter)
+                           ? ".meter and .valid_meter share a metric"
+                           : ".epochs, .first or .every is out of range");
         return;
     }
     if (tnn_module_fields(app, m, data, c.fields) ||

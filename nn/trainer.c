@@ -303,7 +303,7 @@ static bool is_half(const tnn_param *p)
     return p->dtype == TN_F16 || p->dtype == TN_BF16;
 }
 
-static size_t states_of(const tn_trainer *t, const slot *s)
+uint32_t tnn_states_of(const tn_trainer *t, const slot *s)
 {
     return t->rule->states + s->half;
 }
@@ -677,7 +677,7 @@ tn_status tnn_trainer_export(tn_trainer *t, tn_params *params)
     for (size_t i = 0; i < t->slot_count; i++) {
         if (t->far && t->on_store && tnn_store_state(t, i))
             return app->status;
-        for (size_t k = 0; k < states_of(t, &t->slots[i]); k++) {
+        for (size_t k = 0; k < tnn_states_of(t, &t->slots[i]); k++) {
             char *name = state_name(t, &t->slots[i], k);
             tn_status st = name ? tn_params_add(params, name, t->slots[i].states[k]) : TN_E_NOMEM;
 
@@ -719,7 +719,7 @@ tn_status tnn_trainer_import(tn_trainer *t, const tn_params *params, int64_t ste
         if (t->far && t->on_store && tnn_store_state(t, i))
             return app->status;
         t->slots[i].version = t->slots[i].param->version;
-        for (size_t k = 0; k < states_of(t, &t->slots[i]); k++)
+        for (size_t k = 0; k < tnn_states_of(t, &t->slots[i]); k++)
             if (state_take(app, t, &t->slots[i], k, params))
                 return app->status;
     }

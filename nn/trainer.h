@@ -46,6 +46,8 @@ struct tn_trainer {
     double *factors;    /* per slot: of lr and wd, as a store that updates has them; below 0: it has none */
 };
 
+uint32_t tnn_states_of(const tn_trainer *t, const slot *s); /* with the float32 copy, if it has one */
+
 /* Opens the store, if there is to be one. */
 tn_status tnn_store_open(tn_trainer *t);
 /* Its keys, behind the slots, before their states. */

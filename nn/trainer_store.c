@@ -249,17 +249,11 @@ void tnn_store_clear(tn_trainer *t)
     t->factors = NULL;
 }
 
-/* The store has a float32 copy of every value, as the last state. */
-static uint32_t states_on_store(const tn_trainer *t)
-{
-    return t->rule->states + (t->o.multi_precision != 0);
-}
-
 tn_status tnn_store_state(tn_trainer *t, size_t i)
 {
     tn_status st = TN_OK;
 
-    for (uint32_t k = 0; k < states_on_store(t) && !st; k++) {
+    for (uint32_t k = 0; k < tnn_states_of(t, &t->slots[i]) && !st; k++) {
         tn_array *state = NULL;
 
         if ((st = tn_kv_state(t->kv, &t->items[i], k, &state, NULL)))
@@ -274,9 +268,9 @@ tn_status tnn_store_return(tn_trainer *t, size_t i)
 {
     tn_kv_item item = t->items[i];
 
-    if (t->o.multi_precision && value_send(t->object.app, t, i)) /* it would begin the copies anew later */
+    if (t->slots[i].half && value_send(t->object.app, t, i)) /* it would begin the copy anew later */
         return t->object.app->status;
-    item.value_count = states_on_store(t);
+    item.value_count = tnn_states_of(t, &t->slots[i]);
     item.values = t->slots[i].states;
     item.out_count = 0;
     return tnn_check(t->object.app, tn_kv_set_state(t->kv, &item, (uint64_t)t->steps), "optimizer %s",

@@ -28,7 +28,7 @@ static tn_status pieces_begin(tni_kv_dist *d, tni_kv_key *key, pieces *p)
     if ((st = tni_kv_dist_plan(d, key, &p->plan)) ||
         (st = tni_kv_param_states(d->kv->optimizer, &key->slot, key->value)))
         return st;
-    p->states = tni_kv_optimizer_states(d->kv->optimizer);
+    p->states = tni_kv_optimizer_states(d->kv->optimizer, key->value->dtype);
     for (uint32_t k = 0; k < p->states; k++) {
         if ((st = tni_array_wait(key->slot.states[k])))
             return st;

@@ -30,7 +30,7 @@ void tni_kv_codec_decode(const tni_kv_codec *c, const uint8_t *in, uint64_t coun
 
 /* ---- optimizer.c: name and numbers --------------------------------------------------------------------- */
 
-#define TNI_KV_STATES 4 /* of one parameter, at most; with a float32 copy of it */
+#define TNI_KV_STATES 4 /* of one parameter, at most; with the float32 copy of one of float16 or bfloat16 */
 
 typedef struct tni_kv_optimizer tni_kv_optimizer;
 /* As tn_kv_set_optimizer. TN_E_KEY, TN_E_ATTR */
@@ -38,9 +38,10 @@ tn_status tni_kv_optimizer_create(tni_context *c, const char *name, const char *
                                   tni_kv_optimizer **out);
 void tni_kv_optimizer_destroy(tni_kv_optimizer *o); /* NULL is fine */
 const char *tni_kv_optimizer_name(const tni_kv_optimizer *o);
-uint32_t tni_kv_optimizer_states(const tni_kv_optimizer *o); /* of each parameter */
-/* A step writes states by operators of their own: what fails before must keep them, too. */
-bool tni_kv_optimizer_apart(const tni_kv_optimizer *o);
+/* A parameter of this type has a float32 copy, its last state, which is updated. */
+bool tni_kv_optimizer_widens(const tni_kv_optimizer *o, int32_t dtype);
+uint32_t tni_kv_optimizer_states(const tni_kv_optimizer *o, int32_t dtype); /* of a parameter of this type */
+bool tni_kv_optimizer_lines(const tni_kv_optimizer *o); /* no operator: a step is of all rows */
 bool tni_kv_optimizer_whole(const tni_kv_optimizer *o); /* it takes norms: an array is not cut */
 /* lr, wd, rescale_grad. TN_E_ATTR */
 tn_status tni_kv_optimizer_set(tni_kv_optimizer *o, const char *param, double value);
@@ -119,7 +120,7 @@ typedef struct tn_kv {
 #define TNI_KV_TEXTS 2
 
 tn_status tni_kv_create(tni_context *c, const char *type, tni_kv **out);
-void tni_kv_destroy(tni_kv *kv); /* NULL is fine */
+void tni_kv_destroy(tni_kv *kv);                                                   /* NULL is fine */
 tn_status tni_kv_find(const tni_kv *kv, const tn_kv_item *item, tni_kv_key **out); /* TN_E_KEY */
 /* [owner] As the public calls; arrays are of the context, lists complete. */
 tn_status tni_kv_init(tni_kv *kv, uint32_t count, const tn_kv_item *items);

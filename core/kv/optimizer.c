@@ -1,7 +1,8 @@
 /*
  * Optimizers of the store: rows of a table, each an operator with its states, or a few lines (formula.c); no
  * code beyond the table, so that a name and numbers are all that a server needs. Names and defaults are
- * mxnet.optimizer's. With multi_precision a float32 copy of the weight is the last state, and is updated.
+ * mxnet.optimizer's. With multi_precision a float32 copy of a weight of float16 or bfloat16 is its last
+ * state, and is updated.
  */
 #include "kv/formula.h"
 
@@ -325,14 +326,19 @@ bool tni_kv_optimizer_whole(const tni_kv_optimizer *o)
     return o->rule->whole;
 }
 
-uint32_t tni_kv_optimizer_states(const tni_kv_optimizer *o)
+bool tni_kv_optimizer_widens(const tni_kv_optimizer *o, int32_t dtype)
 {
-    return o->rule->states + (o->common[MULTI] != 0);
+    return o->common[MULTI] != 0 && (dtype == TN_F16 || dtype == TN_BF16);
 }
 
-bool tni_kv_optimizer_apart(const tni_kv_optimizer *o)
+uint32_t tni_kv_optimizer_states(const tni_kv_optimizer *o, int32_t dtype)
 {
-    return !o->rule->op || o->common[MULTI] != 0;
+    return o->rule->states + tni_kv_optimizer_widens(o, dtype);
+}
+
+bool tni_kv_optimizer_lines(const tni_kv_optimizer *o)
+{
+    return !o->rule->op;
 }
 
 /* ---- a step ------------------------------------------------------------------------------------------ */
@@ -353,7 +359,7 @@ static tn_status master_make(const tni_kv_optimizer *o, tni_kv_param_slot *s, tn
     tn_status st;
 
     *out = weight;
-    if (o->common[MULTI] == 0)
+    if (!tni_kv_optimizer_widens(o, weight->dtype))
         return TN_OK;
     if (!*master) {
         if ((st = tni_array_create(weight->storage->space, weight->storage->device, TN_F32, weight->ndim,
@@ -382,7 +388,7 @@ tn_status tni_kv_param_states(const tni_kv_optimizer *o, tni_kv_param_slot *s, t
 
 tn_status tni_kv_param_assigned(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight)
 {
-    tni_array *master = o && o->common[MULTI] != 0 ? s->states[o->rule->states] : NULL;
+    tni_array *master = o && tni_kv_optimizer_widens(o, weight->dtype) ? s->states[o->rule->states] : NULL;
 
     return master ? tni_array_copy(weight, master) : TN_OK;
 }
@@ -545,7 +551,8 @@ static tn_status wide_make(const tni_kv_optimizer *o, tni_array *grad, tni_array
 tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight,
                                 tni_array *grad)
 {
-    tni_array *master = o->common[MULTI] != 0 ? s->states[o->rule->states] : NULL, *wide = NULL;
+    const bool widens = tni_kv_optimizer_widens(o, weight->dtype);
+    tni_array *master = widens ? s->states[o->rule->states] : NULL, *wide = NULL;
     tn_status st;
 
     if (!master) {

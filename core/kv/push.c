@@ -130,10 +130,16 @@ static tn_status sum_queue(const step *s, uint32_t i, bool updates)
     return tni_kv_sum(key->merged, item->value_count, item->values, item->priority, false);
 }
 
+/* A step writes states by operators of their own: what fails before must keep them, too. */
+static bool apart(const tni_kv *kv, const tni_kv_key *key)
+{
+    return kv->optimizer && (tni_kv_optimizer_lines(kv->optimizer) ||
+                             tni_kv_optimizer_widens(kv->optimizer, key->value->dtype));
+}
+
 /* States that are written apart from the value are written by the gate, else read. */
 static tn_status step_gate(step *s)
 {
-    const bool apart = s->kv->optimizer && tni_kv_optimizer_apart(s->kv->optimizer);
     uint64_t room = s->count;
     uint32_t all;
 
@@ -144,7 +150,7 @@ static tn_status step_gate(step *s)
     if (!(s->gate = tni_calloc(room, sizeof(*s->gate))))
         return TN_E_NOMEM;
     for (uint32_t i = 0; i < s->count; i++) {
-        for (uint32_t k = 0; k < tni_kv_states_count(s->keys[i]) && !apart; k++)
+        for (uint32_t k = 0; !apart(s->kv, s->keys[i]) && k < tni_kv_states_count(s->keys[i]); k++)
             s->gate[s->gated++] = s->keys[i]->slot.states[k];
         for (uint32_t k = 0; k < s->items[i].value_count && !s->sums[i]; k++)
             s->gate[s->gated++] = s->items[i].values[k];
@@ -154,7 +160,7 @@ static tn_status step_gate(step *s)
     all = s->gated;
     for (uint32_t i = 0; i < s->count; i++) {
         s->gate[all++] = s->keys[i]->value;
-        for (uint32_t k = 0; k < tni_kv_states_count(s->keys[i]) && apart; k++)
+        for (uint32_t k = 0; apart(s->kv, s->keys[i]) && k < tni_kv_states_count(s->keys[i]); k++)
             s->gate[all++] = s->keys[i]->slot.states[k];
     }
     return tni_kv_gate(s->kv->ctx, s->gated, all - s->gated, s->gate);

@@ -187,7 +187,7 @@ tn_status tni_kv_rows_step(const tni_kv_named *n, const tni_kv_optimizer *o, tni
                            tni_array *value, tni_array *sum)
 {
     const uint64_t rows = tni_array_bytes(value) / n->row_bytes;
-    const uint32_t states = tni_kv_optimizer_states(o);
+    const uint32_t states = tni_kv_optimizer_states(o, value->dtype);
     tni_array *kept[TNI_KV_STATES], *weight = NULL, *grad = NULL;
     tn_status st;
 

@@ -8,13 +8,14 @@
 
 static tn_status state_of(tni_kv *kv, tni_kv_key *key, uint32_t index, tni_array **out)
 {
+    uint32_t count;
     tn_status st;
 
     if (!kv->optimizer)
         return tni_error(TN_E_STATE, "the store has no optimizer");
-    if (index >= tni_kv_optimizer_states(kv->optimizer))
+    if (index >= (count = tni_kv_optimizer_states(kv->optimizer, key->value->dtype)))
         return tni_error(TN_E_ARG, "state %u of optimizer %s, which has %u", index,
-                         tni_kv_optimizer_name(kv->optimizer), tni_kv_optimizer_states(kv->optimizer));
+                         tni_kv_optimizer_name(kv->optimizer), count);
     if (!(st = tni_kv_param_states(kv->optimizer, &key->slot, key->value)))
         tni_array_retain(*out = key->slot.states[index]);
     return st;
@@ -42,14 +43,15 @@ tn_status tni_kv_state_get(tni_kv *kv, const tn_kv_item *item, uint32_t index, t
 
 tn_status tni_kv_state_set(tni_kv *kv, const tn_kv_item *item, uint64_t steps)
 {
-    const uint32_t wanted = kv->optimizer ? tni_kv_optimizer_states(kv->optimizer) : 0;
     tni_kv_key *key;
+    uint32_t wanted;
     tn_status st;
 
     if (!kv->optimizer)
         return tni_error(TN_E_STATE, "the store has no optimizer that would take states");
     if ((st = tni_kv_find(kv, item, &key)))
         return st;
+    wanted = tni_kv_optimizer_states(kv->optimizer, key->value->dtype);
     if (item->value_count != wanted)
         return tni_error(TN_E_ARG, "%u states for optimizer %s, which has %u", item->value_count,
                          tni_kv_optimizer_name(kv->optimizer), wanted);
@@ -110,18 +112,20 @@ tn_status tni_kv_save(tni_kv *kv, const char *path)
     tni_params *p = NULL;
     size_t cursor = 0;
     const char *name;
-    void *key;
+    void *found;
     tn_status st;
 
     if (!kv->optimizer)
         return tni_error(TN_E_STATE, "the store has no optimizer whose states could be saved");
     if (!(st = tni_params_create(&p)))
         st = number_add(kv, p, "optimizer", tni_kv_optimizer_name(kv->optimizer), 1);
-    while (!st && tni_map_next(kv->keys, &cursor, &name, &key)) {
+    while (!st && tni_map_next(kv->keys, &cursor, &name, &found)) {
+        tni_kv_key *key = found;
+
         if ((st = state_fetch(kv, key)))
             break;
-        st = number_add(kv, p, "steps", name, ((tni_kv_key *)key)->slot.steps);
-        for (uint32_t k = 0; k < tni_kv_optimizer_states(kv->optimizer) && !st; k++) {
+        st = number_add(kv, p, "steps", name, key->slot.steps);
+        for (uint32_t k = 0; k < tni_kv_optimizer_states(kv->optimizer, key->value->dtype) && !st; k++) {
             tni_array *a = NULL;
 
             if (!(st = state_of(kv, key, k, &a)))
@@ -166,7 +170,7 @@ static tn_status key_load(tni_kv *kv, const tni_params *p, const char *name, tni
     int64_t steps = 0;
     tn_status st = steps_get(p, name, &steps);
 
-    for (uint32_t k = 0; k < tni_kv_optimizer_states(kv->optimizer) && !st; k++) {
+    for (uint32_t k = 0; k < tni_kv_optimizer_states(kv->optimizer, key->value->dtype) && !st; k++) {
         tni_array *from, *to = NULL;
 
         if ((st = entry_get(p, "state", k, name, &from)) || (st = state_of(kv, key, k, &to)))

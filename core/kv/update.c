@@ -257,7 +257,7 @@ static tn_status states_ready(tni_kv_updates *u, part *p, uint8_t dtype, void *v
     if (st || !u->optimizer)
         return st;
     st = tni_kv_param_ready(u->optimizer, &p->slot, p->value);
-    for (uint32_t k = 0; k < tni_kv_optimizer_states(u->optimizer) && !st; k++)
+    for (uint32_t k = 0; k < tni_kv_optimizer_states(u->optimizer, dtype) && !st; k++)
         st = tni_array_wait(p->slot.states[k]);
     return st;
 }
@@ -278,7 +278,7 @@ static tn_status step(tni_kv_updates *u, part *p, const tni_kv_header *h, void *
     p->slot.wd_mult = n ? n->wd_mult : 1;
     if (share < 1)
         (void)tni_kv_optimizer_set(u->optimizer, "rescale_grad", rescale / share);
-    st = p->what == TNI_KV_ROWS && !p->named.all && !tni_kv_optimizer_apart(u->optimizer)
+    st = p->what == TNI_KV_ROWS && !p->named.all && !tni_kv_optimizer_lines(u->optimizer)
              ? tni_kv_rows_step(&p->named, u->optimizer, &p->slot, p->value, p->sum)
              : tni_kv_optimizer_step(u->optimizer, &p->slot, p->value, p->sum);
     if (share < 1)
@@ -308,9 +308,9 @@ void tni_kv_states_copy(tni_kv_param_slot *s, uint32_t states, uint64_t from, vo
     }
 }
 
-static uint32_t states_of(const tni_kv_updates *u)
+static uint32_t states_of(const tni_kv_updates *u, int32_t dtype)
 {
-    return u->optimizer ? tni_kv_optimizer_states(u->optimizer) : 0;
+    return u->optimizer ? tni_kv_optimizer_states(u->optimizer, dtype) : 0;
 }
 
 static bool replaces(void *arg, const tni_kv_header *h)
@@ -334,7 +334,7 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
     TNI_KV_POINT(update_half);
     if (p->what >= TNI_KV_STATE) {
         if (!(st = states_ready(u, p, h->dtype, value, bytes)))
-            tni_kv_states_copy(&p->slot, states_of(u), (uint64_t)(p->what - TNI_KV_STATE) * bytes,
+            tni_kv_states_copy(&p->slot, states_of(u, h->dtype), (uint64_t)(p->what - TNI_KV_STATE) * bytes,
                                (void *)(uintptr_t)sum, bytes, true);
         return st;
     }
@@ -361,8 +361,8 @@ static tn_status read_states(void *arg, const tni_kv_header *h, uint8_t dtype, v
     if (h->what < TNI_KV_STATE)
         return tni_error(TN_E_FORMAT, "pull of code %u", h->what);
     if (!(st = part_take(u, h->key, &p)) && bytes && !(st = states_ready(u, p, dtype, value, bytes)))
-        tni_kv_states_copy(&p->slot, states_of(u), (uint64_t)(h->what - TNI_KV_STATE) * bytes, out, bytes,
-                           false);
+        tni_kv_states_copy(&p->slot, states_of(u, dtype), (uint64_t)(h->what - TNI_KV_STATE) * bytes, out,
+                           bytes, false);
     return st;
 }
 

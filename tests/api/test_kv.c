@@ -21,6 +21,7 @@ typedef struct bench { /* a store, and an array on each device */
     tn_kv *kv;
     const tn_device *devices[DEVICES];
     tn_array *values[DEVICES];
+    int32_t dtype; /* of keys that are made */
 } bench;
 
 /* Numbers whose sum depends on its order. */
@@ -58,6 +59,7 @@ static bool bench_open(bench *b, const char *type, const char *device, const cha
     char name[32];
 
     memset(b, 0, sizeof *b);
+    b->dtype = TN_F32;
     b->ctx = test_open(settings);
     for (uint32_t d = 0; d < DEVICES; d++) {
         (void)snprintf(name, sizeof name, "%s:%u", device, d);
@@ -90,7 +92,7 @@ static tn_kv_item item(int64_t key, uint32_t values, tn_array *const *in, uint32
 
 static void init(bench *b, int64_t key, float value)
 {
-    tn_array *a = zeros_on(b, b->devices[0], TN_F32);
+    tn_array *a = zeros_on(b, b->devices[0], b->dtype);
     const tn_kv_item it = item(key, 1, &a, 0, NULL);
 
     assert_ok(tn_array_fill(a, value));
@@ -100,12 +102,14 @@ static void init(bench *b, int64_t key, float value)
 
 static tn_status pull(bench *b, int64_t key, float *out)
 {
-    tn_array *a = zeros_on(b, b->devices[DEVICES - 1], TN_F32);
+    tn_array *a = zeros_on(b, b->devices[DEVICES - 1], b->dtype), *wide = NULL;
     const tn_kv_item it = item(key, 0, NULL, 1, &a);
     tn_status st;
 
     assert_ok(tn_kv_pull(b->kv, 0, 1, &it));
-    st = tn_array_read(a, out, COUNT * sizeof *out);
+    assert_ok(tn_array_cast(b->ctx, a, TN_F32, &wide));
+    st = tn_array_read(wide, out, COUNT * sizeof *out);
+    tn_array_release(wide);
     tn_array_release(a);
     return st;
 }
@@ -506,11 +510,16 @@ static void half_a_step(void **state)
                 bench b;
 
                 assert_true(bench_open(&b, types[t], "cpu", NULL));
+                b.dtype = o == 2 ? TN_F16 : TN_F32;
+                for (uint32_t d = 0; d < DEVICES && o == 2; d++) {
+                    tn_array_release(b.values[d]);
+                    b.values[d] = zeros_on(&b, b.devices[d], TN_F16);
+                }
                 init(&b, 0, 8);
                 init(&b, 1, 8);
                 if (optimizers[o])
                     assert_ok(tn_kv_set_optimizer(b.kv, optimizers[o],
-                                                  o == 2 ? LIST("multi_precision", "1") : NULL));
+                                                  o == 2 ? LIST("multi_precision", "1", "lr", "0.5") : NULL));
                 both[0] = item(0, count, b.values, 0, NULL);
                 both[1] = item(1, count, b.values + 2, 0, NULL);
                 var = tn_array_var(b.values[2]);

@@ -12,6 +12,8 @@
 #define STEPS 5
 #define WORKERS 2
 
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 static const int64_t dims[] = {ROWS, COLUMNS}, few[] = {TOKENS};
 
 typedef struct plan {
@@ -19,7 +21,7 @@ typedef struct plan {
     const char *const *params;
     float value[WORKERS][ROWS * COLUMNS]; /* at the end */
     uint64_t bytes;                       /* that a worker sends, about */
-    bool dense, async;
+    bool dense, half;                     /* half: float16, updated in float32 */
 } plan;
 
 /* Some rows are looked up by all, some twice, some at the borders of parts. */
@@ -30,6 +32,21 @@ static void tokens_of(uint32_t rank, int step, float *out)
 
         out[i] = (float)((i == 0 ? 63 + step % 2 : i == 1 ? 299 : own) % ROWS);
     }
+}
+
+/* Another type; `a` is released. */
+static tn_array *cast(const worker *w, tn_array *a, bool half)
+{
+    const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call),
+                             .in_count = 1,
+                             .op = "Cast",
+                             .attrs = LIST("dtype", half ? "float16" : "float32"),
+                             .in = &a};
+    tn_array *y = NULL;
+
+    WORKER_OK(w, tn_invoke_text(w->ctx, &call, 1, &y, NULL));
+    tn_array_release(a);
+    return y;
 }
 
 static tn_array *sparse_of(const worker *w, int64_t stored, const int64_t *ids, const float *values)
@@ -60,13 +77,13 @@ static tn_array *invoke(const worker *w, const char *op, const char *const *attr
 }
 
 /* The gradient of the sum of the squares of what is looked up: rows, in a new array. */
-static tn_array *gradient(const worker *w, tn_array *weight, uint32_t rank, int step, bool dense)
+static tn_array *gradient(const worker *w, tn_array *weight, uint32_t rank, int step, const plan *p)
 {
     const char *const attrs[] = {"input_dim", "300", "output_dim", "16", "sparse_grad", "1", NULL};
     float tokens[TOKENS];
     const int64_t none[1] = {0};
-    tn_array *in[2] = {NULL, weight}, *rows = dense ? NULL : sparse_of(w, 0, none, NULL), *y, *twice[2], *z,
-             *grad;
+    tn_array *in[2] = {NULL, weight}, *rows = p->dense ? NULL : cast(w, sparse_of(w, 0, none, NULL), p->half),
+             *y, *twice[2], *z, *grad;
 
     tokens_of(rank, step, tokens);
     WORKER_OK(w, tn_array_from(w->ctx, TN_F32, 1, few, tokens, &in[0]));
@@ -85,7 +102,7 @@ static tn_array *gradient(const worker *w, tn_array *weight, uint32_t rank, int 
     return grad;
 }
 
-static void first_values(const worker *w, tn_kv *kv, bool dense)
+static void first_values(const worker *w, tn_kv *kv, const plan *p)
 {
     static _Thread_local int64_t ids[ROWS];
     static _Thread_local float values[ROWS * COLUMNS];
@@ -96,24 +113,25 @@ static void first_values(const worker *w, tn_kv *kv, bool dense)
         values[i] = (float)(i % 97 - 48) / 64;
     for (int i = 0; i < ROWS; i++)
         ids[i] = i;
-    if (dense)
+    if (p->dense)
         WORKER_OK(w, tn_array_from(w->ctx, TN_F32, 2, dims, values, &first));
     else
         first = sparse_of(w, ROWS, ids, values);
+    first = cast(w, first, p->half);
     WORKER_OK(w, tn_kv_init(kv, 1, &it));
     tn_array_release(first);
 }
 
 /* The rows of its tokens, which are all that a worker needs of the value. */
-static tn_array *looked_up(const worker *w, tn_kv *kv, uint32_t rank, int step, bool dense)
+static tn_array *looked_up(const worker *w, tn_kv *kv, uint32_t rank, int step, const plan *p)
 {
     float tokens[TOKENS];
     int64_t wanted[TOKENS];
     tn_array *ids = NULL, *rows = NULL, *weight = NULL;
     tn_kv_item it = {.name = "e", .value_count = 1, .values = &ids};
 
-    if (dense) {
-        WORKER_OK(w, tn_array_zeros(w->ctx, TN_F32, 2, dims, NULL, &weight));
+    if (p->dense) {
+        WORKER_OK(w, tn_array_zeros(w->ctx, p->half ? TN_F16 : TN_F32, 2, dims, NULL, &weight));
         it = (tn_kv_item){.name = "e", .out_count = 1, .outs = &weight};
         WORKER_OK(w, tn_kv_pull(kv, 0, 1, &it));
         return weight;
@@ -129,13 +147,14 @@ static tn_array *looked_up(const worker *w, tn_kv *kv, uint32_t rank, int step, 
     return weight;
 }
 
-static void value_read(const worker *w, tn_kv *kv, float *out)
+static void value_read(const worker *w, tn_kv *kv, bool half, float *out)
 {
     tn_array *whole = NULL;
     const tn_kv_item it = {.name = "e", .out_count = 1, .outs = &whole};
 
-    WORKER_OK(w, tn_array_zeros(w->ctx, TN_F32, 2, dims, NULL, &whole));
+    WORKER_OK(w, tn_array_zeros(w->ctx, half ? TN_F16 : TN_F32, 2, dims, NULL, &whole));
     WORKER_OK(w, tn_kv_pull(kv, TN_KV_SPARSE, 1, &it));
+    whole = cast(w, whole, false);
     WORKER_OK(w, tn_array_read(whole, out, ROWS * COLUMNS * sizeof *out));
     tn_array_release(whole);
 }
@@ -143,7 +162,7 @@ static void value_read(const worker *w, tn_kv *kv, float *out)
 /* Of a process alone: workers 0 and 1 one after the other. */
 static void trained(const worker *w, tn_kv *kv, uint32_t from, uint32_t end, plan *p, float *out)
 {
-    first_values(w, kv, p->dense);
+    first_values(w, kv, p);
     if (p->optimizer)
         WORKER_OK(w, tn_kv_set_optimizer(kv, p->optimizer, p->params));
     for (int step = 0; step < STEPS; step++) {
@@ -151,16 +170,16 @@ static void trained(const worker *w, tn_kv *kv, uint32_t from, uint32_t end, pla
         const tn_kv_item it = {.name = "e", .value_count = end - from, .values = grads};
 
         for (uint32_t rank = from; rank < end; rank++) {
-            tn_array *weight = looked_up(w, kv, rank, step, p->dense);
+            tn_array *weight = looked_up(w, kv, rank, step, p);
 
-            grads[rank - from] = gradient(w, weight, rank, step, p->dense);
+            grads[rank - from] = gradient(w, weight, rank, step, p);
             tn_array_release(weight);
         }
         WORKER_OK(w, tn_kv_push(kv, 1, &it));
         for (uint32_t rank = from; rank < end; rank++)
             tn_array_release(grads[rank - from]);
     }
-    value_read(w, kv, out);
+    value_read(w, kv, p->half, out);
 }
 
 static void train(worker *w)
@@ -188,8 +207,6 @@ static void alone(worker *w)
     tn_kv_destroy(kv);
 }
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 static void as_one_process(void **state)
 {
     const plan plans[] = {
@@ -201,12 +218,20 @@ static void as_one_process(void **state)
         {.optimizer = "rmsprop", .params = LIST("lr", "0.01")},
         {.optimizer = "nag", .params = LIST("lr", "0.1", "momentum", "0.9")},
         {.optimizer = "adamax", .params = LIST("lr", "0.1")}, /* of lines: all rows */
+        {.half = true,
+         .optimizer = "sgd",
+         .params = LIST("lr", "0.1", "momentum", "0.9", "wd", "0.01", "multi_precision", "1")},
+        {.half = true,
+         .optimizer = "adam",
+         .params = LIST("lr", "0.05", "wd", "0.01", "multi_precision", "1")},
+        {.half = true, .optimizer = "adamax", .params = LIST("lr", "0.1", "multi_precision", "1")},
     };
     const job_options o = {.workers = WORKERS, .servers = 2, .part_bytes = 4096};
 
     (void)state;
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         static plan far, near, whole;
+        uint64_t first; /* bytes of the first values */
 
         far = near = whole = plans[i];
         whole.dense = true;
@@ -221,7 +246,8 @@ static void as_one_process(void **state)
         print_message("%s: workers sent %llu bytes, %llu as dense arrays\n",
                       far.optimizer ? far.optimizer : "sum", (unsigned long long)far.bytes,
                       (unsigned long long)whole.bytes);
-        assert_true(far.bytes - ROWS * COLUMNS * 4 < (whole.bytes - ROWS * COLUMNS * 4) / 4);
+        first = ROWS * COLUMNS * (plans[i].half ? 2 : 4);
+        assert_true(far.bytes - first < (whole.bytes - first) / 4);
     }
 }
 
@@ -229,10 +255,11 @@ static void as_one_process(void **state)
 static void mixed(worker *w)
 {
     static const int64_t id[] = {7};
+    const plan single = {0};
     float row[COLUMNS], *got = w->arg;
     tn_array *grad;
 
-    first_values(w, w->kv, false);
+    first_values(w, w->kv, &single);
     WORKER_OK(w, tn_kv_set_optimizer(w->kv, "sgd", LIST("lr", "1", "wd", "0.5")));
     for (int i = 0; i < COLUMNS; i++)
         row[i] = 1;
@@ -240,7 +267,7 @@ static void mixed(worker *w)
     worker_push(w, "e", grad);
     tn_array_release(grad);
     if (w->rank == 0)
-        value_read(w, w->kv, got);
+        value_read(w, w->kv, false, got);
 }
 
 static void rows_and_dense(void **state)

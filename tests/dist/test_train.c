@@ -322,6 +322,11 @@ static void by_hand(worker *w)
     WORKER_TRUE(w, tn_app_close(app) == 0);
 }
 
+typedef struct saved {
+    const char *folder, *dtype;
+    int32_t multi_precision, on_store;
+} saved;
+
 /* What is saved behind a step, by worker 0, makes the next one again. */
 static void saves(worker *w)
 {
@@ -329,22 +334,30 @@ static void saves(worker *w)
     tn_app *app = app_open(SETTINGS("kvstore.type=dist_sync"));
     char states[SCRATCH_PATH_BYTES + 8], prefix[SCRATCH_PATH_BYTES + 8], params[SCRATCH_PATH_BYTES + 32];
     float values[12] = {1, 2, 3, (float)w->rank}, labels[4] = {0, 1, 0, 1};
+    const saved *how = w->arg;
     tn_net *net = net_of(app);
     char sha[2][65];
-    tn_array *x, *y;
+    tn_array *x, *y, *cast = NULL;
     tn_trainer *t;
 
-    (void)snprintf(states, sizeof states, "%s/s", (const char *)w->arg);
-    (void)snprintf(prefix, sizeof prefix, "%s/p", (const char *)w->arg);
+    (void)snprintf(states, sizeof states, "%s/s", how->folder);
+    (void)snprintf(prefix, sizeof prefix, "%s/p", how->folder);
     (void)snprintf(params, sizeof params, "%s-0000.params", prefix);
+    tn_net_cast(net, how->dtype);
     tn_net_init(net, .seed = 1, .shape = {4, 3});
-    t = tn_trainer_new(net, .lr = 0.1, .optimizer = "adam");
+    t = tn_trainer_new(net, .lr = 0.1, .optimizer = "adam", .multi_precision = how->multi_precision,
+                       .update_on_kvstore = how->on_store);
     x = tn_app_array(app, 2, rows, values);
+    WORKER_OK(w, tn_array_cast(tn_app_ctx(app), x, tn_array_dtype(tn_net_param(net, "0.weight")), &cast));
+    x = tn_app_own(app, cast);
     y = tn_app_array(app, 1, classes, labels);
     for (int step = 0; step < 4; step++) {
-        if (step == 3) { /* the third one again */
-            tn_trainer_load(t, states);
+        if (step == 3) { /* the third one again; values that are set behind the states begin copies anew */
+            if (!how->multi_precision)
+                tn_trainer_load(t, states);
             tn_net_load_params(net, params);
+            if (how->multi_precision)
+                tn_trainer_load(t, states);
             WORKER_TRUE(w, tn_trainer_steps(t) == 2);
         }
         tn_app_record(app);
@@ -367,13 +380,23 @@ static void saves(worker *w)
 
 static void a_step_is_made_again(void **state)
 {
+    static const saved rows[] = {{.dtype = "float32"},
+                                 {.dtype = "float32", .multi_precision = 1, .on_store = 1},
+                                 {.dtype = "float64", .multi_precision = 1, .on_store = 1},
+                                 {.dtype = "float16", .multi_precision = 1, .on_store = 1},
+                                 {.dtype = "float16", .multi_precision = 1, .on_store = -1}};
     const job_options o = {.workers = 2, .servers = 2};
     char folder[SCRATCH_PATH_BYTES];
 
     (void)state;
     (void)snprintf(folder, sizeof folder, "%s", scratch_path("saved"));
     assert_int_equal(mkdir(folder, 0777), 0);
-    job_run(&o, NULL, saves, folder);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        saved how = rows[i];
+
+        how.folder = folder;
+        job_run(&o, NULL, saves, &how);
+    }
 }
 
 static tn_symbol *layer(tn_app *app, const char *op, const char *name, const char *const *attrs,
@@ -498,6 +521,7 @@ typedef struct embedding {
     const char *optimizer;
     double momentum, wd;
     int32_t on_store; /* as .update_on_kvstore */
+    bool half;        /* float16, updated in float32 */
     const char *settings[3];
     char sha[JOB_WORKERS_MAX][65], reference[65];
 } embedding;
@@ -512,9 +536,11 @@ static void embedding_train(tn_app *app, const embedding *e, uint32_t rank, uint
 
     tn_net_embedding(net, .count = VOCABULARY, .units = 5, .sparse_grad = 1);
     tn_net_dense(net, .units = 3);
+    if (e->half)
+        tn_net_cast(net, "float16");
     tn_net_init(net, .seed = 2, .shape = {4, TOKENS});
     t = tn_trainer_new(net, .optimizer = e->optimizer, .lr = 0.1, .momentum = e->momentum, .wd = e->wd,
-                       .update_on_kvstore = e->on_store);
+                       .update_on_kvstore = e->on_store, .multi_precision = e->half);
     for (uint32_t step = 0; step < 3; step++) {
         for (uint32_t part = rank; part < (workers > 1 ? rank + 1 : 2); part++) {
             float ids[4 * TOKENS];
@@ -557,11 +583,15 @@ static void embeds(worker *w)
 /* The bits of one process with as many devices; both update the rows that were looked up. */
 static void rows_of_embeddings(void **state)
 {
-    static const embedding rows[] = {{.optimizer = "sgd", .momentum = 0.9, .wd = 0.01, .on_store = 1},
-                                     {.optimizer = "adam", .on_store = 1},
-                                     {.optimizer = "sgd", .momentum = 0.9, .wd = 0.01, .on_store = -1},
-                                     {.optimizer = "adam", .on_store = -1},
-                                     {.optimizer = "adagrad", .on_store = -1}};
+    static const embedding rows[] = {
+        {.optimizer = "sgd", .momentum = 0.9, .wd = 0.01, .on_store = 1},
+        {.optimizer = "adam", .on_store = 1},
+        {.optimizer = "sgd", .momentum = 0.9, .wd = 0.01, .on_store = 1, .half = true},
+        {.optimizer = "adam", .wd = 0.01, .on_store = 1, .half = true},
+        {.optimizer = "adam", .wd = 0.01, .on_store = -1, .half = true},
+        {.optimizer = "sgd", .momentum = 0.9, .wd = 0.01, .on_store = -1},
+        {.optimizer = "adam", .on_store = -1},
+        {.optimizer = "adagrad", .on_store = -1}};
     const job_options o = {.workers = 2, .servers = 2, .part_bytes = 4096};
 
     (void)state;

@@ -160,6 +160,41 @@ static void uncut(worker *w)
     tn_array_release(half);
 }
 
+/* Beside a key of float16, one that needs no copy: its states are counted by its own type, also in files. */
+static void mixed(worker *w)
+{
+    static const int64_t three[] = {3};
+    tn_array *half = worker_array(w, TN_F16, 1, three, 1), *full = worker_array(w, TN_F64, 1, three, 1),
+             *two[] = {full, full}, *s = NULL;
+    const tn_kv_item both[] = {worker_item("half", &half, NULL), worker_item("full", &full, NULL)};
+    const tn_kv_item too_many = {.name = "full", .value_count = 2, .values = two},
+                     one = {.name = "full", .value_count = 1, .values = two},
+                     too_few = {.name = "half", .value_count = 1, .values = two};
+    char mine[SCRATCH_PATH_BYTES + 16];
+    uint64_t steps = 0;
+    double got[3];
+
+    (void)snprintf(mine, sizeof mine, "%s.%u", (const char *)w->arg, w->rank);
+    WORKER_OK(w, tn_kv_init(w->kv, 2, both));
+    WORKER_OK(
+        w, tn_kv_set_optimizer(w->kv, "sgd", LIST("lr", "0.25", "momentum", "0.5", "multi_precision", "1")));
+    WORKER_OK(w, tn_kv_push(w->kv, 2, both));
+    WORKER_OK(w, tn_kv_save_states(w->kv, mine));
+    WORKER_FAILS(w, tn_kv_state(w->kv, &both[1], 1, &s, NULL), TN_E_ARG);
+    WORKER_TRUE(w, strstr(tn_error_text(), "state 1 of optimizer sgd, which has 1"));
+    WORKER_FAILS(w, tn_kv_state(w->kv, &both[0], 2, &s, NULL), TN_E_ARG);
+    WORKER_FAILS(w, tn_kv_set_state(w->kv, &too_many, 1), TN_E_ARG);
+    WORKER_FAILS(w, tn_kv_set_state(w->kv, &too_few, 1), TN_E_ARG);
+    WORKER_OK(w, tn_kv_set_state(w->kv, &one, 7));
+    WORKER_OK(w, tn_kv_load_states(w->kv, mine));
+    WORKER_OK(w, tn_kv_state(w->kv, &both[1], 0, &s, &steps));
+    WORKER_OK(w, tn_array_read(s, got, sizeof got));
+    WORKER_TRUE(w, steps == 1 && tn_array_dtype(s) == TN_F64 && got[2] == -0.25 * w->workers);
+    tn_array_release(s);
+    tn_array_release(half);
+    tn_array_release(full);
+}
+
 /* An array that is as long as a part is whole; a longer one is refused, and leaves nothing behind. */
 static void longest_part(worker *w)
 {
@@ -181,9 +216,12 @@ static void whole_arrays_and_copies(void **state)
 {
     const job_options o = {.workers = 2, .servers = 2},
                       parts = {.workers = 2, .servers = 2, .part_bytes = 4096};
+    char path[SCRATCH_PATH_BYTES];
 
     (void)state;
+    (void)snprintf(path, sizeof path, "%s", scratch_path("mixed"));
     job_run(&o, "dist_sync", uncut, NULL);
+    job_run(&o, "dist_sync", mixed, path);
     job_run(&parts, "dist_sync", longest_part, NULL);
 }
 

@@ -160,13 +160,29 @@ static void test_devices(void **state)
         assert_true(have[0][i] - have[1][i] < 0.002f && have[1][i] - have[0][i] < 0.002f);
 }
 
+static bool files_same(const char *a, const char *b)
+{
+    static char texts[2][65536];
+    size_t count[2] = {0};
+
+    for (int i = 0; i < 2; i++) {
+        FILE *f = fopen(i ? b : a, "rb");
+
+        assert_non_null(f);
+        count[i] = fread(texts[i], 1, sizeof texts[i], f);
+        assert_true(count[i] > 0 && count[i] < sizeof texts[i]);
+        assert_int_equal(fclose(f), 0);
+    }
+    return count[0] == count[1] && !memcmp(texts[0], texts[1], count[0]);
+}
+
 typedef struct stored {
     tn_app *app;
     tn_net *net;
     tn_trainer *t;
 } stored;
 
-/* Float16 beside the float32 of a BatchNorm. */
+/* Of halves: beside the float32 of a BatchNorm. */
 static stored stored_open(int where)
 {
     stored s = {.app = nn_open("run.deterministic=threads", "device.default=cpu:0,cpu:1", NULL)};
@@ -175,7 +191,7 @@ static stored stored_open(int where)
     tn_net_dense(s.net, .units = 3);
     tn_net_batchnorm(s.net);
     tn_net_dense(s.net, .units = 2);
-    tn_net_cast(s.net, "float16");
+    tn_net_cast(s.net, dtype);
     tn_net_init(s.net, .seed = 1, .shape = {4, 8});
     s.t = tn_trainer_new(s.net, .optimizer = "adam", .lr = 0.001, .multi_precision = 1,
                          .update_on_kvstore = where);
@@ -185,30 +201,51 @@ static stored stored_open(int where)
 static void stored_step(stored *s, uint64_t i)
 {
     const int64_t rows[2] = {4, 8};
-    tn_array *half = NULL;
+    tn_array *x = nn_array(s->app, 2, rows, i), *cast = NULL;
 
-    assert_int_equal(tn_array_cast(tn_app_ctx(s->app), nn_array(s->app, 2, rows, i), TN_F16, &half), TN_OK);
+    assert_int_equal(
+        tn_array_cast(tn_app_ctx(s->app), x, tn_array_dtype(tn_net_param(s->net, "0.weight")), &cast), TN_OK);
     for (size_t k = 0; k < tn_app_devices(s->app); k++) {
         tn_app_record(s->app);
-        tn_app_backward(s->app, tn_net_forward(s->net, tn_app_part(s->app, half, k)));
+        tn_app_backward(s->app, tn_net_forward(s->net, tn_app_part(s->app, cast, k)));
     }
     tn_trainer_step(s->t, 4);
-    tn_array_release(half);
+    tn_array_release(cast);
+}
+
+/* Bytes of all values, not through a narrower type. */
+static size_t stored_read(stored *s, char *out)
+{
+    size_t at = 0;
+
+    for (size_t p = 0; p < tn_net_param_count(s->net); p++) {
+        tn_array *a = tn_net_param(s->net, tn_net_param_name(s->net, p));
+        const size_t bytes = (size_t)tn_array_count(a) * tn_dtype_bytes(tn_array_dtype(a));
+
+        assert_true(at + bytes <= ROOM);
+        assert_int_equal(tn_array_read(a, out + at, bytes), TN_OK);
+        at += bytes;
+    }
+    return at;
 }
 
 /* Wherever it is updated, and where states with the float32 copies were loaded half-way, in a store or a
- * trainer: the same bits. */
+ * trainer: the same bits, and the same states in files. */
 static void test_store(void **state)
 {
-    static float want[ROOM], have[ROOM];
+    static const char *const types[] = {"float16", "bfloat16", "float32", "float64"};
+    static char want[ROOM], have[ROOM];
     char *folder = nn_folder(), states[2][512], params[2][512];
-    size_t count = 0;
 
     (void)state;
-    for (int i = 0; i < 6; i++) { /* all of it, twice; then the second half, with the states of either */
-        const int from = i < 2 ? 0 : 1, where = i % 2 ? 1 : -1, file = i < 2 ? i : (i - 2) / 2;
-        stored s = stored_open(where);
+    for (int i = 0; i < 24; i++) { /* all of it, twice; then the second half, with the states of either */
+        const int run = i % 6, from = run < 2 ? 0 : 1, where = run % 2 ? 1 : -1,
+                  file = run < 2 ? run : (run - 2) / 2;
+        size_t count;
+        stored s;
 
+        dtype = types[i / 6];
+        s = stored_open(where);
         (void)snprintf(states[file], sizeof states[file], "%s/%d.states", folder, file);
         (void)snprintf(params[file], sizeof params[file], "%s/%d.params", folder, file);
         if (from) {
@@ -222,14 +259,14 @@ static void test_store(void **state)
                 tn_trainer_save(s.t, states[file]);
             }
         }
-        count = 0;
-        for (size_t p = 0; p < tn_net_param_count(s.net); p++)
-            count += nn_read(s.app, tn_net_param(s.net, tn_net_param_name(s.net, p)),
-                             (i ? have : want) + count, ROOM - count);
+        count = stored_read(&s, run ? have : want);
         nn_close(s.app);
-        if (i && memcmp(have, want, count * sizeof *want) != 0)
-            fail_msg("run %d: other bits", i);
+        if (run && memcmp(have, want, count) != 0)
+            fail_msg("%s, run %d: other bits", dtype, run);
+        if (run == 1)
+            assert_true(files_same(states[0], states[1]));
     }
+    dtype = types[0];
     nn_folder_remove(folder);
 }
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 static int64_t hits(void *arg, const float *x, size_t count, const float *labels, size_t rows, double *sum)
 {
@@ -81,8 +82,9 @@ static void test_composite(void **state)
 
 static void test_composite_refused(void **state)
 {
-    static const char *const lists[] = {"accuracy,",     ",accuracy", "accuracy,acuracy",
-                                        "accuracy;loss", " ",         "a"};
+    static const char *const lists[] = {
+        "accuracy,", ",accuracy", "accuracy,acuracy", "acc, ,ce", "acc ce", "accuracy;loss", " ", "a",
+        "acc ,",     ""};
     static const int64_t wide[] = {1, 3}, row[] = {1};
     static const float zeros[3] = {0};
     tn_app *app;
@@ -100,6 +102,29 @@ static void test_composite_refused(void **state)
         tn_meter_add(m, tn_app_array(app, 2, wide, zeros), tn_app_array(app, 1, row, zeros));
         assert_true(isnan(tn_meter_value(m)));
         nn_close_failed(app, "metric mine: its function failed", 2);
+    }
+}
+
+/* 64 in a list, and no more; blanks around names. */
+static void test_composite_longest(void **state)
+{
+    char list[65 * 6] = "";
+
+    (void)state;
+    for (size_t count = 1; count <= 65; count++) {
+        tn_app *app = nn_open(NULL);
+        tn_meter *m;
+
+        strcat(list, count == 1 ? "  acc" : count % 2 ? ", acc" : " ,ce");
+        m = tn_meter_open(app, list);
+        assert_int_equal(tn_meter_count(m), count > 64 ? 0 : count);
+        if (count <= 64)
+            assert_string_equal(tn_meter_name(tn_meter_at(m, count - 1)),
+                                count % 2 ? "accuracy" : "cross-entropy");
+        if (count <= 64)
+            nn_close(app);
+        else
+            nn_close_failed(app, "a list of more than 64 metrics", 2);
     }
 }
 
@@ -185,7 +210,22 @@ static void measured(void **state)
     assert_true(valid > 0);
     assert_true(tn_app_ok(app));
     tn_module_fit(m, train, .valid = test, .meter = b.train, .valid_meter = b.train);
-    nn_close_failed(app, ".meter and .valid_meter are the same", 2);
+    nn_close_failed(app, ".meter and .valid_meter share a metric", 2);
+}
+
+/* Either way round: measuring the one would begin the other anew. */
+static void shared(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        tn_app *app = nn_open(NULL);
+        tn_data *train = tn_data_open(app, "digits:train", .batch = 50);
+        tn_meter *all = tn_meter_open(app, "acc,ce,mse");
+        tn_meter *a = tn_meter_at(all, i / 2), *b = tn_meter_at(all, 1 + i % 2);
+
+        tn_module_fit(digits_module(app), train, .meter = i == 1 ? b : a, .valid_meter = i == 1 ? a : b);
+        nn_close_failed(app, ".meter and .valid_meter share a metric", 2);
+    }
 }
 
 int main(void)
@@ -193,7 +233,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_composite),
         cmocka_unit_test(test_composite_refused),
+        cmocka_unit_test(test_composite_longest),
         cmocka_unit_test(measured),
+        cmocka_unit_test(shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

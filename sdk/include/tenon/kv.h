@@ -147,8 +147,9 @@ TN_API tn_status tn_kv_row_sparse_pull(tn_kv *kv, uint32_t count, const tn_kv_it
  * @param name   sgd nag adam signum rmsprop ftrl adagrad adadelta adamax nadam ftml dcasgd lamb lars; NULL:
  *               none, sums are stored
  * @param params pairs of name and number, NULL-ended: lr, wd, rescale_grad, clip_gradient, multi_precision
- *               (1: a float32 copy of each value is updated, and is its last state), and those of the
- *               optimizer by MXNet's names: momentum, beta1, epsilon, gamma1, … NULL: MXNet's defaults
+ *               (1: of each value of float16 or bfloat16 a float32 copy is updated, and is its last state;
+ *               others are updated as they are), and those of the optimizer by MXNet's names: momentum,
+ *               beta1, epsilon, gamma1, … NULL: MXNet's defaults
  * @return TN_E_UNSUPPORTED: lamb or lars, and an array of a dist type that is cut over servers · TN_E_KEY:
  *         no such optimizer; the text lists them · TN_E_ATTR: a parameter that it does not have, or out of
  *         range · TN_E_STATE: there is an updater

@@ -665,7 +665,8 @@ typedef struct tn_meter_options {
  * labels: mae, mse, rmse (each batch counts once), pearson. Of what a loss returned: loss. MXNet's other
  * names are known, too (acc, ce, nll-loss, pearsonr).
  * tn_meter_open(app, "top_k_accuracy", .k = 5)
- * Several with commas between them are CompositeEvalMetric: a list, to which batches are added at once.
+ * Several, up to 64, with commas between them are CompositeEvalMetric: a list, to which batches are added at
+ * once; blanks around a name do not count.
  * tn_meter_open(app, "accuracy,cross_entropy")
  * @since 0.1
  */

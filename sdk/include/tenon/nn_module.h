@@ -124,7 +124,7 @@ typedef struct tn_module_fit_options {
     void *arg;
     int64_t every; /* epochs from one file of `prefix` to the next, as do_checkpoint's period; 0: 1 */
     /* Instead of `metric`: the program's, with all of its values in `event`. NULL: one like `meter` for
-     * `valid` */
+     * `valid`. The two share no metric. */
     tn_meter *meter, *valid_meter;
 } tn_module_fit_options;
 
