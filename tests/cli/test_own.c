@@ -497,6 +497,26 @@ static void data_moved(void **state)
     assert_null(strstr(s->err, "trained on this data"));
 }
 
+/* Why what a model keeps of its data cannot be written, or read. */
+static void about_fails(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    s = tool("printf 'a,y\\n1,x\\n2,z\\n3,x\\n4,z\\n5,x\\n' >kept.csv; mkdir -p kept/model-data.json.tmp; "
+             "\"$T\" train zoo:mlp --data kept.csv --batch 2 --epochs 1 --out kept -q");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "error[TN-0006]: kept/model-data.json cannot be written: Is a directory\n");
+    s = tool(
+        "\"$T\" train zoo:mlp --data kept.csv --batch 2 --epochs 1 --out whole -q; mkdir -p to/x-data.json; "
+        "\"$T\" export whole to/x");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "error[TN-0006]: to/x-data.json: Is a directory\n");
+    s = tool("rmdir to/x-data.json; echo '{' >whole/model-data.json; \"$T\" export whole to/x");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "error[TN-0006]: whole/model-data.json: ");
+}
+
 /* Each mistake is named with its place. */
 static void mistakes(void **state)
 {
@@ -546,6 +566,7 @@ int main(void)
         cmocka_unit_test(every_format), cmocka_unit_test(any_format), cmocka_unit_test(few_images),
         cmocka_unit_test(tables),       cmocka_unit_test(regression), cmocka_unit_test(same_labels),
         cmocka_unit_test(info),         cmocka_unit_test(mistakes),   cmocka_unit_test(data_moved),
+        cmocka_unit_test(about_fails),
     };
 
     return plugins_there() ? cmocka_run_group_tests(tests, own_setup, own_teardown) : 77;
