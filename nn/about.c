@@ -7,6 +7,7 @@
  */
 #include "about.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -140,8 +141,10 @@ tn_status tnn_about_write(tn_app *app, const tnn_about *a, const char *path)
     if (file)
         ok = !fclose(file) && ok;
     if (aside && (!ok || rename(aside, path))) {
+        const int error = errno;
+
         (void)remove(aside);
-        (void)tnn_fail(app, TN_E_IO, "%s cannot be written", path);
+        (void)tnn_fail(app, TN_E_IO, "%s cannot be written: %s", path, strerror(error));
     }
     json_decref(o);
     free(aside);

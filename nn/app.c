@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NUMBER_ABSENT 1501u /* of errors.list: there is no such file or folder */
-
 /* ---- errors ---- */
 
 /* Exit codes of statuses; rows of the error list with a number of their own know theirs. */
@@ -90,6 +88,19 @@ void tnn_fail_text(tn_app *app, tn_status status, uint32_t number, const char *t
     fail_with(app, status, number);
 }
 
+tn_status tnn_fail_absent(tn_app *app, const char *format, ...)
+{
+    va_list args;
+
+    if (app->status)
+        return TN_E_IO;
+    va_start(args, format);
+    error_write(app, format, args);
+    va_end(args);
+    fail_with(app, TN_E_IO, TNN_NUMBER_ABSENT);
+    return TN_E_IO;
+}
+
 tn_status tnn_fail_open(tn_app *app, const char *path)
 {
     const bool absent = errno == ENOENT || errno == ENOTDIR;
@@ -97,7 +108,7 @@ tn_status tnn_fail_open(tn_app *app, const char *path)
 
     (void)snprintf(text, sizeof text, "%s: %s", path, strerror(errno));
     (void)tn_text_escape(clean, sizeof clean, text);
-    tnn_fail_text(app, TN_E_IO, absent ? NUMBER_ABSENT : TN_E_IO, clean);
+    tnn_fail_text(app, TN_E_IO, absent ? TNN_NUMBER_ABSENT : TN_E_IO, clean);
     return TN_E_IO;
 }
 

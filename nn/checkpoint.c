@@ -201,9 +201,10 @@ static tn_status state_take(tn_app *app, tn_train *t, const json_t *root, const 
         return tnn_fail(app, TN_E_FORMAT, "%s: step %lld is not batch %lld of epoch %lld", path,
                         (long long)step, (long long)index, (long long)epoch);
     if (step > t->steps)
-        return tnn_fail(app, TN_E_ARG,
-                        "%s has step %lld, and %lld epochs are %lld steps: ask for more epochs", path,
-                        (long long)step, (long long)t->o.epochs, (long long)t->steps);
+        return tnn_fail(
+            app, TN_E_ARG,
+            "%s has step %lld, but a training of epochs=%lld ends with step %lld: ask for more epochs", path,
+            (long long)step, (long long)t->o.epochs, (long long)t->steps);
     if (tnn_net_take(t->net, params, path) || tnn_trainer_import(t->trainer, params, step))
         return app->status;
     tnn_job_seek(t, epoch, index);

@@ -63,14 +63,17 @@ static tn_status place_find(tn_app *app, const char *name, place *out)
     } else if (!*set) {
         (void)tnn_fail(app, TN_E_ARG, "data \"%s\": a name is missing", name);
     } else if (!strcmp(set, ".") || !strcmp(set, "..")) {
-        (void)tnn_fail(app, TN_E_KEY, "data \"%s\": a folder has a / in its path: %s/", name, set);
+        (void)tnn_fail(app, TN_E_KEY, "data \"%s\": write a folder with a slash: %s/", name, set);
     } else if (!stat(set, &s) && !S_ISDIR(s.st_mode)) {
         out->file = true;
         out->path = tnn_strdup(app, set);
     } else if (!(st = tn_data_find(app->ctx, set, &folder))) {
         out->path = tnn_strdup(app, folder);
     } else if (st == TN_E_KEY && (tnn_own_is(set) || tnn_ends_with(set, ".rec"))) {
-        (void)tnn_fail(app, st, "data \"%s\": there is no file %s, and no data set of this name", name, set);
+        (void)tnn_fail_absent(app, "data \"%s\": there is no file %s, and no data set of this name", name,
+                              set);
+    } else if (st == TN_E_KEY && strchr(set, '/')) {
+        (void)tnn_fail_absent(app, "data \"%s\": %s", name, tn_error_text());
     } else {
         (void)tnn_check(app, st, "data \"%s\"", name);
     }

@@ -230,7 +230,7 @@ static tn_status sample_make(void *self, int32_t worker, uint32_t row, int64_t e
         if (!(st = one_make(s, worker, at + s->first, sample, out, text, sizeof text)))
             return TN_OK;
         broken_note(s, at + s->first, text);
-        if (s->o.strict || st == TN_E_NOMEM || tn_error_number() == PLUGIN_MISSING)
+        if (s->o.strict || st == TN_E_NOMEM || tn_error_number() == TNN_NUMBER_PLUGIN_MISSING)
             break;
         at = at + 1 < (uint64_t)s->count ? at + 1 : 0;
     }
@@ -256,7 +256,7 @@ static tn_status shape_find(tn_app *app, tnn_images *s)
         if (!st && (st = tn_image_look(s->ctx, l.data, l.bytes, &a)))
             (void)snprintf(why, sizeof why, "%s", tn_error_text());
         free(l.own);
-        if (st && tn_error_number() == PLUGIN_MISSING)
+        if (st && tn_error_number() == TNN_NUMBER_PLUGIN_MISSING)
             return tnn_check(app, st, "%s", place);
         if (!st) {
             s->o.shape[0] = a.channels <= 2 ? 1 : 3;
@@ -595,7 +595,7 @@ int tn_image_sample(tn_app *app, const char *path, const int64_t shape[3], float
         return !tnn_fail(app, st, "%s: %s", path, why);
     st = tnn_augment_run(app->ctx, &o, NULL, l.data, l.bytes, &draws, NULL, out, &text);
     free(l.own);
-    if (st && tn_error_number() == PLUGIN_MISSING)
+    if (st && tn_error_number() == TNN_NUMBER_PLUGIN_MISSING)
         return !tnn_check(app, st, "%s", path);
     return st ? !tnn_fail(app, st, "%s: %s", path, text) : 1;
 }

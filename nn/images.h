@@ -9,8 +9,7 @@
 #include <pthread.h>
 
 #define TNN_BROKEN_MAX 100
-#define TNN_TEST_EVERY 5     /* of images without parts, each fifth one (of a class) is to test with */
-#define PLUGIN_MISSING 1304u /* TN number of the error */
+#define TNN_TEST_EVERY 5 /* of images without parts, each fifth one (of a class) is to test with */
 
 typedef struct tnn_listed { /* an image's labels in a .lst */
     uint64_t id;
@@ -50,7 +49,7 @@ bool tnn_is_image(const char *name); /* by its end */
 char *tnn_beside(tn_app *app, const char *path, const char *ending);
 /* Whether there are folders with images in `folder`. */
 bool tnn_images_are_in(const char *folder);
-bool tnn_images_are_flat(const char *folder); /* an image lies in it, and in no folder of it */
+bool tnn_images_are_flat(const char *folder); /* an image lies in the folder itself */
 /* Places of the records of share `part` of `parts`, as MXNet cuts; all labels where these are asked for. */
 tn_status tnn_images_records(tn_app *app, tnn_images *s, int64_t parts, int64_t part, int64_t *classes);
 tn_status tnn_images_list(tn_app *app, tnn_images *s);

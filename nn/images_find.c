@@ -78,7 +78,7 @@ static tn_status names_read(tn_app *app, const char *folder, bool folders, texts
     tn_status st = TN_OK;
 
     if (!dir && errno == ENOENT)
-        return tnn_fail(app, TN_E_KEY, "there is no folder %s", folder);
+        return tnn_fail_absent(app, "there is no folder %s", folder);
     if (!dir)
         return tnn_fail_open(app, folder);
     while (!st && (e = readdir(dir))) {

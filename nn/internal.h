@@ -76,6 +76,12 @@ bool tnn_ok(const tn_app *app);
 tn_status tnn_fail(tn_app *app, tn_status status, const char *format, ...) TNN_PRINTF(3, 4);
 /* Of the core: its text of this thread behind "what: ". TN_OK: nothing. */
 tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...) TNN_PRINTF(3, 4);
+/* Numbers of core/base/errors.list, which messages and exit codes go by. */
+#define TNN_NUMBER_ABSENT 1501u         /* there is no such file or folder */
+#define TNN_NUMBER_PLUGIN_MISSING 1304u /* no plugin that is here reads files of this kind */
+/* A path that is to be read leads nowhere: TN_E_IO, TN-1501. A name that stands for nothing (of a data set, a
+ * run, a column) is TN_E_KEY. */
+tn_status tnn_fail_absent(tn_app *app, const char *format, ...) TNN_PRINTF(2, 3);
 /* What is to be read cannot be opened, errno says why: TN_E_IO, TN-1501 where it is not there. */
 tn_status tnn_fail_open(tn_app *app, const char *path);
 tn_status tnn_no_memory(tn_app *app);
@@ -110,6 +116,15 @@ const char *tnn_plain_name(const char *name); /* of a .params file, without "arg
 /* Fails with "unknown WHAT "text"; did you mean …? There are: …". */
 tn_status tnn_unknown(tn_app *app, const char *what, const char *text, const char *const *names);
 bool tnn_ends_with(const char *text, const char *suffix);
+bool tnn_is_utf8(const char *text);
+/* Whether a name of less than 1 KiB can be kept and shown as it is: UTF-8, without control characters and
+ * those that turn the direction of writing. */
+bool tnn_is_printable(const char *text);
+
+/* ---- zoo.c ---- */
+
+/* Whether the net of this name takes (channels, height, width) alone; false: or there is none. */
+bool tnn_zoo_takes_images(const char *name);
 
 /* ---- random.c: Philox, the same numbers everywhere ---- */
 

@@ -70,10 +70,10 @@ static tn_status lines_take(tn_app *app, struct tnn_names *names, size_t bytes, 
         if (!*line || strlen(line) > NAME_BYTES_MAX || strlen(line) + 1 < (size_t)(end - line))
             return tnn_fail(app, TN_E_FORMAT, "%s:%zu: a class's name has 1 to %d bytes", path, i + 1,
                             NAME_BYTES_MAX);
-        for (const unsigned char *c = (const unsigned char *)line; *c; c++)
-            if (*c < ' ' || *c == 127 || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)) /* C0, C1 as UTF-8 */
-                return tnn_fail(app, TN_E_FORMAT, "%s:%zu: \"%s\": a control character in a class's name",
-                                path, i + 1, line);
+        if (!tnn_is_printable(line))
+            return tnn_fail(app, TN_E_FORMAT, "%s:%zu: \"%s\": %s", path, i + 1, line,
+                            tnn_is_utf8(line) ? "a control character in a class's name"
+                                              : "a class's name is text in UTF-8");
         names->at[i] = line;
     }
     return TN_OK;

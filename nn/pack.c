@@ -48,7 +48,7 @@ typedef struct packing {
 static tn_status item_fail(item *i, tn_status st, const char *why)
 {
     (void)snprintf(i->why, sizeof i->why, "%s", why);
-    i->fatal = st == TN_E_NOMEM || st == TN_E_ARG || tn_error_number() == PLUGIN_MISSING;
+    i->fatal = st == TN_E_NOMEM || st == TN_E_ARG || tn_error_number() == TNN_NUMBER_PLUGIN_MISSING;
     return i->status = st;
 }
 

@@ -3,6 +3,7 @@
  */
 #include "internal.h"
 
+#include <jansson.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,23 @@ bool tnn_ends_with(const char *text, const char *suffix)
     size_t n = strlen(text), m = strlen(suffix);
 
     return n >= m && !strcmp(text + n - m, suffix);
+}
+
+bool tnn_is_utf8(const char *text)
+{
+    json_t *o = json_string(text);
+    const bool ok = o != NULL;
+
+    json_decref(o);
+    return ok;
+}
+
+bool tnn_is_printable(const char *text)
+{
+    char shown[1024];
+
+    (void)tn_text_escape(shown, sizeof shown, text);
+    return !strcmp(shown, text);
 }
 
 /* Edit distance of short texts; beyond 31 bytes they are cut. */

@@ -273,7 +273,6 @@ static tn_net *net_of(tn_app *app, const tn_train *t)
 {
     const tnn_shape *sample = &t->data->fields[0].shape;
     char text[TNN_SHAPE_TEXT];
-    const char *model;
     tn_net *net;
 
     if (!t->o.model)
@@ -281,10 +280,9 @@ static tn_net *net_of(tn_app *app, const tn_train *t)
     if (tnn_ends_with(t->o.model, ".json"))
         return tn_net_from_symbol(app, t->o.model);
     app->outputs = outputs_of(t);
-    model = tn_net_zoo_find(strncmp(t->o.model, "zoo:", 4) ? t->o.model : t->o.model + 4);
     net = tn_net_zoo(app, t->o.model);
     app->outputs = 0;
-    if (net && sample->ndim != 4 && strcmp(model, "mlp") != 0)
+    if (net && sample->ndim != 4 && tnn_zoo_takes_images(t->o.model))
         (void)tnn_fail(
             app, TN_E_SHAPE,
             "%s takes images, a sample of %.100s is %s: take zoo:mlp, or give rows the shape of an image, "

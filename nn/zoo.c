@@ -15,13 +15,14 @@ static const char *const names[] = {"lenet", "mlp",
                                     NULL};
 #undef ZOO_NET
 
-#define ZOO_NET(name, family, variant, ...) {TNN_##family, variant, {__VA_ARGS__}},
+#define ZOO_NET(name, family, variant, ...) {TNN_##family, variant, {__VA_ARGS__}, true},
 static const struct {
     uint8_t family, variant, numbers[5];
+    bool images; /* takes (channels, height, width) alone */
 } rows[] = {
     /* of names[] */
-    {TNN_LENET, 0, {0}},
-    {TNN_MLP, 0, {0}},
+    {TNN_LENET, 0, {0}, true},
+    {TNN_MLP, 0, {0}, false},
 #include "zoo.list"
 };
 #undef ZOO_NET
@@ -224,6 +225,16 @@ const char *tn_net_zoo_find(const char *name)
         if (same_name(name, names[i]))
             return names[i];
     return NULL;
+}
+
+bool tnn_zoo_takes_images(const char *name)
+{
+    const char *found = tn_net_zoo_find(name);
+    size_t row = 0;
+
+    while (names[row] && names[row] != found)
+        row++;
+    return names[row] && rows[row].images;
 }
 
 tn_net *tn_net_zoo(tn_app *app, const char *name)

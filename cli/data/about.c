@@ -31,13 +31,19 @@ void cli_about_missed(const cli_args *args, const char *symbol, const char *inst
 
 bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix)
 {
-    char *from = cli_about_beside(symbol), *to = cli_format("%s-data.json", prefix);
-    json_t *o = from ? json_load_file(from, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    const bool ok = !from || (o && to && !json_dump_file(o, to, JSON_INDENT(1) | JSON_REAL_PRECISION(17)));
+    char *from = cli_about_beside(symbol), *to = cli_format("%s-data.json", prefix), *why = NULL;
+    json_error_t error = {.text = ""};
+    json_t *o = from ? json_load_file(from, JSON_REJECT_DUPLICATES, &error) : NULL;
+    char *text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
+    const bool ok = !from || (text && to && cli_text_save(app, to, text, strlen(text)));
 
-    if (!ok)
-        (void)tn_app_fail(app, TN_E_IO, to ? to : "out of memory");
+    if (from && !o)
+        why = cli_format("%s: %s", from, error.text);
+    if (!ok) /* what stands there already stays */
+        (void)tn_app_fail(app, why ? TN_E_IO : TN_E_NOMEM, why ? why : "out of memory");
     json_decref(o);
+    free(text);
+    free(why);
     free(from);
     free(to);
     return ok;

@@ -21,7 +21,6 @@ typedef struct part {
     const char *name;
     tn_data *data;
     char error[512];                /* why there is none; "" */
-    tn_status status;               /* of it */
     measures all, *columns;         /* of the first field; `columns`: of a table */
     int64_t column_count, *samples; /* of each class */
     measures labels;                /* of a regression */
@@ -96,18 +95,34 @@ static bool part_measure(tn_app *app, part *p)
     return ok && tn_app_ok(app);
 }
 
-/* A part that is not there is no error as long as the other one is. `like`: the part to train on; NULL. */
-static void part_open(tn_app *app, const char *name, tn_data *like, part *p)
+static void part_fini(part *p)
+{
+    free(p->columns);
+    free(p->samples);
+    p->columns = NULL;
+    p->samples = NULL;
+}
+
+/* `like`: the part to train on; NULL. */
+static bool part_read(tn_app *app, const char *name, tn_data *like, part *p)
 {
     char *whole = cli_format("%s:%s", name, p->name);
 
     p->data = whole ? tn_data_open(app, whole, .batch = 256, .scale = "none", .like = like) : NULL;
     free(whole);
     if (p->data && part_measure(app, p))
+        return true;
+    part_fini(p);
+    p->data = NULL;
+    return false;
+}
+
+/* A part that is not there is no error as long as the other one is. */
+static void part_open(tn_app *app, const char *name, tn_data *like, part *p)
+{
+    if (part_read(app, name, like, p))
         return;
     (void)snprintf(p->error, sizeof p->error, "%s", tn_app_error(app));
-    p->status = tn_app_status(app);
-    p->data = NULL;
     tn_app_clear(app);
 }
 
@@ -256,8 +271,9 @@ int cmd_data_info(const cli_args *args)
     for (size_t i = 0; tn_app_ok(app) && i < PARTS; i++)
         part_open(app, args->words[0], i ? parts[0].data : NULL, &parts[i]);
     any = parts[0].data ? parts[0].data : parts[1].data;
-    if (tn_app_ok(app) && !any)
-        (void)tn_app_fail(app, parts[0].status, parts[0].error);
+    if (tn_app_ok(app) && !any &&
+        part_read(app, args->words[0], NULL, &parts[0])) /* for its error's number */
+        any = parts[0].data;
     if (tn_app_ok(app) && args->value[OPT_JSON]) {
         o = json_pack("{s:o, s:s}", "data", cli_json_text(args->words[0]), "task", task_of(any));
         for (size_t i = 0; i < PARTS; i++)
@@ -270,9 +286,7 @@ int cmd_data_info(const cli_args *args)
         for (size_t i = 0; i < PARTS; i++)
             part_print(&parts[i]);
     }
-    for (size_t i = 0; i < PARTS; i++) {
-        free(parts[i].columns);
-        free(parts[i].samples);
-    }
+    for (size_t i = 0; i < PARTS; i++)
+        part_fini(&parts[i]);
     return tn_app_close(app);
 }

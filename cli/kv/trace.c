@@ -55,13 +55,18 @@ static json_int_t pid_of(const char *node)
 static int profile_read(const char *path, profile *out)
 {
     json_error_t error = {.text = ""};
+    FILE *file = fopen(path, "re");
     const json_t *facts;
 
-    *out = (profile){.path = path, .root = json_load_file(path, 0, &error)};
-    if (!out->root && access(path, F_OK)) {
+    *out = (profile){.path = path};
+    if (!file) {
+        const bool absent = errno == ENOENT || errno == ENOTDIR;
+
         cli_error("%s: %s", path, strerror(errno));
-        return CLI_EXIT_USAGE;
+        return absent ? CLI_EXIT_USAGE : CLI_EXIT_FAILED;
     }
+    out->root = json_loadf(file, 0, &error);
+    (void)fclose(file);
     if (!out->root)
         return no_profile(path, *error.text ? error.text : "cannot be read");
     facts = json_object_get(out->root, "otherData");

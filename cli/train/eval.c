@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data/data.h"
 #include "model.h"
@@ -59,6 +60,19 @@ static bool is_bytes(const tn_data *data)
     return tn_data_field_at(data, 0, &field) && field.dtype == TN_U8;
 }
 
+/* Neither a file nor a folder nor a data set is called so; the part behind the colon does not count. */
+static bool is_absent(tn_app *app, const char *name)
+{
+    const char *colon = strrchr(name, ':');
+    char *set = cli_format("%.*s", (int)(colon ? colon - name : (ptrdiff_t)strlen(name)), name),
+         *folder = NULL;
+    const bool absent = set && access(set, F_OK) && tn_data_find(tn_app_ctx(app), set, &folder);
+
+    tn_free(folder);
+    free(set);
+    return absent;
+}
+
 static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
 {
     bool of_run = false;
@@ -72,7 +86,7 @@ static void evaluate(tn_app *app, const cli_args *args, evaluation *e)
     if (net && e->data && !about && !is_bytes(e->data))
         cli_about_missed(args, e->saved.symbol,
                          "scaling and classes are taken from this data, not from what it was trained on");
-    if (net && !e->data && of_run) {
+    if (net && !e->data && of_run && is_absent(app, name)) {
         tn_app_report(app);
         cli_error("eval: %s was trained on this data; --data says where it is now", e->saved.folder);
     }

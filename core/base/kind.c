@@ -180,7 +180,7 @@ static const kind kinds[] = {
      "a run's model is its model-0000.params and model-symbol.json"},
     {TNI_KIND_NPY, MAGIC(0, "\x93NUMPY"), TN_E_UNSUPPORTED, ADVICE_SWAPPED},
     {"a .npz of NumPy (a zip archive)", LOOK(is_npz), TN_E_UNSUPPORTED,
-     "data is read of it if its name ends in .npz; save parameters as .params"},
+     "save parameters as .params, or name it .npz to read it as data"},
     {"a PyTorch file", LOOK(is_torch), TN_E_UNSUPPORTED, ADVICE_CONVERT},
     {"a Keras model", LOOK(is_keras), TN_E_UNSUPPORTED, ADVICE_CONVERT},
     {"a zip archive", LOOK(is_zip), TN_E_UNSUPPORTED, ADVICE_UNPACK},

@@ -129,6 +129,10 @@ static void what_is_no_profile(void **state)
     assert_int_equal(tool("echo '[1,2' >bad.json; \"$T\" kv trace bad.json")->code, 4);
     assert_int_equal(tool("echo 5 >bad.json; \"$T\" kv trace bad.json")->code, 4);
     assert_int_equal(tool("\"$T\" kv trace absent.json")->code, 2);
+    assert_int_equal(tool("\"$T\" kv trace bad.json/absent.json")->code, 2);
+    t = tool("ln -s loop.json loop.json; \"$T\" kv trace loop.json"); /* is there, and cannot be opened */
+    assert_int_equal(t->code, 1);
+    assert_says(t->err, "loop.json: ");
     assert_int_equal(tool("\"$T\" kv trace")->code, 2);
     profile_make("odd.json", "\"node\":\"worker 2\",\"clock\":\"a\",\"job\":\"" JOB "\"",
                  "5,null,{\"name\":\"no time\"},[]");

@@ -474,6 +474,49 @@ static void info(void **state)
     assert_true(s->code != 0);
 }
 
+/* A run's data is elsewhere now; if it is there, and something is wrong with it, --data is no advice. */
+static void data_moved(void **state)
+{
+    static const char says[] = "tenon: eval: moved was trained on this data; --data says where it is now\n";
+    const tool_said *s;
+
+    (void)state;
+    s = tool(
+        "printf 'a,y\\n1,x\\n2,z\\n3,x\\n4,z\\n5,x\\n' >moved.csv; "
+        "\"$T\" train zoo:mlp --data moved.csv --batch 2 --epochs 1 --out moved -q; mv moved.csv here.csv; "
+        "\"$T\" eval moved");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "error[TN-1501]: ");
+    assert_says(s->err, says);
+    assert_int_equal(tool("\"$T\" eval moved --data here.csv")->code, 0);
+    s = tool("printf 'a,y\\n1,x\\nNA,z\\n' >moved.csv; \"$T\" eval moved");
+    assert_int_equal(s->code, 4);
+    assert_null(strstr(s->err, "trained on this data"));
+    s = tool("printf 'b,y\\n1,x\\n2,z\\n' >moved.csv; \"$T\" eval moved");
+    assert_says(s->err, "has no column \"a\"");
+    assert_null(strstr(s->err, "trained on this data"));
+}
+
+/* Why what a model keeps of its data cannot be written, or read. */
+static void about_fails(void **state)
+{
+    const tool_said *s;
+
+    (void)state;
+    s = tool("printf 'a,y\\n1,x\\n2,z\\n3,x\\n4,z\\n5,x\\n' >kept.csv; mkdir -p kept/model-data.json.tmp; "
+             "\"$T\" train zoo:mlp --data kept.csv --batch 2 --epochs 1 --out kept -q");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "error[TN-0006]: kept/model-data.json cannot be written: Is a directory\n");
+    s = tool(
+        "\"$T\" train zoo:mlp --data kept.csv --batch 2 --epochs 1 --out whole -q; mkdir -p to/x-data.json; "
+        "\"$T\" export whole to/x");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "error[TN-0006]: to/x-data.json: Is a directory\n");
+    s = tool("rmdir to/x-data.json; echo '{' >whole/model-data.json; \"$T\" export whole to/x");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "error[TN-0006]: whole/model-data.json: ");
+}
+
 /* Each mistake is named with its place. */
 static void mistakes(void **state)
 {
@@ -522,7 +565,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_format), cmocka_unit_test(any_format), cmocka_unit_test(few_images),
         cmocka_unit_test(tables),       cmocka_unit_test(regression), cmocka_unit_test(same_labels),
-        cmocka_unit_test(info),         cmocka_unit_test(mistakes),
+        cmocka_unit_test(info),         cmocka_unit_test(mistakes),   cmocka_unit_test(data_moved),
+        cmocka_unit_test(about_fails),
     };
 
     return plugins_there() ? cmocka_run_group_tests(tests, own_setup, own_teardown) : 77;
