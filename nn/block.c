@@ -82,7 +82,7 @@ static tn_status graph_read(tn_app *app, block *b, const char *json)
 {
     char *text = NULL;
 
-    if (tnn_symbol_load(app, json, &b->symbol) ||
+    if (tnn_symbol_take(app, json, &b->symbol) ||
         tnn_check(app, tn_symbol_to_json(b->symbol, &text), "%s", json))
         return app->status;
     b->root = json_loads(text, 0, NULL);

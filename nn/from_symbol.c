@@ -276,7 +276,7 @@ static tn_status graph_hash(tn_app *app, tn_net *net)
     char *text = NULL;
     SHA256_CTX sha;
 
-    if (tnn_check(app, tn_symbol_to_json(net->graph_file, &text), "%s", net->path))
+    if (tnn_symbol_text(app, net->graph_file, net->path, &text))
         return app->status;
     SHA256Init(&sha);
     SHA256Update(&sha, (const uint8_t *)text, strlen(text));
@@ -292,7 +292,7 @@ static tn_status graph_take(tn_app *app, tn_net *net, const char *json)
     const json_t *node;
     json_t *root;
 
-    if (tnn_symbol_load(app, json, &net->graph_file))
+    if (tnn_symbol_take(app, json, &net->graph_file))
         return app->status;
     if (!(root = graph_json(app, net->graph_file)))
         return app->status;

@@ -608,7 +608,7 @@ void tn_net_export(tn_net *net, const char *prefix)
         tn_symbol_release(symbol);
         tn_symbol_retain(symbol = net->graph_file);
     }
-    if (!tnn_check(app, tn_symbol_save(symbol ? symbol : tnn_model_symbol(net->model), json), "%s", json))
+    if (!tnn_symbol_save(app, symbol ? symbol : tnn_model_symbol(net->model), json))
         (void)tnn_check(app, tn_params_save(params ? params : tnn_model_params(net->model), file), "%s",
                         file);
 

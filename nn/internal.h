@@ -483,6 +483,13 @@ int64_t tnn_net_width(const tn_net *net);
 const char *tnn_role_of(const char *name, tnn_role *role);
 /* tn_symbol_load(), but all operators that are not here are the app's error, not only the first. */
 tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
+/* The same to be trained: its SyncBatchNorm is of all devices of the app, or TN_E_UNSUPPORTED. */
+tn_status tnn_symbol_take(tn_app *app, const char *path, tn_symbol **out);
+/* A file of a graph, or its text (tn_free): SyncBatchNorm is of one device there. */
+tn_status tnn_symbol_save(tn_app *app, tn_symbol *symbol, const char *path);
+tn_status tnn_symbol_text(tn_app *app, tn_symbol *symbol, const char *what, char **out);
+/* Why the app's devices cannot share a batch's statistics; NULL: they can, or there is one. */
+const char *tnn_synced_refusal(const tn_app *app);
 
 void tnn_model_destroy(struct tnn_model *model);
 tn_array *tnn_model_forward(tn_net *net, tn_array *const *in);             /* the first output */

@@ -58,16 +58,16 @@ void tnn_spec_number(tnn_spec *spec, const char *name, int digits, double x)
 tn_status tnn_spec_check(tn_app *app, const tnn_spec *spec, const char *path)
 {
     const char *file = spec->file ? spec->file : "?";
+    const char *refusal = spec->synced ? tnn_synced_refusal(app) : NULL;
     char what[512];
 
     if (*spec->wrong)
         return tnn_fail(app, TN_E_ARG, "%s in %s (%s), called at %s:%d", spec->wrong, path, spec->op, file,
                         spec->line);
-    if (spec->synced && app->device_count > 1 && !strcmp(tn_ctx_option(app->ctx, "engine.type"), "naive"))
+    if (refusal)
         return tnn_fail(app, TN_E_UNSUPPORTED,
-                        "%s (%s), called at %s:%d: its %zu devices need each other's numbers, and "
-                        "engine.type=naive runs one behind the other",
-                        path, spec->op, file, spec->line, app->device_count);
+                        "%s (%s), called at %s:%d: its %zu devices need each other's numbers, and %s", path,
+                        spec->op, file, spec->line, app->device_count, refusal);
     if (!spec->activation || tnn_one_of(spec->activation, activations))
         return app->status;
     (void)snprintf(what, sizeof what, "activation of %s, called at %s:%d:", path, file, spec->line);

@@ -186,7 +186,7 @@ static tn_symbol *symbol_take(tn_app *app, tn_module *m, const tn_module_options
     else if (o->bucket)
         return bucket_symbol(app, m, o->key);
     else if (o->json)
-        (void)tnn_symbol_load(app, o->json, &s);
+        (void)tnn_symbol_take(app, o->json, &s);
     else
         tn_symbol_retain(s = o->symbol);
     return s;

@@ -188,7 +188,7 @@ static void best_save(tn_app *app, tn_train *t)
         return;
     if (!t->best_saved && (json = tnn_format(app, "%s-symbol.json", t->best_prefix)) &&
         !(t->net->graph_file ? TN_OK : tnn_net_symbol(t->net, &symbol)))
-        (void)tnn_check(app, tn_symbol_save(symbol ? symbol : t->net->graph_file, json), "%s", json);
+        (void)tnn_symbol_save(app, symbol ? symbol : t->net->graph_file, json);
     if (!app->status && !tnn_check(app, tn_params_save(params, t->best_file), "%s", t->best_file))
         t->best_saved = true;
     tn_symbol_release(symbol);

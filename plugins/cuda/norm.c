@@ -46,23 +46,34 @@ static void slices_set(tncuda_call_args *a)
     a->n[4] = a->n[5] ? (each + a->n[5] - 1) / a->n[5] : 1;
 }
 
-/* SyncBatchNorm has the first five attributes of BatchNorm, and axis 1. */
+/* Whether statistics are those of the batch; a backward has those of its forward. */
+static bool wants_batch(const tn_node *node)
+{
+    const bool back = strncmp(node->op, "_backward_", 10) == 0;
+
+    return (node->flags & TN_NODE_TRAIN) && !tn_value_int(node->attrs[TN_BatchNorm_use_global_stats]) &&
+           (!back || !node->forward || ((const norm_state *)node->forward->state)->train);
+}
+
+/* SyncBatchNorm has the first five attributes of BatchNorm, then `ndev`, and axis 1. */
 static tn_status batch_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const bool sync = strcmp(node->op, "_contrib_SyncBatchNorm") == 0;
-    const tn_status st = norm_plan(plugin, node, plan, err);
-    norm_state *s = plan->state;
+    const bool sync = strstr(node->op, "_contrib_SyncBatchNorm") != NULL, train = wants_batch(node);
     const tn_tensor *data;
+    norm_state *s;
+    tn_status st;
     int32_t axis;
 
-    if (st)
+    if (sync && train && tn_value_int(node->attrs[TN_contrib_SyncBatchNorm_ndev]) > 1)
+        return tn_fail(err, TN_E_UNSUPPORTED, "CUDA has statistics of one device only (ndev=1)");
+    if ((st = norm_plan(plugin, node, plan, err)))
         return st;
+    s = plan->state;
     data = node->in[s->back];
     axis = sync ? 1 : tnb_axis(tn_value_int(node->attrs[TN_BatchNorm_axis]), data->ndim);
     tncuda_call_rows(data, axis, axis + 1, &s->args);
     s->args.outer = s->args.inner ? s->args.outer : 0;
-    s->train = (node->flags & TN_NODE_TRAIN) && !tn_value_int(node->attrs[TN_BatchNorm_use_global_stats]) &&
-               (!s->back || !node->forward || ((const norm_state *)node->forward->state)->train);
+    s->train = train;
     s->args.n[0] = s->train;
     s->args.n[2] = strcmp(node->op, "_contrib_BatchNormWithReLU") == 0;
     s->args.n[3] = s->back;
@@ -301,6 +312,7 @@ const tn_kernel *const tncuda_family_norm[] = {
     BATCH("_backward_BatchNorm"),
     BATCH("_contrib_BatchNormWithReLU"),
     BATCH("_contrib_SyncBatchNorm"),
+    BATCH("_backward__contrib_SyncBatchNorm"),
     ROWS("LayerNorm", 0),
     ROWS("_backward_LayerNorm", TN_KERNEL_EMPTY_OK),
     ROWS("InstanceNorm", 0),

@@ -249,7 +249,6 @@ static void sync_batch_norm(void **state)
     static const char *const lists[] = {"device.default=cpu:0,cpu:1", "device.default=cpu:0,cpu:1,cpu:2"};
     static float whole[ROOM], parts_of[2][ROOM];
     const size_t count = synced("device.default=cpu", false, whole);
-    tn_app *app;
 
     (void)state;
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
@@ -261,9 +260,94 @@ static void sync_batch_norm(void **state)
                 fail_msg("%s: number %zu is %.9g, of one device %.9g", lists[l], i, (double)parts_of[0][i],
                          (double)whole[i]);
     }
-    app = nn_open(lists[0], "engine.type=naive", NULL);
-    tn_net_syncbatchnorm(tn_net_new(app));
-    nn_close_failed(app, "engine.type=naive runs one behind the other", 1);
+}
+
+/* Devices that cannot share numbers: a layer, and a file that has one. */
+static void sync_refused(const char *json)
+{
+    static const struct {
+        const char *list, *more, *why;
+    } rows[] = {
+        {"device.default=cpu:0,cpu:1", "engine.type=naive", "engine.type=naive runs one behind the other"},
+        {"device.default=fake:0,fake:1", "plugin.fake.devices=2", "only host devices (cpu) have a kernel"},
+        {"device.default=cpu:0,fake:0", "plugin.fake.devices=1", "only host devices (cpu) have a kernel"},
+    };
+
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        tn_app *app = nn_open(rows[r].list, rows[r].more, NULL);
+
+        tn_net_syncbatchnorm(tn_net_new(app));
+        nn_close_failed(app, rows[r].why, 1);
+        app = nn_open(rows[r].list, rows[r].more, NULL);
+        assert_null(tn_net_from_symbol(app, json));
+        nn_close_failed(app, rows[r].why, 1);
+    }
+}
+
+static void text_read(const char *path, char *out, size_t room)
+{
+    FILE *f = fopen(path, "r");
+
+    assert_non_null(f);
+    out[fread(out, 1, room - 1, f)] = '\0';
+    (void)fclose(f);
+}
+
+/* STEPS of a net that a file brings. */
+static size_t read_trained(const char *setting, const char *json, float *out)
+{
+    bench b = open_on(setting, NULL);
+    tn_trainer *t;
+    size_t count;
+
+    b.net = tn_net_from_symbol(b.app, json);
+    tn_net_init(b.net, .with = "uniform", .scale = 0.5, .seed = 2, .shape = {ROWS, 5});
+    t = tn_trainer_new(b.net, .lr = 0.1, .momentum = 0.9);
+    for (int step = 0; step < STEPS; step++) {
+        gradients(&b);
+        tn_trainer_step(t, ROWS);
+    }
+    count = values(&b, out);
+    nn_close(b.app);
+    return count;
+}
+
+/* How many devices a net was saved on is nothing to the one that reads it. */
+static void sync_from_files(void **state)
+{
+    static const char *const lists[] = {"device.default=cpu", "device.default=cpu:0,cpu:1"};
+    static float whole[ROOM], part[ROOM];
+    static char text[2][1 << 16];
+    char *folder = nn_quick_folder(), prefix[512], json[600];
+    size_t count = 0;
+
+    (void)state;
+    for (size_t saved = 0; saved < 2; saved++) {
+        bench b = open_on(lists[saved], NULL);
+
+        (void)snprintf(prefix, sizeof prefix, "%s/on%zu", folder, saved);
+        b.net = tn_net_function(b.app, two_norms, .name = "norms");
+        tn_net_init(b.net, .with = "uniform", .scale = 0.5, .seed = 2, .shape = {ROWS, 5});
+        gradients(&b);
+        tn_net_export(b.net, prefix);
+        nn_close(b.app);
+        (void)snprintf(json, sizeof json, "%s-symbol.json", prefix);
+        text_read(json, text[saved], sizeof text[saved]);
+        for (size_t on = 0; on < 2; on++) {
+            const size_t have = read_trained(lists[on], json, saved || on ? part : whole);
+
+            assert_true(have > 0 && (!count || have == count));
+            count = have;
+            for (size_t i = 0; i < count && (saved || on); i++)
+                if (!(fabsf(part[i] - whole[i]) < 1e-5f))
+                    fail_msg("saved on %zu, read on %zu: number %zu is %.9g, of one device %.9g", saved + 1,
+                             on + 1, i, (double)part[i], (double)whole[i]);
+        }
+    }
+    assert_string_equal(text[0], text[1]);
+    assert_non_null(strstr(text[0], "\"ndev\": \"1\""));
+    sync_refused(json);
+    nn_folder_remove(folder);
 }
 
 static void by_formulas(void **state)
@@ -583,21 +667,14 @@ static void rows_of_an_embedding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts),
-        cmocka_unit_test(bad_lists),
-        cmocka_unit_test(bad_parts),
-        cmocka_unit_test(ways),
-        cmocka_unit_test(factors),
-        cmocka_unit_test(one_and_two),
-        cmocka_unit_test(sync_batch_norm),
-        cmocka_unit_test(by_formulas),
-        cmocka_unit_test(on_fake_devices),
-        cmocka_unit_test(resumed),
-        cmocka_unit_test(compressed),
-        cmocka_unit_test(shares),
-        cmocka_unit_test(divided),
-        cmocka_unit_test(wrong),
-        cmocka_unit_test(rows_of_an_embedding),
+        cmocka_unit_test(parts),           cmocka_unit_test(bad_lists),
+        cmocka_unit_test(bad_parts),       cmocka_unit_test(ways),
+        cmocka_unit_test(factors),         cmocka_unit_test(one_and_two),
+        cmocka_unit_test(sync_batch_norm), cmocka_unit_test(sync_from_files),
+        cmocka_unit_test(by_formulas),     cmocka_unit_test(on_fake_devices),
+        cmocka_unit_test(resumed),         cmocka_unit_test(compressed),
+        cmocka_unit_test(shares),          cmocka_unit_test(divided),
+        cmocka_unit_test(wrong),           cmocka_unit_test(rows_of_an_embedding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,26 +2,28 @@
 #include "nn/support.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tenon/nn_module.h"
 
 #define ROOM 512
 
-/* data -> fc1 -> relu -> fc2 -> softmax: no statistics of a batch. */
-static tn_module *mlp(tn_app *app)
+/* data -> fc1 -> relu -> fc2 -> softmax: no statistics of a batch, but for those of all its parts. */
+static tn_symbol *mlp_symbol(tn_app *app, bool synced)
 {
-    static const struct {
-        const char *op, *name, *attrs[3];
+    const struct {
+        const char *op, *name, *attrs[5];
     } nodes[] = {{"FullyConnected", "fc1", {"num_hidden", "6"}},
+                 {"_contrib_SyncBatchNorm", "norm", {"key", "file", "ndev", "3"}},
                  {"relu", "act", {NULL}},
                  {"FullyConnected", "fc2", {"num_hidden", "3"}},
                  {"SoftmaxOutput", "softmax", {NULL}}};
     tn_symbol *s = NULL;
-    tn_module *m;
 
     assert_int_equal(tn_symbol_variable(tn_app_ctx(app), "data", &s), TN_OK);
-    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i += i || synced ? 1 : 2) {
         tn_symbol *in = s;
         const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
                                      .in_count = 1,
@@ -33,17 +35,25 @@ static tn_module *mlp(tn_app *app)
         assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &s), TN_OK);
         tn_symbol_release(in);
     }
-    m = tn_module_new(app, .symbol = s);
+    return s;
+}
+
+static tn_module *mlp(tn_app *app)
+{
+    tn_symbol *s = mlp_symbol(app, false);
+    tn_module *m = tn_module_new(app, .symbol = s);
+
     tn_symbol_release(s);
     return m;
 }
 
-/* Steps over batches of several sizes; parameters, then outputs and input gradients of the last one. */
-static size_t module_steps(const char *devices, const char *store, int update, float *out)
+/* Steps over batches of several sizes; parameters, then outputs and input gradients of the last one. The
+ * module is of a file, unless that is NULL. */
+static size_t module_steps(const char *json, const char *devices, const char *store, int update, float *out)
 {
     static const int64_t rows[] = {6, 5, 2, 6};
     tn_app *app = nn_open(devices, NULL);
-    tn_module *m = mlp(app);
+    tn_module *m = json ? tn_module_new(app, .json = json) : mlp(app);
     size_t n;
 
     tn_module_bind(m, .shapes = {{6, 4}}, .input_grads = 1);
@@ -79,14 +89,15 @@ static void several_devices(void **state)
                 {"device.default=cpu:0,cpu:1", "device", 1},
                 {"device.default=cpu:0,cpu:1", NULL, 0}};
     static float one[ROOM], first[ROOM], other[ROOM];
-    const size_t n = module_steps("device.default=cpu", NULL, 0, one);
+    const size_t n = module_steps(NULL, "device.default=cpu", NULL, 0, one);
     tn_app *app;
     tn_module *m;
     tn_array *in[2];
 
     (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        assert_int_equal(module_steps(rows[r].devices, rows[r].store, rows[r].update, r ? other : first), n);
+        assert_int_equal(
+            module_steps(NULL, rows[r].devices, rows[r].store, rows[r].update, r ? other : first), n);
         if (r)
             assert_memory_equal(first, other, n * sizeof *first);
     }
@@ -104,10 +115,33 @@ static void several_devices(void **state)
     nn_close_failed(app, "1 rows for 2 devices", 1);
 }
 
+/* A file's SyncBatchNorm is of as many devices as the module has, whatever the file says. */
+static void synced_file(void **state)
+{
+    static float one[ROOM], two[ROOM];
+    char *folder = nn_quick_folder(), json[512];
+    tn_app *app = nn_open("device.default=cpu", NULL);
+    tn_symbol *s = mlp_symbol(app, true);
+    size_t n;
+
+    (void)state;
+    (void)snprintf(json, sizeof json, "%s/net-symbol.json", folder);
+    assert_int_equal(tn_symbol_save(s, json), TN_OK);
+    tn_symbol_release(s);
+    nn_close(app);
+    n = module_steps(json, "device.default=cpu", NULL, 0, one);
+    assert_int_equal(module_steps(json, "device.default=cpu:0,cpu:1", NULL, 0, two), n);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabsf(one[i] - two[i]) < 1e-5f))
+            fail_msg("number %zu is %.9g, of one device %.9g", i, (double)two[i], (double)one[i]);
+    nn_folder_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_devices),
+        cmocka_unit_test(synced_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

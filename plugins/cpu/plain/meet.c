@@ -1,16 +1,16 @@
 /*
- * See meet.h. Open meetings are a list, oldest first, under one lock; the first that came stands for its
- * meeting. No call of the host is made with the lock held, so a fork may take it.
+ * See meet.h. Open meetings are a list, oldest first, under one lock; the first arrival stands for its
+ * meeting. The host is never called with that lock held, so a fork may take it.
  *
- * One thread of the plugin, made when the first call waits, ends meetings whose time is over. It sleeps until
- * the oldest one's end: all wait equally long, so that is the next.
+ * One thread of the plugin, the watcher, ends meetings whose time is over. It sleeps until the end of the
+ * oldest one: all wait equally long, so that is the next to end. Each call makes sure that it is there before
+ * it joins a meeting, so none is open without it.
  */
 #include "meet.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "../common/memory.h"
@@ -23,8 +23,8 @@ struct tncpu_meetings {
     pthread_cond_t changed; /* there is a meeting, or `closing` */
     tncpu_arrival *oldest;
     bool closing;
-    atomic_bool watched; /* somebody has made the watcher, or is about to */
-    void *watcher;
+    pthread_mutex_t making; /* held while the watcher is made: others wait for the outcome */
+    void *watcher;          /* NULL: there is none yet */
 };
 
 static uint64_t now_ns(void)
@@ -40,32 +40,34 @@ static void sync_init(tncpu_meetings *m)
     pthread_condattr_t attr;
 
     (void)pthread_mutex_init(&m->lock, NULL);
+    (void)pthread_mutex_init(&m->making, NULL);
     (void)pthread_condattr_init(&attr);
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&m->changed, &attr);
     (void)pthread_condattr_destroy(&attr);
 }
 
-tncpu_meetings *tncpu_meetings_open(const tn_host *host)
+tn_status tncpu_meetings_open(const tn_host *host, tncpu_meetings **out, tn_err *err)
 {
     const tn_threads_service *threads = tn_host_service(host, TN_SERVICE_THREADS);
     const tn_options_service *options = tn_host_service(host, TN_SERVICE_OPTIONS);
-    const int64_t standard = 1000 * strtoll(TNCPU_MEET_TIMEOUT_TEXT, NULL, 10);
-    tncpu_meetings *m = NULL;
-    int64_t ms = standard;
+    int64_t ms = TNCPU_MEET_TIMEOUT_MS;
+    tncpu_meetings *m;
 
-    if (threads && TN_OFFERS(threads, tn_threads_service, join))
-        m = tncpu_block_alloc(host, sizeof *m);
-    if (!m)
-        return NULL;
+    *out = NULL;
+    if (!threads || !TN_OFFERS(threads, tn_threads_service, join))
+        return TN_OK;
+    if (!(m = tncpu_block_alloc(host, sizeof *m)))
+        return tn_fail(err, TN_E_NOMEM, "out of memory");
     if (options && TN_OFFERS(options, tn_options_service, integer) &&
-        (options->integer(host, "sync_timeout", standard, &ms) || ms < 1))
-        ms = standard;
+        (options->integer(host, "sync_timeout", TNCPU_MEET_TIMEOUT_MS, &ms) || ms < 1))
+        ms = TNCPU_MEET_TIMEOUT_MS;
     m->host = host;
     m->threads = threads;
     m->timeout_ms = (uint64_t)ms;
     sync_init(m);
-    return m;
+    *out = m;
+    return TN_OK;
 }
 
 void tncpu_meetings_close(tncpu_meetings *m)
@@ -80,6 +82,7 @@ void tncpu_meetings_close(tncpu_meetings *m)
         m->threads->join(m->host, m->watcher);
     (void)pthread_cond_destroy(&m->changed);
     (void)pthread_mutex_destroy(&m->lock);
+    (void)pthread_mutex_destroy(&m->making);
     tncpu_block_free(m);
 }
 
@@ -95,7 +98,6 @@ void tncpu_meetings_fork(tncpu_meetings *m, uint32_t phase)
     } else {
         m->watcher = NULL;
         m->oldest = NULL;
-        atomic_store(&m->watched, false);
         sync_init(m);
     }
 }
@@ -131,9 +133,9 @@ static tn_status missing(const tncpu_meetings *m, const tncpu_arrival *all, tn_e
             used += (size_t)snprintf(came + used, sizeof came - used, "%s%lld", used ? ", " : "",
                                      (long long)a->device);
     return tn_failf(err, TN_E_TIMEOUT,
-                    "key=%.64s ndev=%lld: within %llu ms (plugin.cpu.sync_timeout) came %lld: cpu %s; the "
-                    "others failed, do not run it, or engine.type is naive",
-                    all->key, (long long)all->ndev, (unsigned long long)m->timeout_ms, (long long)count,
+                    "key=%.64s: only %lld of %lld devices arrived within %llu ms (plugin.cpu.sync_timeout): "
+                    "cpu %s; the others failed before, do not make this call, or engine.type is naive",
+                    all->key, (long long)count, (long long)all->ndev, (unsigned long long)m->timeout_ms,
                     came);
 }
 
@@ -183,19 +185,22 @@ static tncpu_arrival **meeting_of(tncpu_meetings *m, const tncpu_arrival *a)
     return at;
 }
 
-/* Without the lock. */
+/* Makes the watcher, unless there is one. Without the lock. */
 static tn_status watch(tncpu_meetings *m, tn_err *err)
 {
-    if (atomic_load(&m->watched) || atomic_exchange(&m->watched, true))
-        return TN_OK;
-    if (!m->threads->create(m->host, "tenon-sync", watcher_run, m, &m->watcher))
-        return TN_OK;
-    m->watcher = NULL;
-    atomic_store(&m->watched, false);
-    return tn_fail(err, TN_E_NOMEM, "no thread that ends the wait for other devices");
+    bool watched;
+
+    (void)pthread_mutex_lock(&m->making);
+    if (!m->watcher && m->threads->create(m->host, "tenon-sync", watcher_run, m, &m->watcher))
+        m->watcher = NULL;
+    watched = m->watcher != NULL;
+    (void)pthread_mutex_unlock(&m->making);
+    return watched
+               ? TN_OK
+               : tn_fail(err, TN_E_NOMEM, "the thread that ends the wait for other devices cannot be made");
 }
 
-/* By the first that comes. `at` is the end of the list. */
+/* By the first arrival. `at` is the end of the list. */
 static void meeting_open(tncpu_meetings *m, tncpu_arrival **at, tncpu_arrival *a)
 {
     a->end_ns = now_ns() + m->timeout_ms * 1000000u;

@@ -8,6 +8,8 @@
 
 #include "plain.h"
 
+/* Of the option sync_timeout, as a number and as its text. */
+#define TNCPU_MEET_TIMEOUT_MS 60000
 #define TNCPU_MEET_TIMEOUT_TEXT "60s"
 
 typedef struct tncpu_meetings tncpu_meetings;
@@ -22,28 +24,31 @@ typedef struct tncpu_arrival {
     /* The caller's. */
     const tn_plan *plan;
     const tn_exec *x;
-    const char *name, *key; /* of what meets: the operator, and which of its calls; live until complete */
+    const char *name, *key; /* calls of one operator and one key meet; both texts live until complete */
     int64_t ndev, channels; /* must be the same of all */
     int64_t device;
-    uint64_t round; /* 0: the oldest meeting that lacks this device, which says its number here */
+    uint64_t round; /* the number of the meeting to join; 0: the oldest that lacks this device. Then that of
+                       the meeting that was joined */
     double count;   /* of elements of a channel */
     double *own;    /* (2, channels), what this device found */
     /* The meeting's. */
-    struct tncpu_arrival *next;  /* of the same meeting, by device */
-    struct tncpu_arrival *later; /* the next meeting: of the first that came, which stands for it */
-    struct tncpu_arrival *first; /* of those that came, by device */
+    struct tncpu_arrival *next; /* of the same meeting, by device */
+    /* Of the first arrival, which stands for its meeting: */
+    struct tncpu_arrival *later; /* the next meeting */
+    struct tncpu_arrival *first; /* all arrivals, by device */
     uint64_t asked, number, end_ns;
     int64_t come;
 } tncpu_arrival;
 
-/* NULL: the host gives no threads, or there is no memory. */
-tncpu_meetings *tncpu_meetings_open(const tn_host *host);
+/* *out is NULL where the host gives no threads. TN_E_NOMEM. */
+tn_status tncpu_meetings_open(const tn_host *host, tncpu_meetings **out, tn_err *err);
 void tncpu_meetings_close(tncpu_meetings *m);
 void tncpu_meetings_fork(tncpu_meetings *m, uint32_t phase);
 
 /*
  * TN_OK: all came, *all is the first by device; `a` is one of them, and tncpu_meet_end follows. TN_PENDING:
- * others are to come, `a` belongs to them. Else the meeting has ended with that error, `a` is not in it.
+ * others are to come, `a` belongs to them. TN_E_ARG: `a` and the meeting differ, which has ended with that
+ * error. TN_E_NOMEM: there is no thread that would end the wait; meetings go on. In both, `a` is in none.
  */
 tn_status tncpu_meet(tncpu_meetings *m, tncpu_arrival *a, tncpu_arrival **all, tn_err *err);
 /* Completes all but `mine`, whose run returns. */

@@ -40,11 +40,15 @@ static const tn_capability *const capabilities[] = {
 static tn_status cpu_init(const tn_host *host, void **plugin, tn_err *err)
 {
     tncpu_plugin *p = tncpu_block_alloc(host, sizeof *p);
+    tn_status st;
 
     if (!p)
         return tn_fail(err, TN_E_NOMEM, "out of memory");
     p->host = host;
-    p->meetings = tncpu_meetings_open(host);
+    if ((st = tncpu_meetings_open(host, &p->meetings, err))) {
+        tncpu_block_free(p);
+        return st;
+    }
     tncpu_team_open(host);
     *plugin = p;
     return TN_OK;

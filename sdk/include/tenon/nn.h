@@ -375,7 +375,9 @@ TN_API void tn_net_batchnormrelu_(tn_net *net, const tn_batchnorm_options *optio
 /**
  * The same over all parts of a batch: Gluon's SyncBatchNorm. Of one device that is tn_net_batchnorm(). Of
  * several (device.default) training runs it on the part of each before anything of it is waited for; where
- * one does not, the others fail with TN_E_TIMEOUT (plugin.cpu.sync_timeout). Float16 is not served then.
+ * one does not, the others fail with TN_E_TIMEOUT (plugin.cpu.sync_timeout). Float16 is not served then, nor
+ * are devices other than the host's or engine.type=naive (TN_E_UNSUPPORTED). A file has no number of devices:
+ * tn_net_from_symbol() and a module's `.json` take those of the app that reads it.
  * @since 0.1
  */
 TN_API void tn_net_syncbatchnorm_(tn_net *net, const tn_batchnorm_options *options);

@@ -127,7 +127,8 @@ TN_API tn_x tn_batchnormrelu_(tn_x x, const tn_batchnorm_options *options);
 /**
  * The same over all parts of a batch: Gluon's SyncBatchNorm. Of one device that is tn_batchnorm(). Of several
  * (device.default) training runs it on the part of each before anything of it is waited for; where one does
- * not, the others fail with TN_E_TIMEOUT (plugin.cpu.sync_timeout). Float16 is not served then. @since 0.1
+ * not, the others fail with TN_E_TIMEOUT (plugin.cpu.sync_timeout). Float16 is not served then, nor are
+ * devices other than the host's or engine.type=naive (TN_E_UNSUPPORTED). @since 0.1
  */
 TN_API tn_x tn_syncbatchnorm_(tn_x x, const tn_batchnorm_options *options);
 /** Each sample normalised over an axis. @since 0.1 */

@@ -18,7 +18,10 @@
 TN_ATTRS(BatchNorm);
 #define TN_contrib_BatchNormWithReLU_ATTRS(X) TN_BATCH_NORM_ROWS(X, contrib_BatchNormWithReLU)
 TN_ATTRS(contrib_BatchNormWithReLU);
-/* The first five stand where BatchNorm has them. */
+/* The first five stand where BatchNorm has them. In training the calls of `ndev` devices that have one `key`
+ * meet in the order in which each device runs them. A call that is skipped because an input has failed is not
+ * counted: unless all devices are waited for before other running statistics take the place of failed ones,
+ * calls of different batches may meet. */
 #define TN_contrib_SyncBatchNorm_ATTRS(X)                                                                    \
     X(contrib_SyncBatchNorm, FLOAT, eps, "0.00100000005", TN_IN(0, 1e300), "added to the variance")          \
     X(contrib_SyncBatchNorm, FLOAT, momentum, "0.899999976", TN_ANY,                                         \
@@ -26,7 +29,7 @@ TN_ATTRS(contrib_BatchNormWithReLU);
     X(contrib_SyncBatchNorm, BOOL, fix_gamma, "1", TN_ANY, "gamma counts as 1")                              \
     X(contrib_SyncBatchNorm, BOOL, use_global_stats, "0", TN_ANY, "running statistics in training, too")     \
     X(contrib_SyncBatchNorm, BOOL, output_mean_var, "0", TN_ANY, "mean and 1 / sqrt(var + eps) are outputs") \
-    X(contrib_SyncBatchNorm, INT, ndev, "1", TN_IN(1, 1e6), "devices that share the statistics")   \
+    X(contrib_SyncBatchNorm, INT, ndev, "1", TN_IN(1, 1e6), "devices that share the statistics")             \
     X(contrib_SyncBatchNorm, TEXT, key, TN_REQUIRED, TN_ANY, "of the layer, among devices")
 TN_ATTRS(contrib_SyncBatchNorm);
 
