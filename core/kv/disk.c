@@ -240,20 +240,35 @@ static bool known(const tni_kv_disk *d, uint64_t step)
     return step == d->steps[0] || step == d->steps[1] || step == d->steps[2];
 }
 
-/* `aside`: whole ones get another name, under which no process finds them; it counts them. */
-static void old_remove(tni_kv_disk *d, uint64_t step, const char *name, void *aside)
+typedef struct removal {
+    bool aside;     /* whole ones get another name, under which no process finds them */
+    uint32_t count; /* of those */
+    tn_status status;
+} removal;
+
+static void old_remove(tni_kv_disk *d, uint64_t step, const char *name, void *arg)
 {
     char *path = NULL, *kept = NULL, other[NAME_BYTES];
+    removal *r = arg;
 
     (void)snprintf(other, sizeof other, "%s.aside", name);
-    if ((step && known(d, step)) || owner_check(d) || tni_path_join(d->folder, name, &path))
+    if (r->status || (step && known(d, step)) || (r->status = owner_check(d)) ||
+        (r->status = tni_path_join(d->folder, name, &path)))
         return;
-    if (!aside || !step)
+    if (!r->aside || !step)
         (void)unlink(path);
-    else if (!tni_path_join(d->folder, other, &kept) && !rename(path, kept))
-        ++*(uint32_t *)aside;
+    else if (!(r->status = tni_path_join(d->folder, other, &kept)) && !rename(path, kept))
+        r->count++;
     tni_free(path);
     tni_free(kept);
+}
+
+/* All but those of `steps`. */
+static tn_status olds_remove(tni_kv_disk *d, removal *r)
+{
+    const tn_status st = each(d, old_remove, r);
+
+    return st ? st : r->status;
 }
 
 /* To go on from: those behind it are of a past that is over, and no later process may find them. To begin
@@ -262,7 +277,7 @@ static void old_remove(tni_kv_disk *d, uint64_t step, const char *name, void *as
 static tn_status snapshot_load(void *arg, uint64_t step, const void **text, uint64_t *bytes)
 {
     tni_kv_disk *d = arg;
-    uint32_t aside = 0;
+    removal r = {.aside = !step};
     tn_status st;
 
     if (d->thread && !atomic_load(&d->over))
@@ -274,19 +289,20 @@ static tn_status snapshot_load(void *arg, uint64_t step, const void **text, uint
         memmove(d->steps, d->steps + 1, 2 * sizeof *d->steps);
         d->steps[2] = 0;
     }
-    st = each(d, old_remove, step ? NULL : &aside);
-    if (aside)
+    st = olds_remove(d, &r);
+    if (r.count)
         tni_logf(d->log, TN_LOG_WARNING,
                  "kvstore: the servers have no snapshot of one step and begin empty; the %u of this one are "
                  "kept in %s as .aside: if another server's kvstore.state_folder comes back, end the job, "
                  "take .aside away and begin again",
-                 aside, d->folder);
+                 r.count, d->folder);
     return st;
 }
 
 /* The third one, which nobody is told of, is there in case that servers go back while this is written. */
 static tn_status text_write(tni_kv_disk *d, uint64_t step, tni_str *text)
 {
+    removal r = {0};
     char *path = NULL;
     tn_status st = path_of(d, step, &path);
 
@@ -302,7 +318,7 @@ static tn_status text_write(tni_kv_disk *d, uint64_t step, tni_str *text)
         memmove(d->steps + 1, d->steps, 2 * sizeof *d->steps);
         d->steps[0] = step;
     }
-    st = each(d, old_remove, NULL);
+    st = olds_remove(d, &r);
     TNI_KV_POINT(trimmed);
     return st;
 }
