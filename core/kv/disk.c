@@ -4,10 +4,18 @@
  * journal is appended to and synced. So a crash at any point leaves the newest state that was reported as
  * written, or a later one.
  *
- * Whose it is. A process that was stopped may go on when another has its place, and its folder. So each that
- * opens it writes its number into JOB-server-RANK.owner, or JOB-scheduler.owner, and nothing is renamed,
- * removed or appended unless one's own is there. The one that comes removes what is half written before it
- * looks at what there is: whoever was about to rename a snapshot finds it gone.
+ * Whose it is. A process that was stopped may go on when another has its place, and its folder. So each
+ * writes its number into JOB-server-RANK.owner, or JOB-scheduler.owner: a server once the scheduler has given
+ * it its place, a scheduler when it begins. It looks for its number there before it changes anything:
+ *   - Of a snapshot, and of a journal that takes the place of another, after the sync, directly before the
+ *     rename. Who comes removes what is half written before it reads: one that is stopped between the look
+ *     and the rename finds nothing to rename.
+ *   - The journal is appended to by a descriptor. Who comes writes the journal anew, as another file: one
+ *     that is stopped between the look and the write appends to a file that nobody reads any more.
+ *   - The owner's file: who comes removes those that others have half written.
+ * Not guarded: one that is stopped between the look and the removal of an old snapshot removes this file; one
+ * that is stopped between its place and the beginning of its owner's file takes the folder from its successor
+ * (which then fails with TN_E_PEER); what a scheduler appends while its successor reads may be lost.
  */
 #include "kv/disk.h"
 
@@ -29,7 +37,8 @@
 struct tni_kv_disk {
     char *folder, *text; /* text: of the snapshot or journal that was read */
     const tni_log *log;
-    uint64_t job, steps[3], own; /* own: the number of this process */
+    uint64_t job, steps[3]; /* steps: of the snapshots that there are, newest first */
+    uint64_t own;           /* the number of this process; 0: it has not written it */
     uint32_t rank;
     tni_thread *thread; /* that writes; what it works on is its own until `over` */
     tni_str writing;
@@ -121,27 +130,69 @@ void tni_kv_disk_close(tni_kv_disk *d)
 
 /* ---- whose it is ---- */
 
-static tn_status owner_become(tni_kv_disk *d, const char *name)
+/* Removes what somebody has begun to write as `name`, and not renamed. */
+static tn_status begun_remove(const tni_kv_disk *d, const char *name)
 {
-    char number[24];
-    tn_status st = tni_path_join(d->folder, name, &d->owner);
+    const size_t length = strlen(name);
+    DIR *dir = opendir(d->folder);
+    const struct dirent *e;
 
-    d->own = tni_kv_birth();
-    (void)snprintf(number, sizeof number, "%016" PRIx64 "\n", d->own);
-    return st ? st : tni_file_write_all(d->owner, number, strlen(number));
+    if (!dir)
+        return tni_error(TN_E_IO, "%s: %s", d->folder, strerror(errno));
+    while ((e = readdir(dir)) != NULL)
+        if (strncmp(e->d_name, name, length) == 0 && strncmp(e->d_name + length, ".tmp-", 5) == 0)
+            (void)unlinkat(dirfd(dir), e->d_name, 0);
+    (void)closedir(dir);
+    return TN_OK;
 }
 
-/* Without the file nobody else can have come. */
+static tn_status owner_become(tni_kv_disk *d, const char *name)
+{
+    const uint64_t own = tni_kv_birth();
+    char number[24];
+    tn_status st = begun_remove(d, name);
+
+    (void)snprintf(number, sizeof number, "%016" PRIx64 "\n", own);
+    if (!st && !d->owner)
+        st = tni_path_join(d->folder, name, &d->owner);
+    if (!st && !(st = tni_file_write_all(d->owner, number, strlen(number))))
+        d->own = own;
+    return st;
+}
+
+/* Who comes leaves a file, and removes none: where there is none nobody has come, and somebody has removed
+ * ours. A file that cannot be read may be another's. */
 static tn_status owner_check(const tni_kv_disk *d)
 {
     char *text = NULL;
-    uint64_t bytes, own = d->own;
+    uint64_t bytes, own;
+    tn_status st;
 
-    if (tni_file_exists(d->owner) && !tni_file_read_all(d->owner, NAME_BYTES, &text, &bytes))
-        own = strtoull(text, NULL, 16);
+    if (!d->own)
+        return tni_error(TN_E_STATE, "%s: this server has no place yet, and writes nothing", d->folder);
+    if (access(d->owner, F_OK) && errno == ENOENT)
+        return TN_OK;
+    if ((st = tni_file_read_all(d->owner, NAME_BYTES, &text, &bytes)))
+        return st;
+    own = strtoull(text, NULL, 16);
     tni_free(text);
     return own == d->own ? TN_OK
                          : tni_error(TN_E_PEER, "%s: another process has taken this one's place", d->owner);
+}
+
+/* It is there under a name of its own when the owner is looked for. */
+static tn_status file_write(const tni_kv_disk *d, const char *path, const void *bytes, uint64_t count)
+{
+    tni_writer *w;
+    tn_status st = tni_writer_open(path, &w);
+
+    if (st)
+        return st;
+    if ((st = tni_writer_write(w, bytes, count)) || (st = tni_writer_sync(w)) || (st = owner_check(d))) {
+        tni_writer_abandon(w);
+        return st;
+    }
+    return tni_writer_commit(w);
 }
 
 /* ---- snapshots ---- */
@@ -184,21 +235,40 @@ static tn_status each(tni_kv_disk *d, void (*fn)(tni_kv_disk *d, uint64_t step, 
     return TN_OK;
 }
 
-/* `aside`: whole ones get another name, under which no process finds them; it counts them. */
-static void old_remove(tni_kv_disk *d, uint64_t step, const char *name, void *aside)
+static bool known(const tni_kv_disk *d, uint64_t step)
+{
+    return step == d->steps[0] || step == d->steps[1] || step == d->steps[2];
+}
+
+typedef struct removal {
+    bool aside;     /* whole ones get another name, under which no process finds them */
+    uint32_t count; /* of those */
+    tn_status status;
+} removal;
+
+static void old_remove(tni_kv_disk *d, uint64_t step, const char *name, void *arg)
 {
     char *path = NULL, *kept = NULL, other[NAME_BYTES];
+    removal *r = arg;
 
     (void)snprintf(other, sizeof other, "%s.aside", name);
-    if ((step && (step == d->steps[0] || step == d->steps[1] || step == d->steps[2])) || owner_check(d) ||
-        tni_path_join(d->folder, name, &path))
+    if (r->status || (step && known(d, step)) || (r->status = owner_check(d)) ||
+        (r->status = tni_path_join(d->folder, name, &path)))
         return;
-    if (!aside || !step)
+    if (!r->aside || !step)
         (void)unlink(path);
-    else if (!tni_path_join(d->folder, other, &kept) && !rename(path, kept))
-        ++*(uint32_t *)aside;
+    else if (!(r->status = tni_path_join(d->folder, other, &kept)) && !rename(path, kept))
+        r->count++;
     tni_free(path);
     tni_free(kept);
+}
+
+/* All but those of `steps`. */
+static tn_status olds_remove(tni_kv_disk *d, removal *r)
+{
+    const tn_status st = each(d, old_remove, r);
+
+    return st ? st : r->status;
 }
 
 /* To go on from: those behind it are of a past that is over, and no later process may find them. To begin
@@ -207,7 +277,7 @@ static void old_remove(tni_kv_disk *d, uint64_t step, const char *name, void *as
 static tn_status snapshot_load(void *arg, uint64_t step, const void **text, uint64_t *bytes)
 {
     tni_kv_disk *d = arg;
-    uint32_t aside = 0;
+    removal r = {.aside = !step};
     tn_status st;
 
     if (d->thread && !atomic_load(&d->over))
@@ -219,35 +289,20 @@ static tn_status snapshot_load(void *arg, uint64_t step, const void **text, uint
         memmove(d->steps, d->steps + 1, 2 * sizeof *d->steps);
         d->steps[2] = 0;
     }
-    st = each(d, old_remove, step ? NULL : &aside);
-    if (aside)
+    st = olds_remove(d, &r);
+    if (r.count)
         tni_logf(d->log, TN_LOG_WARNING,
                  "kvstore: the servers have no snapshot of one step and begin empty; the %u of this one are "
                  "kept in %s as .aside: if another server's kvstore.state_folder comes back, end the job, "
                  "take .aside away and begin again",
-                 aside, d->folder);
+                 r.count, d->folder);
     return st;
-}
-
-/* The file is there under a name of its own when the check is made, and `rename` takes it from there. */
-static tn_status file_write(const tni_kv_disk *d, const char *path, const tni_str *text)
-{
-    tni_writer *w;
-    tn_status st = tni_writer_open(path, &w);
-
-    if (st)
-        return st;
-    if ((st = tni_writer_write(w, text->text, text->length)) || (st = tni_writer_sync(w)) ||
-        (st = owner_check(d))) {
-        tni_writer_abandon(w);
-        return st;
-    }
-    return tni_writer_commit(w);
 }
 
 /* The third one, which nobody is told of, is there in case that servers go back while this is written. */
 static tn_status text_write(tni_kv_disk *d, uint64_t step, tni_str *text)
 {
+    removal r = {0};
     char *path = NULL;
     tn_status st = path_of(d, step, &path);
 
@@ -255,7 +310,7 @@ static tn_status text_write(tni_kv_disk *d, uint64_t step, tni_str *text)
     if (!st)
         st = tni_failpoint("kv.snapshot");
     if (!st)
-        st = file_write(d, path, text);
+        st = file_write(d, path, text->text, text->length);
     tni_free(path);
     if (st)
         return st;
@@ -263,7 +318,7 @@ static tn_status text_write(tni_kv_disk *d, uint64_t step, tni_str *text)
         memmove(d->steps + 1, d->steps, 2 * sizeof *d->steps);
         d->steps[0] = step;
     }
-    st = each(d, old_remove, NULL);
+    st = olds_remove(d, &r);
     TNI_KV_POINT(trimmed);
     return st;
 }
@@ -336,21 +391,58 @@ static void torn_remove(tni_kv_disk *d, uint64_t step, const char *name, void *u
     tni_free(path);
 }
 
+typedef struct newest {
+    uint64_t step, below;
+} newest;
+
 static void newest_take(tni_kv_disk *d, uint64_t step, const char *name, void *arg)
 {
-    const uint64_t *below = arg; /* the one before */
+    newest *n = arg;
 
-    (void)name;
-    if (step > d->steps[0] && step < *below)
-        d->steps[0] = step;
+    (void)d, (void)name;
+    if (step > n->step && step < n->below)
+        n->step = step;
+}
+
+/* The newest three that are whole; those that are known already are. */
+static tn_status newest_find(tni_kv_disk *d)
+{
+    newest next = {0, UINT64_MAX};
+    uint64_t found[3] = {0};
+    tn_status st = TN_OK;
+
+    for (uint32_t count = 0; count < 3; next = (newest){0, next.step}) {
+        if ((st = each(d, newest_take, &next)) || !next.step)
+            break;
+        if (known(d, next.step) || whole(d, next.step))
+            found[count++] = next.step;
+        else
+            tni_logf(d->log, TN_LOG_WARNING, "kvstore: the snapshot of step %" PRIu64 " in %s is damaged: %s",
+                     next.step, d->folder, "the one before it is taken");
+    }
+    tni_free(d->text);
+    d->text = NULL;
+    memcpy(d->steps, found, sizeof found);
+    return st;
+}
+
+/* What was removed or written since they were read, by who had this place before, is seen here. */
+static tn_status snapshots_claim(void *arg, uint64_t steps[2])
+{
+    tni_kv_disk *d = arg;
+    char name[NAME_BYTES];
+    tn_status st;
+
+    (void)snprintf(name, sizeof name, "%016" PRIx64 "-server-%u.owner", d->job, d->rank);
+    if ((st = owner_become(d, name)) || (st = each(d, torn_remove, NULL)) || (st = newest_find(d)))
+        return st;
+    memcpy(steps, d->steps, 2 * sizeof *steps);
+    return TN_OK;
 }
 
 tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank, const tni_log *log,
                                 uint64_t steps[2], tni_kv_disk **out)
 {
-    uint64_t below = UINT64_MAX, found[3] = {0};
-    char name[NAME_BYTES];
-    uint32_t count = 0;
     tni_kv_disk *d;
     tn_status st = disk_make(folder, job, &d);
 
@@ -358,35 +450,19 @@ tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank,
         return st;
     d->rank = rank;
     d->log = log;
-    (void)snprintf(name, sizeof name, "%016" PRIx64 "-server-%u.owner", job, rank);
-    if (!(st = owner_become(d, name)))
-        st = each(d, torn_remove, NULL);
-    while (!st && count < 3) {
-        d->steps[0] = 0;
-        st = each(d, newest_take, &below);
-        if (st || !d->steps[0])
-            break;
-        below = d->steps[0];
-        if (whole(d, below))
-            found[count++] = below;
-        else
-            tni_logf(log, TN_LOG_WARNING, "kvstore: the snapshot of step %" PRIu64 " in %s is damaged: %s",
-                     below, folder, "the one before it is taken");
-    }
-    tni_free(d->text);
-    d->text = NULL;
-    memcpy(d->steps, found, sizeof found);
-    memcpy(steps, found, 2 * sizeof *found);
-    if (st)
+    if ((st = newest_find(d))) {
         tni_kv_disk_close(d);
-    else
-        *out = d;
-    return st;
+        return st;
+    }
+    memcpy(steps, d->steps, 2 * sizeof *steps);
+    *out = d;
+    return TN_OK;
 }
 
 tni_kv_snapshots tni_kv_disk_table(tni_kv_disk *d)
 {
-    return (tni_kv_snapshots){d, snapshot_write, snapshot_load, snapshot_over, snapshot_wakes};
+    return (tni_kv_snapshots){
+        d, snapshot_write, snapshot_load, snapshot_over, snapshot_wakes, snapshots_claim};
 }
 
 /* ---- journal ---- */
@@ -418,7 +494,7 @@ static tn_status journal_append(void *arg, const void *record, uint64_t bytes)
 
 static tn_status journal_open(tni_kv_disk *d)
 {
-    const int fd = open(d->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    const int fd = open(d->path, O_WRONLY | O_APPEND | O_CLOEXEC);
 
     if (fd < 0)
         return io_error(d, "open");
@@ -431,41 +507,41 @@ static tn_status journal_open(tni_kv_disk *d)
 static tn_status journal_replace(void *arg, const void *record, uint64_t bytes)
 {
     tni_kv_disk *d = arg;
-    tn_status st = owner_check(d);
+    tn_status st = file_write(d, d->path, record, bytes);
 
-    if (!st)
-        st = tni_file_write_all(d->path, record, bytes);
     return st ? st : journal_open(d);
+}
+
+/* From here on it is this process's: what there is, as another file than the one that was there. */
+static tn_status journal_claim(tni_kv_disk *d, uint64_t *good)
+{
+    char name[NAME_BYTES], owner[NAME_BYTES];
+    uint64_t bytes = 0;
+    tn_status st;
+
+    (void)snprintf(name, sizeof name, "%016" PRIx64 "-scheduler.journal", d->job);
+    (void)snprintf(owner, sizeof owner, "%016" PRIx64 "-scheduler.owner", d->job);
+    if ((st = tni_path_join(d->folder, name, &d->path)) || (st = owner_become(d, owner)) ||
+        (st = begun_remove(d, name)))
+        return st;
+    if (tni_file_exists(d->path) && (st = tni_file_read_all(d->path, JOURNAL_MAX, &d->text, &bytes)))
+        return st;
+    *good = tni_kv_journal_whole(d->text, bytes);
+    return journal_replace(d, d->text ? d->text : "", *good);
 }
 
 tn_status tni_kv_disk_journal(const char *folder, uint64_t job, tni_kv_journal *out, const void **text,
                               uint64_t *bytes, tni_kv_disk **disk)
 {
-    char name[NAME_BYTES];
-    uint64_t good = 0;
     tni_kv_disk *d;
     tn_status st = disk_make(folder, job, &d);
 
     if (st)
         return st;
-    *bytes = 0;
-    (void)snprintf(name, sizeof name, "%016" PRIx64 "-scheduler.journal", job);
-    if (!(st = tni_path_join(folder, name, &d->path))) {
-        (void)snprintf(name, sizeof name, "%016" PRIx64 "-scheduler.owner", job);
-        st = owner_become(d, name);
-    }
-    if (!st && tni_file_exists(d->path))
-        st = tni_file_read_all(d->path, JOURNAL_MAX, &d->text, bytes);
-    if (!st && !(st = journal_open(d))) {
-        good = tni_kv_journal_whole(d->text, *bytes);
-        if (good < *bytes && ftruncate(d->fd, (off_t)good))
-            st = io_error(d, "cut");
-    }
-    if (st) {
+    if ((st = journal_claim(d, bytes))) {
         tni_kv_disk_close(d);
         return st;
     }
-    *bytes = good;
     *text = d->text;
     *out = (tni_kv_journal){d, journal_append, journal_replace};
     *disk = d;

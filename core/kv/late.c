@@ -1,6 +1,7 @@
 /*
  * What servers know of the pace of workers: who comes last in rounds, and without rounds how old the values
  * are that gradients come from. Reports have it; kvstore.verbose logs it every 100 rounds of all parts.
+ * And, without rounds, how far a worker counts as being after a server lost rounds of it.
  */
 #include <string.h>
 
@@ -71,11 +72,12 @@ static bool took_a_place(const tni_kv_server *s, uint32_t rank)
     return s->node.view.members[rank].incarnation > s->node.settings->workers + s->node.settings->servers;
 }
 
-/* A worker that was there before knows its rounds. One in another's place has those that are left here: to
- * wait until it has made up for the others, while on servers that lost nothing it is ahead of them and waits,
- * would be to wait for each other. So it is granted what it lacks, up to one round more than any of them; and
- * as those that came later know no more of it, they are granted as much as whoever is heard behind them. */
-bool tni_kv_part_heard(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank)
+/* A worker that was there before the server came back knows its rounds. A replacement worker knows only the
+ * rounds that this server still has. To require the lost ones of it would deadlock: servers that kept them
+ * make it wait for the other workers, which wait for it here. So the server credits it with the lost rounds,
+ * at most one beyond the furthest other worker. A worker that is first heard later may be further than all
+ * before it: then the credit of the replacements that are behind it grows to its rounds. */
+bool tni_kv_lost_credit(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank)
 {
     tni_kv_slot *slot = &p->slots[rank];
     const bool first = slot->lost == TNI_KV_UNHEARD, late = took_a_place(s, rank);

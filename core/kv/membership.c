@@ -127,3 +127,20 @@ tn_status tni_kv_view_read(tni_kv_view *v, const uint8_t *text, uint64_t bytes)
     *v = got;
     return TN_OK;
 }
+
+const char *tni_kv_view_mode_wrong(const tni_kv_view *v, const tni_kv_hello *who)
+{
+    if (who->role != TNI_KV_WORKER || !(v->flags & TNI_KV_MODE_KNOWN) ||
+        who->async == ((v->flags & TNI_KV_ASYNC) != 0))
+        return NULL;
+    return who->async ? "its store is asynchronous, those of the others are dist_sync"
+                      : "its store is dist_sync, those of the others are asynchronous";
+}
+
+bool tni_kv_view_servers_live(const tni_kv_view *v)
+{
+    for (uint32_t i = v->workers; i < v->workers + v->servers; i++)
+        if (v->members[i].state != TNI_KV_ALIVE)
+            return false;
+    return true;
+}

@@ -578,6 +578,12 @@ static tn_status sync_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     return st;
 }
 
+void tni_kv_part_heard(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank)
+{
+    if (s->node.async && tni_kv_lost_credit(s, p, rank))
+        waiting_answer(s, p);
+}
+
 static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                             const uint8_t *payload)
 {
@@ -610,12 +616,11 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
         tni_kv_stale_count(s, p, slot);
         slot->applied = h->round;
         p->version++;
-        (void)tni_kv_part_heard(s, p, rank_of(h));
+        tni_kv_part_heard(s, p, rank_of(h));
         waiting_answer(s, p);
     } else {
         *tni_kv_number(&s->node, TNI_KV_N_DUPLICATES) += !(h->flags & (TNI_KV_PROBE | TNI_KV_BROKEN));
-        if (tni_kv_part_heard(s, p, rank_of(h)))
-            waiting_answer(s, p);
+        tni_kv_part_heard(s, p, rank_of(h));
     }
     if (!(h->flags & TNI_KV_WANT)) {
         answer(s, p, h, TNI_KV_APPLIED, 0, 0);
@@ -678,9 +683,9 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
         slot->applied = h->round; /* pushed before; a server that went back knows only now */
         raised = true;
     }
-    if ((s->node.async && tni_kv_part_heard(s, p, rank_of(h))) || raised)
+    tni_kv_part_heard(s, p, rank_of(h));
+    if (raised)
         waiting_answer(s, p);
-
     if (h->flags & TNI_KV_ANY || due(s, p, h->round, &who)) {
         if (!(h->flags & TNI_KV_ANY) && !s->node.async && was_void(p, h->round))
             answer(s, p, h, TNI_KV_VOID, p->breaker, 1);

@@ -31,9 +31,9 @@
  *   5. HELD: the push has arrived. Only APPLIED, or the value, completes it. The worker asks again what is
  *      held, so a server that lost it gets it again.
  *   6. `async`: round r of worker w is applied when it arrives, if r is above the last applied round of w. A
- *      pull waits until the slowest worker is within `staleness` rounds. Of a worker in another's place, a
- *      server that came back without its last rounds counts those as had that it lacks beside the others
- *      (late.c): nobody waits for them to be made again.
+ *      pull waits until the slowest worker is within `staleness` rounds. A server that came back without its
+ *      last rounds credits a worker in another's place with the lost ones (late.c): that worker does not know
+ *      of them, and does not push them again.
  *   7. A broken step: the worker says of each key whose round it never sent that it will not come (BROKEN).
  *      The round is void for all parts of the key, as no part can be complete without that worker. All
  *      workers get the same error, break what they have not pushed either, and refuse pushes until `resume`.
@@ -156,6 +156,7 @@ uint16_t tni_kv_view_node(const tni_kv_view *v, uint32_t index);        /* of me
 void tni_kv_view_write(const tni_kv_view *v, tni_str *out);
 /* TN_E_FORMAT: no view of that many nodes; `v` stays as it was. */
 tn_status tni_kv_view_read(tni_kv_view *v, const uint8_t *text, uint64_t bytes);
+bool tni_kv_view_servers_live(const tni_kv_view *v); /* all of them */
 /* True if round `round` of a part needs this worker. */
 static inline bool tni_kv_member_needed(const tni_kv_member *m, uint32_t round)
 {
@@ -221,6 +222,8 @@ typedef struct tni_kv_hello {
     uint64_t address_bytes;
 } tni_kv_hello;
 bool tni_kv_hello_read(const uint8_t *payload, uint64_t bytes, tni_kv_hello *out);
+/* The first worker says how all of them push. NULL: so does this one; else why it is refused. */
+const char *tni_kv_view_mode_wrong(const tni_kv_view *v, const tni_kv_hello *who);
 bool tni_kv_node_welcome(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload,
                          const tni_kv_start *start, uint64_t *token);
 /* True: this process is out, and the thread's error says why. */
@@ -272,7 +275,8 @@ void tni_kv_node_answer_failed(tni_kv_node *n, const tni_kv_header *h, tn_status
 typedef struct tni_kv_scheduler tni_kv_scheduler;
 typedef struct tni_kv_journal {
     void *arg;
-    /* Appends and syncs. A failure: the view is not announced, and is tried again. */
+    /* Appends and syncs. A failure: the view is not announced, and is tried again; TN_E_PEER, here and of
+     * `replace`, ends the scheduler. */
     tn_status (*append)(void *arg, const void *record, uint64_t bytes);
     /* Puts `record` in place of the whole journal and syncs; a crash leaves one of the two (another file,
      * renamed). Follows a failed `append` and a torn end, too. NULL: the journal only grows, and a failed
@@ -291,7 +295,9 @@ uint64_t tni_kv_scheduler_receive(tni_kv_scheduler *s, const uint8_t *header, co
  * lives connects again. */
 void tni_kv_scheduler_lost(tni_kv_scheduler *s, uint16_t node);
 uint64_t tni_kv_scheduler_tick(tni_kv_scheduler *s, uint64_t now); /* when to call it again, at the latest */
-bool tni_kv_scheduler_finished(const tni_kv_scheduler *s);
+bool tni_kv_scheduler_finished(const tni_kv_scheduler *s); /* the job is over, or this process is out */
+/* TN_E_PEER: it is out, the journal is another process's; the thread's error says why. */
+tn_status tni_kv_scheduler_status(const tni_kv_scheduler *s);
 const tni_kv_view *tni_kv_scheduler_view(const tni_kv_scheduler *s);
 
 /* journal.c: a record is length, checksum, bytes. What a crash left half written at the end is passed over.
@@ -347,6 +353,9 @@ typedef struct tni_kv_snapshots {
     bool (*over)(void *arg, uint64_t *step, tn_status *st);
     void (*wakes)(void *arg, void (*wake)(void *),
                   void *wake_arg); /* when there is something; NULL: waits for it */
+    /* Once, when the server has its place and before all else: whoever had it before writes no more. `steps`:
+     * of the newest two there are then. NULL: nobody else can have them. */
+    tn_status (*claim)(void *arg, uint64_t steps[2]);
 } tni_kv_snapshots;
 
 void tni_kv_snapshot_seal(void *text, uint64_t bytes); /* its checksum, which takes as long as a copy */

@@ -176,7 +176,7 @@ tn_status tni_kv_schedule_with(tni_kv_setup *setup, tni_kv_post *post, const tni
     tni_kv_post_host(post, &host);
     tni_kv_trace_own(setup->settings.job, TNI_KV_SCHEDULER_NODE, 1, 0, 0);
     st = tni_kv_scheduler_create(&setup->settings, &host, journal, text, bytes, setup->clock(), &a.scheduler);
-    if (!st && !(st = tni_kv_post_run(post, &role)))
+    if (!st && !(st = tni_kv_post_run(post, &role)) && !(st = tni_kv_scheduler_status(a.scheduler)))
         st = job_status(a.scheduler);
     tni_kv_post_close(post, FLUSH_NS);
     tni_kv_scheduler_destroy(a.scheduler);

@@ -34,6 +34,7 @@ struct tni_kv_scheduler {
     uint64_t tick_ns;             /* the last one */
     uint64_t begun_ns, commit_ns; /* commit: the next one, at the earliest */
     uint64_t over_ns;             /* when the job failed, or the last server left; 0: it has not */
+    tn_err error;                 /* TN_E_PEER: the journal is another scheduler's, and this one ends */
 };
 
 static void view_send(tni_kv_scheduler *s, uint32_t index, const char *text, uint64_t bytes)
@@ -78,7 +79,7 @@ static void commit(tni_kv_scheduler *s)
     tni_str text;
     tn_status st;
 
-    if (!s->changed || s->node.now < s->commit_ns)
+    if (!s->changed || s->error.code || s->node.now < s->commit_ns)
         return;
     s->commit_ns = s->node.now + COMMIT_NS + (uint64_t)s->count * COMMIT_NODE_NS;
     tni_str_init(&text, TN_TEXT_MAX);
@@ -91,6 +92,8 @@ static void commit(tni_kv_scheduler *s)
     if (st) {
         tni_str_fini(&text);
         v->number--;
+        if (st == TN_E_PEER)
+            tni_error_get(&s->error);
         tni_logf(s->node.host.log, TN_LOG_WARNING, "scheduler: view %u is not written: %s", v->number + 1,
                  tni_error_message());
         return;
@@ -217,16 +220,17 @@ static inline bool welcome_waits(const tni_kv_scheduler *s, uint32_t index)
     return index < s->count;
 }
 
-static bool servers_know(const tni_kv_scheduler *s, uint32_t view, bool all) /* else those that live */
+static bool live_servers_know(const tni_kv_scheduler *s, uint32_t view)
 {
     for (uint32_t i = s->node.view.workers; i < s->count; i++)
-        if (s->node.view.members[i].state == TNI_KV_ALIVE ? s->seats[i].view < view : all)
+        if (s->node.view.members[i].state == TNI_KV_ALIVE && s->seats[i].view < view)
             return false;
     return true;
 }
 
-/* Answers held requests whose time has come; only what is in the journal is said. Who takes a worker's place
- * hears of it when no server takes anything from that one any more, and sees no half of what it does. */
+/* Answers held requests whose time has come; only what is in the journal is said. A replacement worker is
+ * welcomed once all live servers know the view that fences the one before it: then no further part of a push
+ * of that one is taken while the replacement asks what servers have. */
 static void held_answer(tni_kv_scheduler *s)
 {
     const tni_kv_view *v = &s->node.view;
@@ -234,7 +238,7 @@ static void held_answer(tni_kv_scheduler *s)
     for (uint32_t i = 0; !s->changed && i < s->count; i++) {
         tni_kv_header h = {.from = tni_kv_view_node(v, i), .sequence = s->seats[i].bye_sequence};
 
-        if (s->seats[i].welcome && i < v->workers && !servers_know(s, s->seats[i].taken, false))
+        if (s->seats[i].welcome && i < v->workers && !live_servers_know(s, s->seats[i].taken))
             continue;
         if (s->seats[i].welcome) {
             TNI_KV_POINT(assigned);
@@ -381,29 +385,18 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const tni_kv_hel
     return TN_OK;
 }
 
-/* The first worker says how all of them push; NULL: so does this one. */
-static const char *mode_wrong(tni_kv_scheduler *s, const tni_kv_hello *who)
-{
-    const uint32_t flags = s->node.view.flags;
-
-    if (who->role != TNI_KV_WORKER || !(flags & TNI_KV_MODE_KNOWN) ||
-        who->async == ((flags & TNI_KV_ASYNC) != 0))
-        return NULL;
-    return who->async ? "its store is asynchronous, those of the others are dist_sync"
-                      : "its store is dist_sync, those of the others are asynchronous";
-}
-
 static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const uint8_t *payload)
 {
     tni_kv_header answer = {.type = TNI_KV_WELCOME};
     tni_kv_view *v = &s->node.view;
+    const char *wrong;
     uint32_t index;
     tni_kv_hello who;
 
     if (!tni_kv_hello_read(payload, h->bytes, &who) || h->from != TNI_KV_UNKNOWN)
         return tni_error(TN_E_FORMAT, "hello that says no role, birth or address");
-    if (mode_wrong(s, &who)) {
-        refuse(s, h, &who, mode_wrong(s, &who));
+    if ((wrong = tni_kv_view_mode_wrong(v, &who)) != NULL) {
+        refuse(s, h, &who, wrong);
         return TN_OK;
     }
     index = seat_find(s, &who);
@@ -455,7 +448,8 @@ static void recover_check(tni_kv_scheduler *s)
 {
     tni_kv_view *v = &s->node.view;
 
-    if (!(v->flags & TNI_KV_RECOVERING) || !servers_know(s, s->recovering_view, true))
+    if (!(v->flags & TNI_KV_RECOVERING) || !tni_kv_view_servers_live(v) ||
+        !live_servers_know(s, s->recovering_view))
         return;
     v->flags &= ~TNI_KV_RECOVERING;
     v->epoch_view = v->number + 1;
@@ -725,7 +719,14 @@ uint64_t tni_kv_scheduler_tick(tni_kv_scheduler *s, uint64_t now)
 /* Time for all to hear of it. */
 bool tni_kv_scheduler_finished(const tni_kv_scheduler *s)
 {
-    return s->over_ns && s->node.now - s->over_ns > 3 * tni_kv_beat_ns(s->node.settings);
+    return s->error.code || (s->over_ns && s->node.now - s->over_ns > 3 * tni_kv_beat_ns(s->node.settings));
+}
+
+tn_status tni_kv_scheduler_status(const tni_kv_scheduler *s)
+{
+    if (s->error.code)
+        tni_error_set(&s->error);
+    return s->error.code;
 }
 
 const tni_kv_view *tni_kv_scheduler_view(const tni_kv_scheduler *s)

@@ -125,7 +125,9 @@ static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t
     }
     s->loaded_epoch = s->node.view.epoch_view;
     needed_count(s);
-    st = s->node.async && s->start.steps[0] ? load(s, s->start.steps[0]) : TN_OK;
+    st = s->snapshots.claim ? s->snapshots.claim(s->snapshots.arg, s->steps) : TN_OK;
+    if (!st && s->node.async && s->steps[0])
+        st = load(s, s->steps[0]);
     if (st)
         tni_kv_server_stop(s, st);
     beat_send(s);
@@ -170,7 +172,7 @@ static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uin
         tni_kv_node_answer_failed(&s->node, h, st);
         return st;
     }
-    (void)tni_kv_part_heard(s, p, TNI_KV_RANK(h->from));
+    tni_kv_part_heard(s, p, TNI_KV_RANK(h->from));
     TNI_KV_POINT(init_stored);
     of.round = tni_kv_part_round(s, p, TNI_KV_RANK(h->from), h->round);
     tni_kv_node_answer(&s->node, &of, TNI_KV_APPLIED, 0, 0);

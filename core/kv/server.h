@@ -97,9 +97,11 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
  * from, before it is applied. */
 void tni_kv_late_count(tni_kv_server *s, const tni_kv_store_part *p);
 void tni_kv_stale_count(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_slot *slot);
-/* Async: something came from this worker, and `applied` is up to date. True: it is the first since the server
- * came back. */
-bool tni_kv_part_heard(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank);
+/* Async: sets `lost` of a worker from which something came; `applied` is up to date. True: it is the first
+ * since the server came back, and pulls of others may be due. */
+bool tni_kv_lost_credit(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank);
+/* The same, and answers those pulls. With rounds nothing is done. */
+void tni_kv_part_heard(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank);
 void tni_kv_part_view(tni_kv_server *s, tni_kv_store_part *p);  /* the view changed: who is needed */
 void tni_kv_parts_report(tni_kv_server *s, tni_kv_report *out); /* rounds, bytes, and what is waited for */
 void tni_kv_server_stop(tni_kv_server *s, tn_status st);

@@ -230,9 +230,10 @@ void tni_kv_worker_destroy(tni_kv_worker *w)
     tni_free(w);
 }
 
-/* A process that ended within a round has pushed it to some parts: the next one pushes it again. Parts that
- * lack more lie on a server that came back without them: what they had is lost, or the others would wait, on
- * all parts, until this worker has made up for it. */
+/* A process that ended within a round has pushed it to some parts: the one in its place pushes that round to
+ * all of them, so it goes on from the least. Parts that lack more than one round lie on a server that lost
+ * them (async). To push those rounds again would make the other workers wait meanwhile, on all parts: so it
+ * goes on from the most, and the server credits it with the lost rounds (late.c). */
 void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool async)
 {
     const bool first = l->left == l->plan.parts;

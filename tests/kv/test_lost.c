@@ -1,0 +1,196 @@
+/*
+ * Without rounds: a server came back without its last rounds, and what it hears first of a worker is INIT. A
+ * pull of another worker, which waited for a replacement that is credited now, is answered at once. With
+ * rounds nothing is credited. And a server claims what it has on disk when it has its place, not before.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kv/server.h"
+
+#define WORKERS 3u
+#define BYTES 4000u /* of a part: it travels in a message of its own */
+#define WORKER(rank) TNI_KV_NODE(TNI_KV_WORKER, rank)
+#define REPLACED 9u /* incarnation of worker 1 */
+
+static tni_kv_header said[8]; /* what the server sent since it last heard something */
+static uint16_t said_to[8];
+static uint32_t said_count;
+
+static void says(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
+                 uint64_t bytes, uint32_t priority)
+{
+    tni_kv_header h;
+    const uint8_t *at_payload;
+    uint64_t at = 0;
+
+    (void)arg, (void)priority;
+    assert_int_equal(tni_kv_decode(header, payload, bytes, &h), TN_OK);
+    if (h.type != TNI_KV_BATCH) {
+        said_to[said_count % 8] = to;
+        said[said_count++ % 8] = h;
+    }
+    while (h.type == TNI_KV_BATCH && at < bytes) {
+        said_to[said_count % 8] = to;
+        assert_int_equal(tni_kv_entry_get(&h, payload, &at, &said[said_count++ % 8], &at_payload), TN_OK);
+    }
+}
+
+static tni_kv_header answer_of(uint16_t to)
+{
+    for (uint32_t i = 0; i < said_count; i++)
+        if (said_to[i] == to)
+            return said[i];
+    return (tni_kv_header){0};
+}
+
+static void hear(tni_kv_server *s, tni_kv_header h, const void *payload, uint64_t bytes)
+{
+    uint8_t text[TNI_KV_HEADER_BYTES];
+
+    h.job = 5;
+    h.bytes = bytes;
+    h.view = 1;
+    h.to = h.type == TNI_KV_WELCOME ? TNI_KV_UNKNOWN : TNI_KV_NODE(TNI_KV_SERVER, 0);
+    h.incarnation = h.type == TNI_KV_WELCOME ? 1 : h.from == WORKER(1) ? REPLACED : TNI_KV_RANK(h.from) + 1u;
+    tni_kv_encode(&h, payload, text);
+    said_count = 0;
+    (void)tni_kv_server_receive(s, text, payload, bytes, 1000);
+}
+
+static void welcome(tni_kv_server *s)
+{
+    tni_str text;
+    tni_kv_view v;
+
+    assert_int_equal(tni_kv_view_init(&v, WORKERS, 1), TN_OK);
+    v.number = v.scheduler = 1;
+    v.flags = TNI_KV_STARTED;
+    for (uint32_t i = 0; i < WORKERS + 1; i++) {
+        v.members[i].state = TNI_KV_ALIVE;
+        v.members[i].incarnation = i == 1 ? REPLACED : 1 + i;
+    }
+    tni_str_init(&text, 4096);
+    tni_kv_write(&text, TNI_KV_NODE(TNI_KV_SERVER, 0), 2);
+    tni_kv_write(&text, WORKERS + 1, 4);
+    tni_kv_view_write(&v, &text);
+    hear(s, (tni_kv_header){.type = TNI_KV_WELCOME, .from = TNI_KV_SCHEDULER_NODE, .what = 1, .sequence = 77},
+         text.text, text.length);
+    tni_str_fini(&text);
+    tni_kv_view_fini(&v);
+}
+
+static uint64_t takes(void *arg, uint8_t dtype, uint8_t what, uint64_t bytes)
+{
+    (void)arg, (void)dtype;
+    return what ? 0 : bytes;
+}
+
+static const tni_kv_settings settings = {.job = 5,
+                                         .workers = WORKERS,
+                                         .servers = 1,
+                                         .landing_bytes = 1u << 16,
+                                         .timeout_ns = (uint64_t)1 << 40,
+                                         .control_timeout_ns = (uint64_t)1 << 40,
+                                         .beat_ns = (uint64_t)1 << 40};
+static const tni_kv_host host = {.send = says};
+static const tni_kv_start start = {.birth = 77, .steps = {20, 10}};
+static const tni_kv_update update = {.payload_bytes = takes};
+static const uint8_t value[BYTES];
+
+static tni_kv_header from(uint32_t rank, uint8_t type, uint32_t round)
+{
+    static uint64_t sequence;
+
+    return (tni_kv_header){.type = type, .from = WORKER(rank), .round = round, .sequence = ++sequence};
+}
+
+static void init_is_heard(void **state)
+{
+    tni_kv_header any = from(1, TNI_KV_PULL, 0);
+    tni_kv_store_part *p;
+    tni_kv_server *s;
+
+    (void)state;
+    assert_int_equal(tni_kv_server_create(&settings, &host, &start, &update, NULL, &s), TN_OK);
+    welcome(s);
+    hear(s, from(0, TNI_KV_INIT, 0), value, BYTES);
+    p = tni_kv_part_find(s, 0);
+    assert_non_null(p);
+    for (uint32_t w = 0; w < WORKERS; w++)
+        p->slots[w].lost = TNI_KV_UNHEARD;
+    hear(s, from(2, TNI_KV_INIT, 0), value, BYTES);
+    assert_true(p->slots[2].lost == TNI_KV_UNHEARD); /* with rounds */
+
+    s->node.async = true;
+    p->slots[2].applied = 20;
+    p->slots[1].applied = 3;
+    hear(s, from(0, TNI_KV_PULL, 10), NULL, 0);
+    any.flags = TNI_KV_ANY;
+    hear(s, any, NULL, 0); /* the replacement, which is credited with 11 rounds */
+    assert_int_equal(answer_of(WORKER(1)).round, 3);
+    assert_int_equal(p->slots[1].lost, 8);
+    hear(s, from(0, TNI_KV_PULL, 12), NULL, 0);
+    assert_int_equal(answer_of(WORKER(0)).what, TNI_KV_HELD);
+    hear(s, from(2, TNI_KV_INIT, 0), value, BYTES);
+    assert_int_equal(answer_of(WORKER(0)).type, TNI_KV_VALUE);
+    assert_int_equal(answer_of(WORKER(2)).what, TNI_KV_APPLIED);
+    assert_int_equal(p->slots[1].lost, 17);
+    tni_kv_server_destroy(s);
+}
+
+/* ---- its place, and then its disk ---- */
+
+typedef struct claims {
+    uint32_t count;
+    tn_status st;
+} claims;
+
+static tn_status claimed(void *arg, uint64_t steps[2])
+{
+    claims *c = arg;
+
+    c->count++;
+    steps[0] = 30;
+    steps[1] = 20;
+    return c->st ? tni_error(c->st, "no room") : TN_OK;
+}
+
+static void claims_behind_the_welcome(void **state)
+{
+    claims c = {0};
+    const tni_kv_snapshots table = {.arg = &c, .claim = claimed};
+    tni_kv_server *s;
+
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        c = (claims){.st = fails ? TN_E_IO : TN_OK};
+        assert_int_equal(tni_kv_server_create(&settings, &host, &start, &update, &table, &s), TN_OK);
+        (void)tni_kv_server_tick(s, 900);
+        assert_int_equal(c.count, 0);
+        assert_int_equal(s->steps[0], 20);
+        welcome(s);
+        welcome(s);
+        assert_int_equal(c.count, 1);
+        assert_int_equal(tni_kv_server_status(s), c.st);
+        if (fails)
+            assert_string_equal(tni_error_message(), "no room");
+        assert_true(s->steps[0] == 30 && s->steps[1] == 20);
+        tni_kv_server_destroy(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(init_is_heard),
+        cmocka_unit_test(claims_behind_the_welcome),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
