@@ -230,21 +230,30 @@ static size_t prefix_of(const plan *p)
     return length;
 }
 
-/* Node and size, in a block that has room for them; `middle`: of its height. */
+/* Node and size, in a block that has room for them; else the node alone, shortened: a number that is cut says
+ * another one. `middle`: of its height. */
 static void label_write(FILE *out, const picture *c, const tn_view_entry *e, double x, double width,
                         double middle)
 {
-    char text[CLI_SHORT_TEXT], short_text[CLI_SHORT_TEXT];
+    char node[CLI_SHORT_TEXT], short_node[CLI_SHORT_TEXT], size_text[CLI_SHORT_TEXT];
     const double columns = (width - 6) / LETTER;
-    const char *name;
-    const double size = (double)e->bytes / unit_of(c->plan, &name);
+    const char *unit;
+    const double size = (double)e->bytes / unit_of(c->plan, &unit);
+    const int digits = size < 0.1 ? 3 : size < 1 ? 2 : size < 10;
+    size_t room;
 
-    (void)snprintf(text, sizeof text, "%.180s %.*f %s", e->node + c->prefix, size < 10, size, name);
     if (HEIGHT * (double)e->bytes / c->total < LINE || columns < LABEL_LEAST)
         return;
+    room = (size_t)columns;
+    (void)snprintf(node, sizeof node, "%.180s", e->node + c->prefix);
+    (void)snprintf(size_text, sizeof size_text, " %.*f %s", digits, size, unit);
+    if (room >= LABEL_LEAST + strlen(size_text))
+        room -= strlen(size_text);
+    else
+        *size_text = '\0';
     (void)fprintf(out, "<text x=\"%.2f\" y=\"%.2f\">", x + 3, middle + LINE / 3);
-    cli_xml_text(out, cli_shorten(text, (size_t)columns, short_text));
-    (void)fputs("</text>\n", out);
+    cli_xml_text(out, cli_shorten(node, room, short_node));
+    (void)fprintf(out, "%s</text>\n", size_text);
 }
 
 static void block_write(FILE *out, const picture *c, const tn_view_entry *e)

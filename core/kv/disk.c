@@ -323,6 +323,20 @@ static tn_status text_write(tni_kv_disk *d, uint64_t step, tni_str *text)
     return st;
 }
 
+#ifdef TN_TEST_SWITCHES
+void (*tni_kv_disk_busy)(int32_t change);
+#endif
+
+static void busy(int32_t change)
+{
+#ifdef TN_TEST_SWITCHES
+    if (tni_kv_disk_busy)
+        tni_kv_disk_busy(change);
+#else
+    (void)change;
+#endif
+}
+
 static void writer(void *arg)
 {
     tni_kv_disk *d = arg;
@@ -331,6 +345,7 @@ static void writer(void *arg)
     tni_error_get(&d->error);
     atomic_store(&d->over, true);
     d->wake(d->wake_arg);
+    busy(-1);
 }
 
 /* Where nobody is woken it is written at once. */
@@ -343,8 +358,11 @@ static tn_status snapshot_write(void *arg, uint64_t step, tni_str *text)
         return text_write(d, step, text);
     d->step = step;
     d->writing = *text;
-    if (tni_thread_create("tenon-kv-disk", writer, d, &d->thread))
+    busy(1);
+    if (tni_thread_create("tenon-kv-disk", writer, d, &d->thread)) {
+        busy(-1);
         return text_write(d, step, text);
+    }
     tni_str_init(text, 1);
     return TN_PENDING;
 }

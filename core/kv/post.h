@@ -36,7 +36,8 @@ tn_status tni_kv_setup_read(tni_context *c, uint32_t role, bool async, tni_kv_se
 void tni_kv_setup_job(tni_kv_setup *s, const char *name); /* "": what the scheduler's address makes */
 
 #ifdef TN_TEST_SWITCHES
-extern uint64_t (*tni_kv_clock)(void); /* what processes of contexts take for the time */
+extern uint64_t (*tni_kv_clock)(void);           /* what processes of contexts take for the time */
+extern void (*tni_kv_disk_busy)(int32_t change); /* 1: a thread that writes a snapshot begins; -1: it ends */
 #endif
 
 typedef struct tni_kv_post tni_kv_post;

@@ -14,7 +14,7 @@ BUILT = ("core/", "plugins/", "nn/", "cli/", "examples/", "bench/", "tests/", "s
 
 
 # Of libraries that a machine may lack.
-OPTIONAL = ("plugins/cpu/openblas", "plugins/kv-nccl", "tests/cuda/nccl")
+OPTIONAL = ("plugins/cpu/openblas", "plugins/kv-nccl", "tests/cuda/described", "tests/cuda/dnn", "tests/cuda/lt", "tests/cuda/nccl")
 
 
 def left_out(name, built):

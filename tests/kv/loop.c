@@ -43,6 +43,7 @@ static struct {
     pthread_cond_t changed;
     tn_transport *all[OPEN_MAX];
     uint32_t count, ports, lose;
+    int32_t busy;    /* threads that work and do not poll */
     const char *end; /* of addresses */
     uint64_t now, random;
     loop_count counts;
@@ -454,10 +455,19 @@ uint64_t loop_clock(void)
     return now;
 }
 
+void loop_busy(int32_t change)
+{
+    lock();
+    net.busy += change;
+    unlock();
+}
+
 /* Nobody has anything to do; when the first one wants to be woken. */
 static bool quiet(uint64_t *next)
 {
     *next = UINT64_MAX;
+    if (net.busy)
+        return false;
     for (uint32_t i = 0; i < net.count; i++) {
         const tn_transport *t = net.all[i];
 

@@ -18,6 +18,8 @@ extern const tn_plugin loop_plugin; /* kv-loop: the transport for a context */
 void loop_begin(void); /* time 0, nothing open */
 void loop_end(void);   /* fails the test if something is open or not released */
 uint64_t loop_clock(void);
+void loop_busy(
+    int32_t change); /* 1, then -1: a thread works that does not poll; until then the clock stands */
 /* Lets time pass until `is(arg)`; false: not within `seconds`. */
 bool loop_until(bool (*is)(void *arg), void *arg, double seconds);
 void loop_wait_open(uint32_t count); /* until so many were opened since loop_begin */
