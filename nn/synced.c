@@ -133,24 +133,34 @@ tn_status tnn_symbol_take(tn_app *app, const char *path, tn_symbol **out)
     return TN_OK;
 }
 
-tn_status tnn_symbol_save(tn_app *app, tn_symbol *symbol, const char *path)
-{
-    pass p = {.devices = 1};
-
-    tn_symbol_retain(symbol);
-    if (!symbol_set(app, &symbol, &p, path))
-        (void)tnn_check(app, tn_symbol_save(symbol, path), "%s", path);
-    tn_symbol_release(symbol);
-    return app->status;
-}
-
-tn_status tnn_symbol_text(tn_app *app, tn_symbol *symbol, const char *what, char **out)
+/* The symbol as files have it; the caller's reference. NULL: an error is set. */
+static tn_symbol *symbol_of_file(tn_app *app, tn_symbol *symbol, const char *what)
 {
     pass p = {.devices = 1};
 
     tn_symbol_retain(symbol);
     if (!symbol_set(app, &symbol, &p, what))
-        (void)tnn_check(app, tn_symbol_to_json(symbol, out), "%s", what);
+        return symbol;
     tn_symbol_release(symbol);
+    return NULL;
+}
+
+tn_status tnn_symbol_save(tn_app *app, tn_symbol *symbol, const char *path)
+{
+    tn_symbol *s = symbol_of_file(app, symbol, path);
+
+    if (s)
+        (void)tnn_check(app, tn_symbol_save(s, path), "%s", path);
+    tn_symbol_release(s);
+    return app->status;
+}
+
+tn_status tnn_symbol_text(tn_app *app, tn_symbol *symbol, const char *what, char **out)
+{
+    tn_symbol *s = symbol_of_file(app, symbol, what);
+
+    if (s)
+        (void)tnn_check(app, tn_symbol_to_json(s, out), "%s", what);
+    tn_symbol_release(s);
     return app->status;
 }
