@@ -53,7 +53,7 @@ struct tn_app {
     char device[32];
     const tn_device *devices[TNN_DEVICES_MAX]; /* of device.default */
     size_t device_count;
-    unsigned synced; /* layers that have taken a key */
+    unsigned synced; /* layers and graphs that have taken keys for SyncBatchNorm */
     tn_status status;
     int exit_code;
     uint32_t number; /* TN number */
