@@ -339,6 +339,7 @@ static tn_status load_once(void *arg)
     const tn_status st = tn_load(f.ctx, arg, &p);
 
     tn_params_destroy(p);
+    (void)tn_wait_all(f.ctx);
     return st;
 }
 

@@ -444,6 +444,7 @@ static tn_status once(void *arg)
         st = tn_image_encode(f.ctx, a, "png", 1, &data, &bytes);
     tn_free(data);
     tn_array_release(a);
+    (void)tn_wait_all(f.ctx);
     return st;
 }
 

@@ -31,8 +31,8 @@ void scratch_environment_clear(const char *const *begins);
 
 /*
  * Runs `body(arg)` with the first, the second, … allocation failing until it passes. Each failing run must
- * return TN_E_NOMEM and leave as many live blocks as it found, at the second try at the latest; the passing
- * run must too. Of a short test every third one from the 30th on. Returns the number of failures.
+ * return TN_E_NOMEM and leave as many live blocks as it found, in one of 17 tries; the
+ * passing run must too. Of a short test every third one from the 30th on. Returns the number of failures.
  */
 uint64_t scratch_each_allocation_fails(tn_status (*body)(void *arg), void *arg);
 
