@@ -69,6 +69,13 @@ static double measure_of(const tn_data *d, size_t index, double mean)
                         : mean * unit;
 }
 
+double tnn_fit_guess(const tn_train *t)
+{
+    const double spread = t->data->label_deviation;
+
+    return t->fit->numbers && spread > 0 ? spread * spread / 2 : NAN;
+}
+
 static bool per_sample(tn_app *app, tn_x value, tn_x x, const char *what)
 {
     const tnn_shape *s = value ? tnn_value_shape(value) : NULL;

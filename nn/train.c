@@ -530,7 +530,7 @@ static void step_end(tn_app *app, tn_train *t, bool last_of_epoch)
         tnn_watch_epoch(t);
         tnn_fit_log(t);
         event(t, TN_TRAIN_EPOCH);
-        tnn_watch_exploded(t);
+        tnn_watch_loss(t);
         tn_meter_reset(t->loss);
         tn_meter_reset(t->accuracy);
         tnn_fit_reset(t->fit, 0);
@@ -658,6 +658,7 @@ void tn_train_info_get(tn_train *t, int32_t read, tn_train_info *out)
         i.checkpoint = t->checkpoint;
         i.optimizer = t->o.optimizer;
         i.schedule = t->o.schedule;
+        i.diverged_epoch = t->diverged_epoch;
         i.rank = t->rank;
         i.workers = t->workers;
         i.state_elements = tnn_trainer_state_elements(t->trainer);

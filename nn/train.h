@@ -55,7 +55,7 @@ struct tn_train {
     double watched;               /* best value of early_stop */
     int64_t best_epoch, waited;   /* from 1; epochs without a better one */
     double first_loss, mean_loss; /* of a batch: the first that this process saw, the newest; NaN */
-    bool exploded;                /* a warning was given */
+    int64_t diverged_epoch;       /* in which a warning was given of a loss that rises; 0: none */
     char *best_prefix, *best_file;
     float *losses;
     size_t loss_room;
@@ -88,6 +88,8 @@ tn_array *tnn_fit_forward(tn_train *t, int valid, size_t device);
 void tnn_fit_reset(struct tnn_fit *f, int valid);
 double tnn_fit_read(const tn_train *t, int valid); /* waits; the first metric, NaN: there is none */
 size_t tnn_fit_metrics(const struct tnn_fit *f);
+/* The loss of a regression that always says the mean of the labels; NaN: no such loss, or not known. */
+double tnn_fit_guess(const tn_train *t);
 /* Its name, borrowed; `meter`, or NULL: that of the training. */
 const char *tnn_fit_metric(const struct tnn_fit *f, size_t index, double *train, double *valid,
                            tn_meter **meter);
@@ -99,7 +101,7 @@ tn_status tnn_watch_options(tn_app *app, tn_train *t);
 tn_status tnn_watch_slot(tn_train *t, size_t slot); /* waits for ahead[slot], looks at it, drops it */
 tn_status tnn_watch_finite(tn_train *t); /* all losses so far and all weights; before they are kept */
 void tnn_watch_epoch(tn_train *t);       /* behind an epoch's validation */
-void tnn_watch_exploded(tn_train *t);    /* behind that: a loss from which nothing comes back is an error */
+void tnn_watch_loss(tn_train *t);        /* behind that: a loss that rose is warned of, or an error */
 bool tnn_watch_ends(const tn_train *t);  /* no better epoch in all its patience */
 
 #endif

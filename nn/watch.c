@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define EXPLODED 20 /* times the first loss */
+#define ROSE 1.5    /* times the first loss, and that of guessing */
 
 static const char *const early_kinds[] = {"none", "val_loss", "val_accuracy", NULL};
 static const char *const nan_kinds[] = {"stop", "ignore", NULL};
@@ -46,7 +47,14 @@ tn_status tnn_watch_options(tn_app *app, tn_train *t)
     return TN_OK;
 }
 
-/* ---- finite ---- */
+/* ---- finite, and not rising ---- */
+
+#define LOWER_RATE "take a lower learning rate (--lr, train.lr), or limit the gradients (train.clip_norm = 1)"
+
+static int64_t epoch_of(const tn_train *t, int64_t step)
+{
+    return (step - 1) / t->batches + 1;
+}
 
 static tn_status diverged(tn_app *app, const tn_train *t, int64_t step, const char *what)
 {
@@ -58,9 +66,9 @@ static tn_status diverged(tn_app *app, const tn_train *t, int64_t step, const ch
     return tnn_fail(
         app, TN_E_STATE,
         "step %lld (epoch %lld, lr %g): %s: the training has diverged; %s; take a lower learning rate "
-        "(train.lr), limit the gradients (train.clip_norm = 1), or look for damaged samples; "
+        "(--lr, train.lr), limit the gradients (train.clip_norm = 1), or look for damaged samples; "
         "train.on_nan = ignore goes on all the same",
-        (long long)step, (long long)((step - 1) / t->batches + 1), t->lr, what, good);
+        (long long)step, (long long)epoch_of(t, step), t->lr, what, good);
 }
 
 /* A loss so far above the first one that nothing comes back from there. Converged nets begin near 0. */
@@ -75,14 +83,13 @@ static void mean_check(tn_app *app, tn_train *t, double mean, int64_t step)
     t->mean_loss = mean;
     if (isnan(t->first_loss))
         t->first_loss = mean;
-    if (t->exploded || !has_exploded(t, mean))
+    if (t->diverged_epoch || !has_exploded(t, mean))
         return;
-    t->exploded = true;
-    tnn_warn(
-        app,
-        "step %lld (epoch %lld): the loss is %.4g, and was %.4g at the first step: the training diverges; "
-        "take a lower learning rate (train.lr), or limit the gradients (train.clip_norm = 1)",
-        (long long)step, (long long)((step - 1) / t->batches + 1), mean, t->first_loss);
+    t->diverged_epoch = epoch_of(t, step);
+    tnn_warn(app,
+             "step %lld (epoch %lld): the loss is %.4g, and was %.4g at the first step: the training "
+             "diverges; " LOWER_RATE,
+             (long long)step, (long long)t->diverged_epoch, mean, t->first_loss);
 }
 
 static tn_status loss_check(tn_app *app, tn_train *t, tn_array *loss, int64_t step)
@@ -114,14 +121,41 @@ static tn_status loss_check(tn_app *app, tn_train *t, tn_array *loss, int64_t st
     return TN_OK;
 }
 
-/* An epoch that is over, of classes: other losses may be large and right. */
-void tnn_watch_exploded(tn_train *t)
+/* The loss of a net that has learned nothing but how often each label comes, if it is known. */
+static double guess_of(const tn_train *t)
+{
+    return t->fit ? tnn_fit_guess(t) : log(fmax(2, (double)tn_data_classes(t->data)));
+}
+
+/* One warning for a training whose loss, over an epoch, is well above that of the first step and of guessing:
+ * it may come down again, but to less than a lower rate gives; or whose last epoch is no better than guessing. */
+static void rise_check(tn_app *app, tn_train *t)
+{
+    const double guess = guess_of(t), first = t->first_loss, loss = t->last_loss;
+    const int64_t step = tn_trainer_steps(t->trainer);
+    const bool rose = loss > ROSE * guess && loss > ROSE * first;
+
+    if (t->diverged_epoch || isnan(first))
+        return;
+    if (!rose && !(step == t->steps && t->o.epochs > 1 && loss > guess))
+        return;
+    t->diverged_epoch = epoch_of(t, step);
+    tnn_warn(app,
+             "epoch %lld: the loss is %.4g, and was %.4g at the first step; guessing has %.4g: the "
+             "training %s; " LOWER_RATE,
+             (long long)t->diverged_epoch, loss, first, guess, rose ? "diverges" : "has learned nothing");
+}
+
+/* An epoch that is over; an error only of classes: other losses may be large and right. */
+void tnn_watch_loss(tn_train *t)
 {
     tn_app *app = t->object.app;
     char what[96];
 
-    if (app->status || !t->nan_stops || t->fit || !has_exploded(t, t->mean_loss) ||
-        !has_exploded(t, t->last_loss))
+    if (app->status || !t->nan_stops)
+        return;
+    rise_check(app, t);
+    if (t->fit || !has_exploded(t, t->mean_loss) || !has_exploded(t, t->last_loss))
         return;
     (void)snprintf(what, sizeof what, "the loss is %.4g in this epoch, and was %.4g at the first step",
                    t->last_loss, t->first_loss);

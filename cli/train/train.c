@@ -265,6 +265,7 @@ static json_t *result_json(const training *t, const char *event, const tn_train_
     (void)json_object_set_new(o, "step", json_integer((json_int_t)info->step));
     (void)json_object_set_new(o, numbers ? "best_r2" : "best_accuracy", cli_json_number(info->best_accuracy));
     (void)json_object_set_new(o, "best_epoch", json_integer((json_int_t)info->best_epoch));
+    (void)json_object_set_new(o, "diverged_epoch", json_integer((json_int_t)info->diverged_epoch));
     return o;
 }
 

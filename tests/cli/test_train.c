@@ -186,6 +186,14 @@ static void second_signal(void **state)
         usleep(100000);
     s = tool_wait(pid);
     assert_int_equal(s->code, 130);
+    /* Whatever was being written, the files are whole: the run goes on. */
+    pid = tool_start("exec \"$T\" train --resume twice --progress none --json");
+    assert_true(tool_lines(pid, "out.txt", 2)); /* it began, and ended an epoch */
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    s = tool_wait(pid);
+    assert_int_equal(s->code, 130);
+    assert_says(s->err, "stopped after step ");
+    assert_null(strstr(s->err, "damaged"));
 }
 
 static void nothing_to_resume(void **state)

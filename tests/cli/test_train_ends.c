@@ -355,6 +355,15 @@ static void diverges(void **state)
         s = tool("exec \"$T\" train --resume nan -q");
         assert_int_equal(s->code, 1);
     }
+    /* One that comes down again, but not to where it began, ends well with a warning. */
+    s = tool(TRAIN "--epochs 4 --lr 8 --batch 64 --out rose --set model.activation=relu --json "
+                   "--progress none");
+    assert_int_equal(s->code, 0);
+    assert_says(s->err, "warning: ");
+    assert_says(s->err, "take a lower learning rate (--lr, train.lr)");
+    o = tool_json(s, 0);
+    assert_true(json_integer_value(json_object_get(o, "diverged_epoch")) >= 1);
+    json_decref(o);
     s = tool(TRAIN "--epochs 1 --lr 1e5 --out ignored --set model.activation=relu --set train.warmup=0 --set "
                    "train.on_nan=ignore -q");
     assert_int_equal(s->code, 0);

@@ -15,6 +15,7 @@ typedef struct watch {
     int64_t stop_at; /* step; 0: never */
     int saved;
     int64_t poison_at; /* step at which the weights are spoiled; 0: never */
+    float poison;      /* what the bias of class 4 is then; 0: infinite */
     tn_ctx *ctx;
 } watch;
 
@@ -169,7 +170,7 @@ static int32_t poison(void *arg, int32_t kind, tn_train *train)
     if (kind != TN_TRAIN_STEP || i.step != w->poison_at)
         return 0;
     for (int k = 0; k < 10; k++)
-        values[k] = k == 4 ? INFINITY : 0;
+        values[k] = k != 4 ? 0 : w->poison ? w->poison : INFINITY;
     bias = tn_net_param(tn_train_net(train), "2.bias");
     assert_int_equal(tn_array_from(w->ctx, TN_F32, 1, shape, values, &from), TN_OK);
     assert_int_equal(tn_array_copy(from, bias), TN_OK);
@@ -253,6 +254,54 @@ static void test_exploded(void **state)
     }
 }
 
+static void rose(void *arg, int32_t level, const char *text)
+{
+    assert_int_equal(level, 1);
+    (void)snprintf(arg, 512, "%s", text);
+}
+
+/* A loss that rises over an epoch, or ends above that of guessing, is told of; one that falls is not. */
+static void test_rises(void **state)
+{
+    static const struct {
+        float poison; /* behind epoch 1; the rate is so low that it stays */
+        int64_t epochs;
+        const char *on_nan, *text; /* NULL: nothing is said */
+    } rows[] = {
+        {30, 3, "stop", "the training diverges; take a lower learning rate (--lr, train.lr)"},
+        {3, 2, "stop", "the training has learned nothing; take a lower learning rate (--lr, train.lr)"},
+        {3, 2, "ignore", NULL},
+        {-0.5F, 1, "stop", NULL}, /* one epoch is no reason yet */
+        {0, 2, "stop", NULL},
+    };
+    char plugins[600], data[600];
+    const char *settings[] = {plugins, data, NULL}, *tree = getenv("TENON_TEST_SOURCE");
+
+    (void)state;
+    (void)snprintf(plugins, sizeof plugins, "plugins.path=%s", getenv("TENON_TEST_PLUGINS"));
+    (void)snprintf(data, sizeof data, "data.path=%s/examples/data", tree);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        char said[512] = "";
+        tn_app *app =
+            tn_app_open(.name = "test", .settings = settings, .no_environment = 1, .log = rose, .arg = said);
+        watch w = {.poison = rows[r].poison, .poison_at = rows[r].poison ? 6 : 0, .ctx = tn_app_ctx(app)};
+        tn_train_info i = {.struct_size = sizeof i};
+        tn_train *t = tn_train_open(app, .net = make(app), .data = "digits", .epochs = rows[r].epochs,
+                                    .seed = 3, .batch = 256, .lr = rows[r].poison ? 1e-9 : 0.1,
+                                    .event = poison, .arg = &w, .on_nan = rows[r].on_nan);
+
+        if (!tn_train_run(t))
+            fail_msg("row %zu: %s", r, tn_app_error(app));
+        tn_train_info_get(t, 0, &i);
+        assert_int_equal(i.diverged_epoch, rows[r].text ? 2 : 0);
+        if (rows[r].text ? !strstr(said, rows[r].text) || !strstr(said, "epoch 2: the loss is ") ||
+                               !strstr(said, "guessing has 2.303")
+                         : *said)
+            fail_msg("row %zu: %s", r, said);
+        nn_close(app);
+    }
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -305,10 +354,10 @@ static void test_older_program(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_early),         cmocka_unit_test(test_best),
-        cmocka_unit_test(test_not_finite),    cmocka_unit_test(test_loss_not_finite),
-        cmocka_unit_test(test_exploded),      cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_older_program),
+        cmocka_unit_test(test_early),      cmocka_unit_test(test_best),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_loss_not_finite),
+        cmocka_unit_test(test_exploded),   cmocka_unit_test(test_rises),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_older_program),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
