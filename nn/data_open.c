@@ -13,7 +13,8 @@
 /* FOLDER/PART-WHAT, plain or with .gz behind it. */
 static char *file_find(tn_app *app, const char *folder, const char *part, const char *what)
 {
-    char *plain = tnn_format(app, "%s/%s-%s", folder, part, what), *packed;
+    const char *stem = strcmp(part, "test") ? "train" : "t10k"; /* as MNIST has it */
+    char *plain = tnn_format(app, "%s/%s-%s", folder, stem, what), *packed;
 
     if (!plain || !access(plain, R_OK))
         return plain;
@@ -30,8 +31,8 @@ static char *file_find(tn_app *app, const char *folder, const char *part, const 
             (void)tnn_fail(
                 app, TN_E_KEY,
                 "data: %s has neither folders of classes with .jpg or .png, nor %s.csv, .npz or .rec, "
-                "nor %s (.gz)",
-                folder, part, strrchr(plain, '/') + 1);
+                "nor %s (.gz); a packed file of another name is given itself: --data %s/NAME.rec",
+                folder, part, strrchr(plain, '/') + 1, folder);
         free(packed);
         packed = NULL;
     }
@@ -82,17 +83,15 @@ static tn_status place_find(tn_app *app, const char *name, place *out)
     return app->status;
 }
 
-/* Files "t10k-…" for the part "test". */
 static tn_data *idx_open(tn_app *app, const char *what, const char *name, const char *folder,
                          const char *part, const tnn_cut *cut)
 {
-    const char *stem = strcmp(part, "test") ? "train" : "t10k";
     tn_data *d = tnn_data_make(app, what, name, cut);
 
     if (!d)
         return NULL;
-    d->files[0] = file_find(app, folder, stem, "images-idx3-ubyte");
-    d->files[1] = d->files[0] ? file_find(app, folder, stem, "labels-idx1-ubyte") : NULL;
+    d->files[0] = file_find(app, folder, part, "images-idx3-ubyte");
+    d->files[1] = d->files[0] ? file_find(app, folder, part, "labels-idx1-ubyte") : NULL;
     if (app->status || tnn_names_beside(app, folder, &d->names) || tnn_data_idx(app, d))
         return NULL;
     d->by_files = d->parts == 1;
@@ -120,18 +119,27 @@ static tn_data *about_give(tn_app *app, tn_data *d, const tnn_about *about, bool
     return app->status ? NULL : d;
 }
 
-/* Images lie there: in folders of classes, or in those of a part, or in PART.rec. `*path` (free) of these. */
-static bool images_find(tn_app *app, const char *folder, const char *part, char **path)
+/* Images lie there: packed by part, in folders of classes or in those of a part, or in one .rec. `*path`
+ * (free) of these; `*split`: a .rec holds both parts. */
+static bool images_find(tn_app *app, const char *folder, const char *part, char **path, bool *split)
 {
-    char *record = tnn_format(app, "%s/%s.rec", folder, part),
+    char *train = tnn_format(app, "%s/train.rec", folder), *test = tnn_format(app, "%s/test.rec", folder),
          *below = tnn_format(app, "%s/%s", folder, part);
-    const bool packed = record && !access(record, R_OK);
-    const bool loose = !packed && below && (tnn_images_are_in(below) || tnn_images_are_in(folder));
+    const bool first = train && !access(train, R_OK), second = test && !access(test, R_OK);
+    const bool loose = below && (tnn_images_are_in(below) || tnn_images_are_in(folder));
 
+    *split = !second;
+    if (second && (first || loose) && !strcmp(part, "test"))
+        *path = tnn_strdup(app, test);
+    else if (first)
+        *path = tnn_strdup(app, train);
+    else if (loose)
+        *path = tnn_strdup(app, folder);
+    else if ((*path = tnn_images_lone(app, folder)))
+        *split = true;
+    free(train);
+    free(test);
     free(below);
-    *path = packed ? record : loose ? tnn_strdup(app, folder) : NULL;
-    if (!packed)
-        free(record);
     return *path != NULL;
 }
 
@@ -350,13 +358,13 @@ static tn_data *folder_open(tn_app *app, const opening *p)
     bool split = false;
     tn_data *d = NULL;
 
-    if (images_find(app, p->at.path, p->at.part, &path)) {
-        const bool packed = tnn_ends_with(path, ".rec");
+    if (images_find(app, p->at.path, p->at.part, &path, &split)) {
+        const bool part = tnn_ends_with(path, ".rec") && !split;
 
-        d = about_give(app,
-                       images_open(app, p->what, p->name, path, packed || p->o->whole ? NULL : p->at.part,
-                                   p->about, p->o),
-                       p->about, p->strict);
+        d = about_give(
+            app,
+            images_open(app, p->what, p->name, path, part || p->o->whole ? NULL : p->at.part, p->about, p->o),
+            p->about, p->strict);
     } else if (!app->status && !tnn_own_find(app, p->at.path, p->at.part, &path, &split)) {
         d = path ? tnn_own_open(app, p->what, p->name, path, p->at.part, split, p->about, p->o)
                  : about_give(app, idx_open(app, p->what, p->name, p->at.path, p->at.part, TNN_CUT_OF(*p->o)),
@@ -375,7 +383,7 @@ static tn_data *first_open(tn_app *app, const opening *p)
     char *path = NULL;
 
     if (p->about || strcmp(p->at.part, "test") != 0 || p->o->whole || p->at.file ||
-        images_find(app, p->at.path, p->at.part, &path) || app->status ||
+        images_find(app, p->at.path, p->at.part, &path, &split) || app->status ||
         tnn_own_find(app, p->at.path, "train", &path, &split) || !path) {
         free(path);
         return NULL;

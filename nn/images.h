@@ -50,6 +50,8 @@ char *tnn_beside(tn_app *app, const char *path, const char *ending);
 /* Whether there are folders with images in `folder`. */
 bool tnn_images_are_in(const char *folder);
 bool tnn_images_are_flat(const char *folder); /* an image lies in the folder itself */
+/* The only .rec of a folder without other data, for both parts; NULL: none, or out of memory; free(). */
+char *tnn_images_lone(tn_app *app, const char *folder);
 /* Places of the records of share `part` of `parts`, as MXNet cuts; all labels where these are asked for. */
 tn_status tnn_images_records(tn_app *app, tnn_images *s, int64_t parts, int64_t part, int64_t *classes);
 tn_status tnn_images_list(tn_app *app, tnn_images *s);

@@ -1,6 +1,7 @@
 /* Which images a data set has: files of folders, records, lists of labels. */
 #include "about.h"
 #include "images.h"
+#include "own.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -109,6 +110,25 @@ bool tnn_images_are_flat(const char *folder)
     if (dir)
         (void)closedir(dir);
     return found;
+}
+
+char *tnn_images_lone(tn_app *app, const char *folder)
+{
+    DIR *dir = opendir(folder);
+    const struct dirent *e;
+    char name[256] = "";
+    size_t count = 0, others = 0;
+
+    while (dir && (e = readdir(dir))) {
+        others += tnn_own_is(e->d_name) || strstr(e->d_name, "-ubyte");
+        if (e->d_name[0] == '.' || !tnn_ends_with(e->d_name, ".rec"))
+            continue;
+        count++;
+        (void)snprintf(name, sizeof name, "%s", e->d_name);
+    }
+    if (dir)
+        (void)closedir(dir);
+    return count == 1 && !others ? tnn_format(app, "%s/%s", folder, name) : NULL;
 }
 
 bool tnn_images_are_in(const char *folder)

@@ -127,8 +127,8 @@ static double guess_of(const tn_train *t)
     return t->fit ? tnn_fit_guess(t) : log(fmax(2, (double)tn_data_classes(t->data)));
 }
 
-/* One warning for a training whose loss, over an epoch, is well above that of the first step and of guessing:
- * it may come down again, but to less than a lower rate gives; or whose last epoch is no better than guessing. */
+/* One warning for a training whose loss, over an epoch, is well above that of the first step and of guessing
+ * (it may come down again, but to a poor net), or whose last epoch is no better than guessing. */
 static void rise_check(tn_app *app, tn_train *t)
 {
     const double guess = guess_of(t), first = t->first_loss, loss = t->last_loss;

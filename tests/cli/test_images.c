@@ -168,6 +168,18 @@ static void class_names(void **state)
              "\"$T\" predict namedrun png/test/0/000.png");
     if (s->code || !strstr(s->out, "kind"))
         fail_msg("%d: %s%s", s->code, s->out, s->err);
+    /* One packed file, by its name or by its folder's, whatever it is called, holds both parts. */
+    s = tool(
+        "mkdir alone && for n in train mine test; do rm -f alone/*.rec && cp set/train.rec alone/$n.rec && "
+        "\"$T\" data info alone/$n.rec >by-file && \"$T\" data info ./alone >by-folder && "
+        "sed \"s,./alone,alone,g\" by-folder | cmp - by-file && grep -q 'each fifth' by-file || exit 1; "
+        "done; "
+        "\"$T\" train zoo:lenet --data ./alone --epochs 1 --out alonerun -q && \"$T\" eval alonerun");
+    if (s->code || !strstr(s->out, "accuracy"))
+        fail_msg("%d: %s%s", s->code, s->out, s->err);
+    s = tool("cp alone/test.rec alone/more.rec; \"$T\" data info ./alone");
+    assert_true(s->code != 0);
+    assert_says(s->err, "a packed file of another name is given itself: --data ./alone/NAME.rec");
     s = tool("printf 'kind1\\nkind0\\n' >set/test.classes; \"$T\" eval namedrun --data ./set");
     assert_true(s->code != 0);
     assert_says(s->err, "class 0 is \"kind1\", that of the model is \"kind0\"");
