@@ -65,6 +65,17 @@ bool cli_about_look(const char *path, char takes[CLI_TAKES_TEXT])
     return pixels;
 }
 
+bool cli_about_images(const char *path)
+{
+    json_t *o = json_load_file(path, 0, NULL);
+    const json_t *inputs = json_object_get(o, "inputs"), *input = json_array_get(inputs, 0);
+    const bool yes = json_array_size(inputs) == 1 && json_array_size(json_object_get(input, "shape")) == 3 &&
+                     json_number_value(json_object_get(input, "divisor")) > 0;
+
+    json_decref(o);
+    return yes;
+}
+
 void cli_numbers_json(json_t *o, double r2, double rmse, double mae)
 {
     (void)json_object_set_new(o, "r2", cli_json_number(r2));

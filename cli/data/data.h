@@ -15,6 +15,7 @@ bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix);
 /* True: the model takes pixels, byte / 255. `takes`: the shape of a sample, "1×8×8". */
 #define CLI_TAKES_TEXT 256
 bool cli_about_look(const char *path, char takes[CLI_TAKES_TEXT]);
+bool cli_about_images(const char *path); /* the model takes an image, and nothing else: pixels, (C, H, W) */
 /* What a training of numbers ends with, or an evaluation: into `o`, or as lines. */
 void cli_numbers_json(json_t *o, double r2, double rmse, double mae);
 void cli_numbers_print(double r2, double rmse, double mae);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/data.h"
 #include "model.h"
 #include "plugins/plugins.h"
 #include "runs/runs.h"
@@ -34,7 +35,7 @@ typedef struct needs {
     size_t count;
     unserved *failed;
     size_t failed_count, operators;
-    bool model, full;
+    bool model, full, images; /* a net is asked about; more nodes than fit; it takes images */
 } needs;
 
 /* ---- what is known of a plugin ---- */
@@ -139,6 +140,7 @@ static void operator_ask(needs *n, const tn_operator_use *u)
     tn_choice *choice = NULL;
 
     n->operators++;
+    n->images |= !strcmp(u->op, "Convolution");
     if (tn_choice_create(tn_app_ctx(n->app), &q, &choice)) {
         unserved_add(n, u->node, u->op, tn_error_text());
         return;
@@ -169,6 +171,7 @@ static void operators_ask(needs *n, tn_status st, tn_operators *list)
 static void model_file(needs *n, const char *path)
 {
     tn_operators *list = NULL;
+    char *about;
     tn_status st;
 
     if (access(path, F_OK) && !strchr(path, '/') && !cli_ends_with(path, ".json")) {
@@ -184,6 +187,9 @@ static void model_file(needs *n, const char *path)
     }
     st = tn_operators_load(tn_app_ctx(n->app), path, &list);
     operators_ask(n, st, list);
+    if ((about = cli_about_beside(path)))
+        n->images = cli_about_images(about);
+    free(about);
 }
 
 static void model_zoo(needs *n, const char *what)
@@ -527,7 +533,7 @@ static void needs_print(needs *n, const char *install)
 
 static void install_line(const needs *n, char *out, size_t bytes)
 {
-    size_t used = (size_t)snprintf(out, bytes, "apt install tenon");
+    size_t used = (size_t)snprintf(out, bytes, "apt install libtenon0 tenon");
 
     for (size_t i = 0; i < n->count && used < bytes; i++)
         if (n->items[i].name[0] != '(')
@@ -574,6 +580,8 @@ static void needs_collect(needs *n, const cli_args *args)
     else
         model_add(n, what);
     free(folder);
+    if (n->images) /* also where it is absent: the net runs without, its files cannot be read */
+        need_add(n, "image", "inputs in JPEG or PNG files", true);
     provider_add(n, "pool:segment", "memory pools (auto)", true);
 }
 

@@ -375,7 +375,7 @@ static void needs(void **state)
     assert_says(s->out, "not served: node n1: NoSuchOp"); /* all at once */
     assert_says(s->out, "not served: node p2: Pooling");
     assert_says(s->out, "not served: node n2: NoSuchOther");
-    assert_says(s->out, "apt install tenon tenon-plugin-cpu");
+    assert_says(s->out, "apt install libtenon0 tenon tenon-plugin-cpu");
     assert_int_equal(tool("sed -e '/x/s/\"x\"/\"(2, 2)\"/; s/NoSuchOp\"/relu\"/; s/NoSuchOther/relu/' "
                           "bad-symbol.json >good-symbol.json")
                          ->code,
@@ -437,6 +437,39 @@ static void needs_for_speed(void **state)
     for (const char *row = strstr(s->out, "cpu-"); row; row = strstr(row + 1, "\ncpu-"))
         assert_non_null(strstr(row, "  optional: "));
     assert_int_equal(tool("\"$T\" plugins needs zoo:lenet | grep '^cpu .*  optional: '")->code, 1);
+}
+
+/* Inputs that are images are read by a plugin: said where the model's data, or else its operators, mean such. */
+static void needs_of_images(void **state)
+{
+    static const char about[] = "printf '{\"inputs\":[{\"shape\":%s,\"divisor\":%s}%s]}' >pic-data.json && "
+                                "\"$T\" plugins needs pic-symbol.json | grep '^image '";
+    static const char *const rows[][4] = {{"[3,8,8]", "255", "", "0"},
+                                          {"[3,8,8]", "0", "", "1"},
+                                          {"[64]", "255", "", "1"},
+                                          {"[3,8,8]", "255", ",{}", "1"},
+                                          {"8", "\"x\"", "", "1"}};
+    const tool_said *s;
+    char line[512];
+
+    (void)state;
+    s = tool("\"$T\" plugins needs zoo:lenet && \"$T\" plugins needs zoo:lenet --json");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "optional: inputs in JPEG or PNG files");
+    assert_says(s->out, "install: apt install libtenon0 tenon tenon-plugin-");
+    assert_says(s->out, " tenon-plugin-image");
+    assert_says(s->out, "\"name\":\"image\",\"why\":\"inputs in JPEG or PNG files\"");
+    assert_int_equal(tool("\"$T\" plugins needs zoo:mlp | grep -q 'plugin-image'")->code, 1);
+    assert_int_equal(tool("cp good-symbol.json pic-symbol.json; \"$T\" plugins needs pic-symbol.json | "
+                          "grep -q plugin-image")
+                         ->code,
+                     1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        (void)snprintf(line, sizeof line, about, rows[i][0], rows[i][1], rows[i][2]);
+        if (tool(line)->code != (int)(rows[i][3][0] - '0'))
+            fail_msg("row %zu", i);
+    }
+    assert_int_equal(tool("echo '[' >pic-data.json; \"$T\" plugins needs pic-symbol.json")->code, 0);
 }
 
 /* Files of all versions, whose hidden attributes stand among those that operators read. */
@@ -635,6 +668,7 @@ int main(void)
         cmocka_unit_test(needs),
         cmocka_unit_test(needs_of_jobs),
         cmocka_unit_test(needs_for_speed),
+        cmocka_unit_test(needs_of_images),
         cmocka_unit_test(operators_missing),
         cmocka_unit_test(needs_of_old_files),
         cmocka_unit_test(required),
