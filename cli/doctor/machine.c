@@ -123,19 +123,24 @@ void doctor_limits(doctor *d)
 
 /* ---- room ---- */
 
+/* Processes of a job share memory there. A process alone does not need it, nor do its programs unless they fork
+ * workers: an empty root without the mount is fit to predict in. */
 void doctor_shared(doctor *d)
 {
+    const char *type = doctor_option(d, "kvstore.type");
+    const doctor_level fault =
+        *type && strcmp(type, "local") != 0 && strcmp(type, "device") != 0 ? DOCTOR_BAD : DOCTOR_WARNING;
     struct statvfs v;
     double all, free_mib;
 
     if (statvfs("/dev/shm", &v)) {
-        doctor_say(d, DOCTOR_BAD, "mount -t tmpfs tmpfs /dev/shm", "/dev/shm: %s", strerror(errno));
+        doctor_say(d, fault, "mount -t tmpfs tmpfs /dev/shm", "/dev/shm: %s", strerror(errno));
         return;
     }
     all = (double)v.f_blocks * (double)v.f_frsize / MIB;
     free_mib = (double)v.f_bavail * (double)v.f_frsize / MIB;
     if (free_mib < 16)
-        doctor_say(d, DOCTOR_BAD, "mount -o remount,size=1G /dev/shm (a container: --shm-size=1g)",
+        doctor_say(d, fault, "mount -o remount,size=1G /dev/shm (a container: --shm-size=1g)",
                    "/dev/shm has %.4g MiB, %.4g MiB of them free", all, free_mib);
     else if (free_mib <= 64)
         doctor_say(d, DOCTOR_WARNING, "mount -o remount,size=1G /dev/shm (a container: --shm-size=1g)",

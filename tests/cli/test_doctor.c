@@ -236,8 +236,16 @@ static void small_shared_memory(void **state)
     (void)state;
     if (!has("mkdir -p r && unshare -m mount -t tmpfs none r", "nothing may be mounted"))
         skip();
-    finds("unshare -m sh -c 'mount -t tmpfs -o size=1m none /dev/shm && " DOCTOR "'", "shared memory", "bad",
-          "/dev/shm has 1 MiB", "--shm-size");
+    finds("unshare -m sh -c 'mount -t tmpfs -o size=1m none /dev/shm && " DOCTOR
+          " --set kvstore.type=dist_sync'",
+          "shared memory", "bad", "/dev/shm has 1 MiB", "--shm-size");
+    finds("unshare -m sh -c 'mount -t tmpfs -o size=1m none /dev/shm && " DOCTOR "'",
+          "shared memory", /* alone */
+          "warning", "/dev/shm has 1 MiB", "--shm-size");
+    finds("unshare -m sh -c 'mount -t tmpfs none /dev && " DOCTOR "'", "shared memory", "warning",
+          "/dev/shm: No such file or directory", "mount -t tmpfs");
+    finds("unshare -m sh -c 'mount -t tmpfs none /dev && " DOCTOR " --set kvstore.type=dist_sync'",
+          "shared memory", "bad", "/dev/shm: No such file or directory", "mount -t tmpfs");
     finds("unshare -m sh -c 'mount -t tmpfs -o size=64m none /dev/shm && " DOCTOR "'", "shared memory",
           "warning", "64 MiB", "size=1G");
     finds_not("unshare -m sh -c 'mount -t tmpfs -o size=1g none /dev/shm && \"$T\" doctor --json'",
