@@ -200,6 +200,39 @@ static tn_status classes_again(tnn_loading *l, tnn_field *y)
     return TN_OK;
 }
 
+/* A 1 among zeros in each row: classes in another form. */
+static bool is_one_hot(const tnn_field *y, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++) {
+        size_t ones = 0, zeros = 0;
+
+        for (size_t k = 0; k < y->sample; k++) {
+            ones += y->floats[i * y->sample + k] == 1;
+            zeros += y->floats[i * y->sample + k] == 0;
+        }
+        if (ones != 1 || zeros != y->sample - 1)
+            return false;
+    }
+    return rows > 0;
+}
+
+/* Several numbers for each sample. */
+static tn_status task_of_rows(tnn_loading *l, const tnn_field *y)
+{
+    l->a->task = TN_TASK_NUMBERS;
+    if (!strcmp(l->q.task, "classification"))
+        return tnn_fail(l->app, TN_E_SHAPE,
+                        "%s: %zu labels of a sample are no class: a class is one number, such as "
+                        "y.argmax(1) of NumPy",
+                        l->path, y->sample);
+    if (strcmp(l->q.task, "regression") != 0 && is_one_hot(y, (size_t)l->d->count))
+        return tnn_fail(l->app, TN_E_SHAPE,
+                        "%s: each sample has %zu labels, a 1 among zeros: classes need one number each, such "
+                        "as y.argmax(1) of NumPy; data.task=regression learns the labels as numbers",
+                        l->path, y->sample);
+    return TN_OK;
+}
+
 /* Classes or numbers: as asked, or by what they look like. */
 static tn_status task_find(tnn_loading *l, tnn_field *y)
 {
@@ -208,15 +241,8 @@ static tn_status task_find(tnn_loading *l, tnn_field *y)
     bool whole, few;
     float *values;
 
-    if (y->sample != 1) {
-        l->a->task = TN_TASK_NUMBERS;
-        return strcmp(l->q.task, "classification") ? TN_OK
-                                                   : tnn_fail(l->app, TN_E_SHAPE,
-                                                              "%s: %zu labels of a sample are "
-                                                              "no class: a class is one number, such as "
-                                                              "y.argmax(1) of NumPy",
-                                                              l->path, y->sample);
-    }
+    if (y->sample != 1)
+        return task_of_rows(l, y);
     if (!(values = values_find(l->app, y, count, &different, &whole)))
         return l->app->status;
     few = l->whole_type ? different < count || count < 3 : different <= FEW_CLASSES && 2 * different <= count;

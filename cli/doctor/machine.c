@@ -123,8 +123,8 @@ void doctor_limits(doctor *d)
 
 /* ---- room ---- */
 
-/* Processes of a job share memory there. A process alone does not need it, nor do its programs unless they fork
- * workers: an empty root without the mount is fit to predict in. */
+/* Processes of a job share memory there, and a program that forks workers. A process alone does not need it:
+ * an empty root without the mount is fit to predict in. */
 void doctor_shared(doctor *d)
 {
     const char *type = doctor_option(d, "kvstore.type");

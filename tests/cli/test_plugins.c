@@ -439,7 +439,8 @@ static void needs_for_speed(void **state)
     assert_int_equal(tool("\"$T\" plugins needs zoo:lenet | grep '^cpu .*  optional: '")->code, 1);
 }
 
-/* Inputs that are images are read by a plugin: said where the model's data, or else its operators, mean such. */
+/* Inputs that are images are read by a plugin: said where the model's data, or else its operators, mean
+ * such. */
 static void needs_of_images(void **state)
 {
     static const char about[] = "printf '{\"inputs\":[{\"shape\":%s,\"divisor\":%s}%s]}' >pic-data.json && "

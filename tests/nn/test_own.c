@@ -5,11 +5,13 @@
  */
 #include "nn/support.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "support/scratch.h"
 #include "tenon/nn_data.h"
@@ -157,6 +159,59 @@ static void test_npz(void **state)
     nn_close_failed(app, ".threads is 0 to 256", 2);
 }
 
+/* FOLDER/NAME.npy of bytes, (rows, columns). */
+static void npy_write(const char *name, int rows, int columns, const char *digits)
+{
+    char text[256];
+    int used = snprintf(text, sizeof text,
+                        "\x93NUMPY\1%cv%c{'descr': '|u1', 'fortran_order': False, 'shape': "
+                        "(%d, %d), }",
+                        0, 0, rows, columns);
+
+    while (used < 127)
+        text[used++] = ' ';
+    text[used++] = '\n';
+    for (int i = 0; i < rows * columns; i++)
+        text[used++] = (char)(digits[i] - '0');
+    (void)scratch_write(name, text, (size_t)used);
+}
+
+/* One-hot labels are not taken for numbers, unless that is asked; other rows of numbers are a regression. */
+static void test_one_hot(void **state)
+{
+    static const struct {
+        const char *labels, *task;
+        bool refused;
+    } rows[] = {
+        {"100010001100010001", NULL, true},          {"100010001100010001", "classification", true},
+        {"100010001100010001", "regression", false}, {"100100100100100100", NULL, true}, /* of one class */
+        {"100010001100010011", NULL, false}, /* two ones: several labels of a sample */
+        {"100010001100010000", NULL, false},         {"100010001100010002", NULL, false},
+        {"100010001100010021", NULL, false},
+    };
+    char folder[512];
+
+    (void)state;
+    (void)snprintf(folder, sizeof folder, "%s", scratch_path("hot"));
+    assert_true(!mkdir(folder, 0777) || errno == EEXIST);
+    npy_write("hot/x.npy", 6, 2, "123456789123");
+    (void)snprintf(folder, sizeof folder, "%s/:train", scratch_path("hot"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_app *app = nn_open(NULL);
+        tn_data *d;
+
+        npy_write("hot/y.npy", 6, 3, rows[i].labels);
+        d = tn_data_open(app, folder, .task = rows[i].task);
+        if (!d != rows[i].refused || (d && tn_data_task(d) != TN_TASK_NUMBERS))
+            fail_msg("row %zu: %s", i, tn_app_error(app));
+        if (d)
+            nn_close(app);
+        else
+            nn_close_failed(app, rows[i].task ? "y.argmax(1)" : "data.task=regression learns the labels as",
+                            1);
+    }
+}
+
 /* A description that is cut anywhere, or has another byte somewhere, is an error or another description. */
 static void test_damaged(void **state)
 {
@@ -192,10 +247,8 @@ static void test_damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_npz),
-        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_table),   cmocka_unit_test(test_shares),  cmocka_unit_test(test_npz),
+        cmocka_unit_test(test_one_hot), cmocka_unit_test(test_damaged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
