@@ -170,7 +170,7 @@ static int32_t poison(void *arg, int32_t kind, tn_train *train)
     if (kind != TN_TRAIN_STEP || i.step != w->poison_at)
         return 0;
     for (int k = 0; k < 10; k++)
-        values[k] = k != 4 ? 0 : w->poison ? w->poison : INFINITY;
+        values[k] = k != 4 ? 0 : w->poison != 0 ? w->poison : INFINITY;
     bias = tn_net_param(tn_train_net(train), "2.bias");
     assert_int_equal(tn_array_from(w->ctx, TN_F32, 1, shape, values, &from), TN_OK);
     assert_int_equal(tn_array_copy(from, bias), TN_OK);
@@ -284,10 +284,11 @@ static void test_rises(void **state)
         char said[512] = "";
         tn_app *app =
             tn_app_open(.name = "test", .settings = settings, .no_environment = 1, .log = rose, .arg = said);
-        watch w = {.poison = rows[r].poison, .poison_at = rows[r].poison ? 6 : 0, .ctx = tn_app_ctx(app)};
+        watch w = {
+            .poison = rows[r].poison, .poison_at = rows[r].poison != 0 ? 6 : 0, .ctx = tn_app_ctx(app)};
         tn_train_info i = {.struct_size = sizeof i};
         tn_train *t = tn_train_open(app, .net = make(app), .data = "digits", .epochs = rows[r].epochs,
-                                    .seed = 3, .batch = 256, .lr = rows[r].poison ? 1e-9 : 0.1,
+                                    .seed = 3, .batch = 256, .lr = rows[r].poison != 0 ? 1e-9 : 0.1,
                                     .event = poison, .arg = &w, .on_nan = rows[r].on_nan);
 
         if (!tn_train_run(t))
