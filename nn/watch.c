@@ -142,8 +142,9 @@ static void rise_check(tn_app *app, tn_train *t)
     t->diverged_epoch = epoch_of(t, step);
     tnn_warn(app,
              "epoch %lld: the loss is %.4g, and was %.4g at the first step; guessing has %.4g: the "
-             "training %s; " LOWER_RATE,
-             (long long)t->diverged_epoch, loss, first, guess, rose ? "diverges" : "has learned nothing");
+             "%s; " LOWER_RATE,
+             (long long)t->diverged_epoch, loss, first, guess,
+             rose ? "training diverges" : "net is no better than that");
 }
 
 /* An epoch that is over; an error only of classes: other losses may be large and right. */

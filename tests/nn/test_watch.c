@@ -269,7 +269,7 @@ static void test_rises(void **state)
         const char *on_nan, *text; /* NULL: nothing is said */
     } rows[] = {
         {30, 3, "stop", "the training diverges; take a lower learning rate (--lr, train.lr)"},
-        {3, 2, "stop", "the training has learned nothing; take a lower learning rate (--lr, train.lr)"},
+        {3, 2, "stop", "the net is no better than that; take a lower learning rate (--lr, train.lr)"},
         {3, 2, "ignore", NULL},
         {-0.5F, 1, "stop", NULL}, /* one epoch is no reason yet */
         {0, 2, "stop", NULL},
