@@ -24,11 +24,12 @@
 #define CLI_EXIT_MEMORY 5
 #define CLI_EXIT_STOPPED 130
 
+#define CLI_ABSENT 1501u      /* TN number of a file or folder that is not there */
 #define CLI_NO_OPERATOR 1301u /* TN number of an operator that nothing here defines; its exit code is 3 */
 
-#define CLI_WORDS_MAX 64     /* arguments of a command that are no options */
+#define CLI_WORDS_MAX 64          /* arguments of a command that are no options */
 #define CLI_WORDS_REST UINT32_MAX /* words_max: from the first word on all is another command */
-#define CLI_SETTINGS_MAX 256 /* --set and options that stand for one */
+#define CLI_SETTINGS_MAX 256      /* --set and options that stand for one */
 
 #if defined(__GNUC__)
 #define CLI_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
@@ -131,7 +132,7 @@ void cli_clean(char *text, char instead); /* `instead` for each */
 /* To stdout with '?' for each but the end of the line; to stderr as tn_text_escape() shows them. */
 void cli_say(FILE *out, const char *format, ...) CLI_PRINTF(2, 3);
 void cli_error_set_before(void (*before)(void)); /* called before each message; NULL: none */
-void cli_error_before(void); /* calls it: for what else goes to stderr */
+void cli_error_before(void);                     /* calls it: for what else goes to stderr */
 /* One line of JSON on stdout; takes `value` (NULL: there was no memory for it). */
 void cli_json_line(json_t *value);
 json_t *cli_json_number(double value);           /* null if it is not finite */
@@ -142,6 +143,19 @@ bool cli_out_done(void);
 /* Whole or absent: written aside, then renamed. A failure is the app's error. */
 bool cli_json_save(tn_app *app, const char *path, const json_t *value);
 bool cli_text_save(tn_app *app, const char *path, const char *text, size_t bytes);
+/* The same in two steps, for several files that are there together or not at all. Begins as {0}. */
+typedef struct cli_aside {
+    char *path, *real, *aside; /* real: behind a link; aside: NULL: it stands in its place already */
+} cli_aside;
+bool cli_aside_write(cli_aside *a, tn_app *app, const char *path, const char *text, size_t bytes);
+bool cli_aside_name(cli_aside *a, tn_app *app); /* in its place; nothing was written: nothing to do */
+void cli_aside_fini(cli_aside *a);              /* removes what got no name */
+/* All folders of `path`, or those above the file `path`, which need not be there; errno says why not. What
+ * writes to a path that the user names begins with it. */
+bool cli_folders_make(const char *path);
+bool cli_folders_above(const char *path);
+bool cli_failed_at(tn_app *app,
+                   const char *path); /* "PATH: what errno says" becomes the app's error; false */
 char *cli_format(const char *format, ...) CLI_PRINTF(1, 2); /* free(); NULL: out of memory, said */
 char *cli_path(const char *folder, const char *name);
 bool cli_is_folder(const char *path);

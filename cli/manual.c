@@ -459,7 +459,7 @@ static int all_write(const char *folder)
 {
     int code = 0;
 
-    if (mkdir(folder, 0777) && errno != EEXIST) {
+    if (!cli_folders_make(folder)) {
         cli_error("%s: %s", folder, strerror(errno));
         return CLI_EXIT_FAILED;
     }

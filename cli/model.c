@@ -145,7 +145,7 @@ static bool saved_of_run(cli_saved *saved, tn_app *app)
                      "`tenon train --resume %s`",
                      saved->folder, access(saved->symbol, F_OK) ? "model-symbol.json" : "model-0000.params",
                      saved->folder);
-    (void)tn_app_fail(app, TN_E_KEY, why ? why : "no model");
+    (void)tn_app_fail_number(app, CLI_ABSENT, why ? why : "no model");
     free(why);
     return false;
 }

@@ -203,39 +203,101 @@ static bool stream_write(const char *path, const char *text, size_t bytes)
     return (!file || !fclose(file)) && ok;
 }
 
+bool cli_failed_at(tn_app *app, const char *path)
+{
+    char *why = cli_format("%s: %s", path, strerror(errno ? errno : EIO));
+
+    (void)tn_app_fail(app, TN_E_IO, why ? why : path);
+    free(why);
+    return false;
+}
+
 /* Devices and pipes are written to as they are: a rename would put a file in their place. A link stays a
- * link. */
-bool cli_text_save(tn_app *app, const char *path, const char *text, size_t bytes)
+ * link. A folder is told of before anything is written. */
+bool cli_aside_write(cli_aside *a, tn_app *app, const char *path, const char *text, size_t bytes)
 {
     struct stat s;
-    bool there = !stat(path, &s), ok = false;
-    char *real = there && S_ISREG(s.st_mode) ? realpath(path, NULL) : NULL;
-    char *aside = cli_format("%s.tmp-%ld", real ? real : path, (long)getpid()), *why = NULL;
+    const bool there = !stat(path, &s), plain = !there || S_ISREG(s.st_mode);
 
-    if (!aside) {
-        free(real);
+    a->real = there && plain ? realpath(path, NULL) : NULL;
+    a->path = cli_format("%s", path);
+    a->aside = plain ? cli_format("%s.tmp-%ld", a->real ? a->real : path, (long)getpid()) : NULL;
+    if (!a->path || (plain && !a->aside))
         return !tn_app_fail(app, TN_E_NOMEM, "out of memory");
-    }
-    errno = 0;
-    if (there && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode)) {
-        ok = stream_write(path, text, bytes);
-    } else {
-        ok = stream_write(aside, text, bytes) && !rename(aside, real ? real : path);
-        if (!ok) {
-            const int error = errno;
+    errno = there && S_ISDIR(s.st_mode) ? EISDIR : 0;
+    return (!errno && stream_write(plain ? a->aside : path, text, bytes)) || cli_failed_at(app, path);
+}
 
-            (void)unlink(aside);
-            errno = error;
-        }
-    }
-    if (!ok) {
-        why = cli_format("%s: %s", path, strerror(errno ? errno : EIO));
-        (void)tn_app_fail(app, TN_E_IO, why ? why : path);
-    }
-    free(why);
-    free(aside);
-    free(real);
+bool cli_aside_name(cli_aside *a, tn_app *app)
+{
+    errno = 0;
+    if (a->aside && rename(a->aside, a->real ? a->real : a->path))
+        return cli_failed_at(app, a->path);
+    free(a->aside);
+    a->aside = NULL;
+    return true;
+}
+
+void cli_aside_fini(cli_aside *a)
+{
+    if (a->aside)
+        (void)unlink(a->aside);
+    free(a->aside);
+    free(a->real);
+    free(a->path);
+}
+
+bool cli_text_save(tn_app *app, const char *path, const char *text, size_t bytes)
+{
+    cli_aside a = {NULL, NULL, NULL};
+    const bool ok = cli_aside_write(&a, app, path, text, bytes) && cli_aside_name(&a, app);
+
+    cli_aside_fini(&a);
     return ok;
+}
+
+static bool part_make(const char *path)
+{
+    int error;
+
+    if (!mkdir(path, 0777))
+        return true;
+    error = errno == EEXIST ? ENOTDIR : errno;
+    if (cli_is_folder(path))
+        return true;
+    errno = error;
+    return false;
+}
+
+/* Of the first `length` bytes of a path, part by part. */
+static bool parts_make(const char *path, size_t length)
+{
+    char *part = cli_format("%.*s", (int)length, path);
+    bool ok = part != NULL;
+
+    errno = part ? 0 : ENOMEM;
+    for (size_t i = 1; ok && i <= length; i++)
+        if (part[i] == '/' || !part[i]) {
+            const char kept = part[i];
+
+            part[i] = '\0';
+            ok = part_make(part);
+            part[i] = kept;
+        }
+    free(part);
+    return ok;
+}
+
+bool cli_folders_make(const char *path)
+{
+    return parts_make(path, strlen(path));
+}
+
+bool cli_folders_above(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return !slash || parts_make(path, (size_t)(slash - path));
 }
 
 bool cli_json_save(tn_app *app, const char *path, const json_t *value)

@@ -182,6 +182,20 @@ tn_status tn_app_fail(tn_app *app, tn_status status, const char *text)
     return status ? tnn_fail(app, status, "%s", text ? text : tn_status_name(status)) : TN_OK;
 }
 
+tn_status tn_app_fail_number(tn_app *app, uint32_t number, const char *text)
+{
+    tn_error_info e = {.struct_size = TN_SIZE(tn_error_info)};
+    char clean[sizeof app->error];
+
+    if (tn_error_find(number, &e))
+        return tnn_fail(app, TN_E_ARG, "tn_app_fail_number: there is no error %u", (unsigned)number);
+    if (!app)
+        return e.status;
+    (void)tn_text_escape(clean, sizeof clean, text ? text : e.sentence);
+    tnn_fail_text(app, e.status, number, clean);
+    return e.status;
+}
+
 tn_status tn_app_check(tn_app *app, tn_status status)
 {
     return tnn_check(app, status, "%s", "");

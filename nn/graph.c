@@ -608,9 +608,8 @@ void tn_net_export(tn_net *net, const char *prefix)
         tn_symbol_release(symbol);
         tn_symbol_retain(symbol = net->graph_file);
     }
-    if (!tnn_symbol_save(app, symbol ? symbol : tnn_model_symbol(net->model), json))
-        (void)tnn_check(app, tn_params_save(params ? params : tnn_model_params(net->model), file), "%s",
-                        file);
+    (void)tnn_pair_save(app, symbol ? symbol : tnn_model_symbol(net->model), json,
+                        params ? params : tnn_model_params(net->model), file);
 
 cleanup:
     tn_symbol_release(symbol);

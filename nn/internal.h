@@ -487,6 +487,9 @@ tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
 tn_status tnn_symbol_take(tn_app *app, const char *path, tn_symbol **out);
 /* A file of a graph, or its text (tn_free): SyncBatchNorm is of one device there. */
 tn_status tnn_symbol_save(tn_app *app, tn_symbol *symbol, const char *path);
+/* A graph's file and its parameters': both, or neither and what stood there before. */
+tn_status tnn_pair_save(tn_app *app, tn_symbol *symbol, const char *json, const tn_params *params,
+                        const char *file);
 tn_status tnn_symbol_text(tn_app *app, tn_symbol *symbol, const char *what, char **out);
 /* Why the app's devices cannot share a batch's statistics; NULL: they can, or there is one. */
 const char *tnn_synced_refusal(const tn_app *app);

@@ -250,8 +250,7 @@ void tn_module_save(tn_module *m, const char *prefix, int64_t epoch, int32_t sta
     if ((json = tnn_format(app, "%s-symbol.json", prefix)) &&
         (file = file_name(app, prefix, epoch, "params")) &&
         (state_file = file_name(app, prefix, epoch, "states")) && (params = tn_module_params(m)) &&
-        !tnn_symbol_save(app, m->buckets[0]->symbol, json) &&
-        !tnn_check(app, tn_params_save(params, file), "%s", file) && states)
+        !tnn_pair_save(app, m->buckets[0]->symbol, json, params, file) && states)
         tn_trainer_save(m->trainer, state_file);
     tn_params_destroy(params);
     free(json);

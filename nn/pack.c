@@ -370,7 +370,7 @@ static tn_status all_write(packing *p, const char *path, const char *index, cons
     bool bad;
 
     if (!list)
-        return tnn_fail(p->app, TN_E_IO, "%s: %s", aside, strerror(errno));
+        return tnn_fail(p->app, TN_E_IO, "%s: %s", list_path, strerror(errno));
     (void)tnn_check(p->app, tn_record_create(path, index, &w), "%s", path);
     for (; !p->app->status && p->first < p->count; p->first = p->end) {
         const size_t stretch = STRETCH * (size_t)p->o.threads;
@@ -383,7 +383,7 @@ static tn_status all_write(packing *p, const char *path, const char *index, cons
     bad = ferror(list) != 0;
     bad |= fclose(list) != 0;
     if (!p->app->status && bad)
-        (void)tnn_fail(p->app, TN_E_IO, "%s cannot be written", aside);
+        (void)tnn_fail(p->app, TN_E_IO, "%s cannot be written", list_path);
     if (p->app->status)
         tn_record_abandon(w);
     else if (!tnn_check(p->app, tn_record_finish(w), "%s", path) && rename(aside, list_path))

@@ -5,9 +5,13 @@
  */
 #include "internal.h"
 
+#include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SYNCED "_contrib_SyncBatchNorm"
 
@@ -152,6 +156,36 @@ tn_status tnn_symbol_save(tn_app *app, tn_symbol *symbol, const char *path)
     if (s)
         (void)tnn_check(app, tn_symbol_save(s, path), "%s", path);
     tn_symbol_release(s);
+    return app->status;
+}
+
+/* The text of the error names `path`, not the file aside. */
+static tn_status aside_save(tn_app *app, tn_symbol *symbol, const char *path, const char *aside)
+{
+    const tn_status st = tn_symbol_save(symbol, aside);
+    const char *text = tn_error_text();
+    const size_t length = strlen(aside);
+
+    return !st || strncmp(text, aside, length) != 0 ? tnn_check(app, st, "%s", path)
+                                                    : tnn_fail(app, st, "%s%s", path, text + length);
+}
+
+tn_status tnn_pair_save(tn_app *app, tn_symbol *symbol, const char *json, const tn_params *params,
+                        const char *file)
+{
+    char *aside = tnn_format(app, "%s.tmp-%ld", json, (long)getpid());
+    tn_symbol *s = aside ? symbol_of_file(app, symbol, json) : NULL;
+    struct stat info;
+
+    if (s && !stat(json, &info) && S_ISDIR(info.st_mode)) /* no rename would help */
+        (void)tnn_fail(app, TN_E_IO, "%s: %s", json, strerror(EISDIR));
+    else if (s && !aside_save(app, s, json, aside) &&
+             !tnn_check(app, tn_params_save(params, file), "%s", file) && rename(aside, json))
+        (void)tnn_fail(app, TN_E_IO, "%s: %s", json, strerror(errno));
+    if (s && app->status)
+        (void)unlink(aside);
+    tn_symbol_release(s);
+    free(aside);
     return app->status;
 }
 

@@ -29,13 +29,13 @@ void cli_about_missed(const cli_args *args, const char *symbol, const char *inst
         cli_error("no %.*s-data.json beside the model: %s", stem, name, instead);
 }
 
-bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix)
+bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix, cli_aside *out)
 {
     char *from = cli_about_beside(symbol), *to = cli_format("%s-data.json", prefix), *why = NULL;
     json_error_t error = {.text = ""};
     json_t *o = from ? json_load_file(from, JSON_REJECT_DUPLICATES, &error) : NULL;
     char *text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
-    const bool ok = !from || (text && to && cli_text_save(app, to, text, strlen(text)));
+    const bool ok = !from || (text && to && cli_aside_write(out, app, to, text, strlen(text)));
 
     if (from && !o)
         why = cli_format("%s: %s", from, error.text);

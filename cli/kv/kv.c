@@ -22,7 +22,9 @@ static void listens(role *r, const char *address)
     else
         cli_say(stdout, "%s\n", address);
     (void)fflush(stdout);
-    if (file && line)
+    if (file && !cli_folders_above(file))
+        (void)cli_failed_at(r->app, file);
+    else if (file && line)
         (void)cli_text_save(r->app, file, line, strlen(line));
     free(line);
 }

@@ -146,7 +146,7 @@ static bool profile_write(FILE *out, const profile *p, bool first)
 
 static int trace_write(const profile *all, size_t count, const char *path)
 {
-    FILE *out = path ? fopen(path, "we") : stdout;
+    FILE *out = !path ? stdout : cli_folders_above(path) ? fopen(path, "we") : NULL;
     bool ok = out != NULL;
 
     if (ok)

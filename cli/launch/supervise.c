@@ -320,7 +320,7 @@ static bool log_folder_make(const launch_job *job)
 {
     const char *folder = job->args->value[OPT_LOG_DIR];
 
-    if (!folder || cli_is_folder(folder) || !mkdir(folder, FOLDER_MODE))
+    if (!folder || cli_is_folder(folder) || (cli_folders_above(folder) && !mkdir(folder, FOLDER_MODE)))
         return true;
     cli_error("--log-dir %s: %s", folder, strerror(errno == EEXIST ? ENOTDIR : errno));
     return false;

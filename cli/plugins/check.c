@@ -200,7 +200,7 @@ static void xml_case(FILE *out, const char *file, const json_t *result)
 /* `files`: an array of {file, results}. */
 static bool junit_write(const char *path, const json_t *files)
 {
-    FILE *out = fopen(path, "w");
+    FILE *out = cli_folders_above(path) ? fopen(path, "w") : NULL;
     size_t i, c;
     const json_t *file, *result;
 

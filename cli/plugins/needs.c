@@ -181,7 +181,7 @@ static void model_file(needs *n, const char *path)
         why = cli_format(
             "%s is no run, and no file%s; give a run, a MODEL-symbol.json, a CONFIG.ini or zoo:NAME", path,
             similar);
-        (void)tn_app_fail(n->app, TN_E_KEY, why ? why : path);
+        (void)tn_app_fail_number(n->app, CLI_ABSENT, why ? why : path);
         free(why);
         return;
     }

@@ -387,7 +387,7 @@ static bool place_free(const char *path)
     struct stat s;
 
     if (lstat(path, &s))
-        return errno == ENOENT || failed("look at", path);
+        return (errno == ENOENT && cli_folders_above(path)) || failed("make", path);
     if (S_ISDIR(s.st_mode) && !rmdir(path))
         return !mkdir(path, FOLDER_MODE) || failed("make", path);
     cli_error("%s is there already%s; nothing was written", path, S_ISDIR(s.st_mode) ? " and not empty" : "");

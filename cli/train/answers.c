@@ -14,15 +14,6 @@
 
 #define RAW_MAX ((size_t)1 << 33) /* numbers of a .npy: 32 GiB */
 
-static bool failed(tn_app *app, const char *path)
-{
-    char *text = cli_format("%s: %s", path, strerror(errno ? errno : EIO));
-
-    (void)tn_app_fail(app, TN_E_IO, text ? text : path);
-    free(text);
-    return false;
-}
-
 static bool kind_find(cli_answers *a, const char *path)
 {
     static const struct {
@@ -210,11 +201,13 @@ bool cli_answers_open(cli_answers *a, const char *path)
         ok = output_open(a, &a->outputs[i]);
     if (!ok || (path && !paths_make(a, path)))
         return !tn_app_fail(a->app, TN_E_NOMEM, "out of memory");
+    if (path && !cli_folders_above(path))
+        return cli_failed_at(a->app, path);
     errno = 0;
     if (a->kind == CLI_ANSWER_NPY)
         a->out = NULL;
     else if (path && !(a->out = fopen(a->aside, "wxe")))
-        return failed(a->app, path);
+        return cli_failed_at(a->app, path);
     if (a->out)
         head_write(a);
     return true;
@@ -462,7 +455,7 @@ static bool npy_close(cli_answers *a)
     errno = 0;
     for (size_t i = 0; ok && a->output_count > 1 && i < a->output_count; i++)
         if (rename(a->outputs[i].aside, a->outputs[i].path))
-            ok = failed(a->app, a->outputs[i].path);
+            ok = cli_failed_at(a->app, a->outputs[i].path);
     return ok;
 }
 
@@ -478,7 +471,7 @@ bool cli_answers_close(cli_answers *a)
     ok = !fflush(a->out) && !ferror(a->out);
     ok = !fclose(a->out) && ok && !rename(a->aside, a->path);
     a->out = NULL;
-    return ok || failed(a->app, a->path);
+    return ok || cli_failed_at(a->app, a->path);
 }
 
 static void output_fini(cli_answer *o)

@@ -1,5 +1,6 @@
 /*
  * tenon export: the model of a run under a name of one's own: its two files, and what is kept of its data.
+ * All of them are written, or none.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,20 +39,6 @@ static bool is_apart(tn_app *app, const cli_saved *saved, const char *symbol, co
     return last && !same;
 }
 
-static bool folder_is_there(tn_app *app, const char *prefix)
-{
-    const char *slash = strrchr(prefix, '/');
-    char *folder = slash ? cli_format("%.*s", (int)(slash - prefix) + 1, prefix) : NULL, *why = NULL;
-    const bool there = !slash || (folder && cli_is_folder(folder));
-
-    if (!there &&
-        (why = cli_format("export: PREFIX %s: there is no folder %s: make it first", prefix, folder)))
-        (void)tn_app_fail(app, TN_E_IO, why);
-    free(why);
-    free(folder);
-    return there;
-}
-
 static void files_say(const cli_args *args, const char *symbol, const char *params, const char *of)
 {
     const char *const files[] = {"symbol", symbol, "params", params, "of", of};
@@ -77,13 +64,17 @@ static void export(tn_app *app, const cli_args *args, const cli_saved *saved)
     char *prefix = args->word_count > 1 ? cli_format("%s", args->words[1]) : prefix_of(saved->folder);
     char *symbol = prefix ? cli_format("%s-symbol.json", prefix) : NULL;
     char *params = prefix ? cli_format("%s-0000.params", prefix) : NULL;
+    cli_aside about = {NULL, NULL, NULL}; /* what is kept of the data: named once the model is there */
     tn_net *net = NULL;
 
-    if (symbol && params && folder_is_there(app, prefix) && is_apart(app, saved, symbol, params) &&
-        (net = tn_net_load_files(app, saved->symbol, saved->params, NULL)))
+    if (symbol && params && is_apart(app, saved, symbol, params) &&
+        (net = tn_net_load_files(app, saved->symbol, saved->params, NULL)) &&
+        (cli_folders_above(prefix) || cli_failed_at(app, prefix)) &&
+        cli_about_copy(app, saved->symbol, prefix, &about))
         tn_net_export(net, prefix);
     if (net && tn_app_ok(app))
-        (void)cli_about_copy(app, saved->symbol, prefix);
+        (void)cli_aside_name(&about, app);
+    cli_aside_fini(&about);
     if (net && tn_app_ok(app))
         files_say(args, symbol, params, saved->params);
     free(prefix);

@@ -22,15 +22,6 @@
 #define EPOCHS_MAX 1000000
 #define LINE_MAX_BYTES 4096 /* of metrics.jsonl */
 
-static bool failed(tn_app *app, const char *path)
-{
-    char *text = cli_format("%s: %s", path, strerror(errno ? errno : EIO));
-
-    (void)tn_app_fail(app, TN_E_IO, text ? text : path);
-    free(text);
-    return false;
-}
-
 static bool no_memory(tn_app *app)
 {
     return !tn_app_fail(app, TN_E_NOMEM, "out of memory");
@@ -114,26 +105,9 @@ size_t cli_run_settings(const cli_run *run, char **settings, size_t max)
 
 /* ---- a new folder ---- */
 
-/* All folders of a path; those that are there are fine. */
 static bool folders_make(tn_app *app, const char *path)
 {
-    char *part = cli_format("%s", path);
-    bool ok = part != NULL;
-
-    if (!part)
-        return no_memory(app);
-    for (char *c = part + 1; ok; c++)
-        if (*c == '/' || !*c) {
-            char kept = *c;
-
-            *c = '\0';
-            ok = !mkdir(part, 0777) || errno == EEXIST || failed(app, part);
-            *c = kept;
-            if (!kept)
-                break;
-        }
-    free(part);
-    return ok;
+    return cli_folders_make(path) || cli_failed_at(app, path);
 }
 
 /* The folder of all runs; who made it takes it away if it stays empty. */
@@ -142,7 +116,7 @@ static bool runs_make(cli_run *run, tn_app *app)
     if (!mkdir(CLI_RUNS, 0777))
         run->runs_made = true;
     else if (errno != EEXIST)
-        return failed(app, CLI_RUNS);
+        return cli_failed_at(app, CLI_RUNS);
     return true;
 }
 
@@ -242,7 +216,7 @@ bool cli_run_make(cli_run *run, tn_app *app, const char *model)
         if (errno != EEXIST && errno != ENOENT)
             break;
     }
-    return failed(app, run->folder);
+    return cli_failed_at(app, run->folder);
 }
 
 /* ---- run.json ---- */
@@ -382,7 +356,7 @@ static bool names_save(cli_run *run, tn_app *app, const tn_data *data)
     if (file)
         ok = !fclose(file) && ok;
     if (!ok)
-        (void)failed(app, path);
+        (void)cli_failed_at(app, path);
     free(path);
     return ok;
 }
@@ -446,7 +420,7 @@ static bool curves_save(cli_run *run, tn_app *app)
         ok = !fclose(file) && ok && !rename(aside, path);
     }
     if (!ok) {
-        (void)failed(app, path);
+        (void)cli_failed_at(app, path);
         (void)unlink(aside);
     }
     free(aside);
@@ -478,7 +452,7 @@ static bool folder_settle(cli_run *run, tn_app *app, bool resume)
     cli_folder_clean(run->folder); /* what is refused stays as it is */
     run->anew = state == CLI_FOLDER_BROKEN_OFF && (resume || left);
     errno = 0;
-    return !run->anew || cli_folder_best_keep(run->folder) || failed(app, run->folder);
+    return !run->anew || cli_folder_best_keep(run->folder) || cli_failed_at(app, run->folder);
 }
 
 bool cli_run_lock(cli_run *run, tn_app *app, bool resume, cli_lock_owner *found)
@@ -592,7 +566,7 @@ static bool metrics_write(const cli_run *run, tn_app *app, bool all)
     else
         ok = lines_write(run, run->epoch_count - 1, path, "ae");
     if (aside && !ok)
-        (void)failed(app, path);
+        (void)cli_failed_at(app, path);
     free(aside);
     free(path);
     return ok;

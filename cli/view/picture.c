@@ -23,7 +23,7 @@ bool cli_picture_end(cli_picture *p, tn_app *app, const char *path)
     if (!ok)
         (void)tn_app_fail(app, TN_E_NOMEM, "out of memory");
     else if (path)
-        ok = cli_text_save(app, path, p->text, p->bytes);
+        ok = cli_folders_above(path) ? cli_text_save(app, path, p->text, p->bytes) : cli_failed_at(app, path);
     else
         (void)fwrite(p->text, 1, p->bytes, stdout); /* what fails comes out at the end */
     free(p->text);

@@ -76,7 +76,7 @@ static tn_status temporary_open(tni_writer *w)
         if (errno != EEXIST)
             break;
     }
-    return io_error(w->temporary, "create");
+    return io_error(w->path, "create");
 }
 
 tn_status tni_writer_open(const char *path, tni_writer **out)

@@ -14,7 +14,7 @@
 #include "io/internal.h"
 
 #define COLUMNS_MAX ((uint64_t)1 << 17)
-#define FIELD_BYTES_MAX 64u /* no number needs more */
+#define FIELD_BYTES_MAX 255u /* as names of columns in nn/about.c */
 
 typedef struct sheet {
     const char *name; /* of the file, for messages */
@@ -40,8 +40,8 @@ static tn_status wrong(const tni_lines *r, uint64_t column, const char *text)
 
 /* ---- fields ------------------------------------------------------------------------------------------ */
 
-/* One field from `*at`, without quotes and blanks around it, cut to FIELD_BYTES_MAX; `*at` moves behind its
- * separator, or becomes NULL at the end of the line. */
+/* One field from `*at`, without quotes and blanks around it; `*at` moves behind its separator, or becomes
+ * NULL at the end of the line. */
 static tn_status field_read(const tni_lines *r, const sheet *s, uint64_t column, const char **at,
                             char out[FIELD_BYTES_MAX + 1])
 {
@@ -56,10 +56,9 @@ static tn_status field_read(const tni_lines *r, const sheet *s, uint64_t column,
         if (quoted && *c == '"' && (c + 1 == end || c[1] != '"'))
             break;
         c += quoted && *c == '"';
-        if (n < FIELD_BYTES_MAX)
-            out[n++] = *c;
-        else
-            out[FIELD_BYTES_MAX - 1] = '~'; /* cut: no number any more */
+        if (n == FIELD_BYTES_MAX)
+            return wrong(r, column, "the field has more than 255 bytes");
+        out[n++] = *c;
     }
     if (quoted && c == end)
         return wrong(r, column, "the quotes do not end on their line");

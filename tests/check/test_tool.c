@@ -141,8 +141,8 @@ static const line lines[] = {
 #endif
     {"$T plugins check text.so $P/mempool.so --only load/tables", 3, "1 passed"},
     {"$T plugins check $P/../../libtenon.so", 3, "L03: the file holds no Tenon note"},
-    {"$T plugins check $P/mempool.so --only load/tables --junit /nosuch/x.xml", 1,
-     "/nosuch/x.xml cannot be written"},
+    {"$T plugins check $P/mempool.so --only load/tables --junit /proc/nosuch/x.xml", 1,
+     "/proc/nosuch/x.xml cannot be written"},
     {"$T plugins check $P/mempool.so --only load/tables >/dev/full", 1, "standard output"},
 };
 

@@ -86,7 +86,7 @@ static void command_lines(void **state)
         {"printf '%2000s\\n' a >bad; \"$T\" launch -n 1 -H bad -- true", 2, "bad:1: the line is too long"},
         {"head -c 3000 /dev/zero >bad; \"$T\" launch -n 1 -H bad -- true", 2, "bad: no host is listed"},
         {"\"$T\" launch -n 1 -s 0 --log-dir /dev/null -- true", 1, "--log-dir /dev/null: Not a directory"},
-        {"\"$T\" launch -n 1 -s 0 --log-dir /absent/x -- true", 1, "--log-dir /absent/x: No such file"},
+        {"\"$T\" launch -n 1 -s 0 --log-dir /proc/x/y -- true", 1, "--log-dir /proc/x/y: No such file"},
         {"\"$T\" launch -n 1 -s 0 -- ./absent", 127, "cannot run ./absent: No such file"},
         {": >plain; \"$T\" launch -n 1 -s 0 -- ./plain", 126, "cannot run ./plain: Permission denied"},
         {"\"$T\" launch -n 1 -s 0 -- /", 126, "cannot run /: Permission denied"},

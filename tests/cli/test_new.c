@@ -101,7 +101,7 @@ static void refusals(void **state)
         {"\"$T\" plugins new none --kind pool", "a pool called \"none\"", 2},
         {"\"$T\" plugins new round --kind pool", "a pool called \"round\"", 2},
         {"cp \"$T\" tool && ./tool plugins new one --kind pool", "templates are not installed", 1},
-        {"\"$T\" plugins new one --kind pool --dir nowhere", "nowhere", 1},
+        {"\"$T\" plugins new one --kind pool --dir /proc/nowhere", "/proc/nowhere", 1},
         {"\"$T\" plugins new one --kind pool --dir file", "file", 1},
         {"\"$T\" plugins new full --kind pool", "not empty", 1},
         {"\"$T\" plugins new link --kind pool", "is there already", 1},

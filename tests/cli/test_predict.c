@@ -228,8 +228,8 @@ static void refused(void **state)
         {"rows.csv --scale inf", 2, "--scale"},
         {"rows.csv --batch 0", 2, "batch"},
         {"rows.csv --out a.png", 2, ".csv, .json"},
-        {"rows.csv --out nowhere/a.csv", 1, "nowhere/a.csv"},
-        {"rows.csv --out nowhere/a.npy", 1, "nowhere/a.npy"},
+        {"rows.csv --out /proc/nowhere/a.csv", 1, "/proc/nowhere/a.csv"},
+        {"rows.csv --out /proc/nowhere/a.npy", 1, "/proc/nowhere/a.npy"},
         {"absent.csv", 2, "absent.csv"},
         {"absent.npy", 2, "absent.npy"},
         {"small", 2, "small is a folder: name its files"},
@@ -596,13 +596,95 @@ static void of_a_run(void **state)
         0);
 }
 
+/* A command that writes to a path makes the folders above it; where it cannot, it names the path. */
+static void folders_made(void **state)
+{
+    static const struct {
+        const char *command, *path; /* %s: the path */
+    } rows[] = {
+        {"export run %s/m", "m-symbol.json"},
+        {"predict run " IMAGES " --out %s/a.csv", "a.csv"},
+        {"predict run " IMAGES " --out %s/a.npy", "a.npy"},
+        {"viz zoo:lenet --graph -o %s/g.svg", "g.svg"},
+        {"viz run --curves -o %s/c.svg", "c.svg"},
+        {"plugins check mempool --only load/note --junit %s/x.xml", "x.xml"},
+        {"plugins new relu --kind kernel --dir %s", "relu/Makefile"},
+        {"manual --into %s", "man1/tenon.1"},
+        {"launch -n 1 -s 0 --log-dir %s -- true", "."},
+        {"train zoo:lenet --data ./small --epochs 1 --dry-run --out %s/r", NULL},
+    };
+    char command[512], line[1024];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tool_said *s;
+
+        (void)snprintf(command, sizeof command, rows[i].command, "made/by/it");
+        (void)snprintf(line, sizeof line, "rm -rf made; \"$T\" %s%s%s", command,
+                       rows[i].path ? " && test -e made/by/it/" : " && test ! -e made",
+                       rows[i].path ? rows[i].path : "");
+        s = tool(line);
+        if (s->code)
+            fail_msg("%s: %d, %s", line, s->code, s->err);
+        (void)snprintf(command, sizeof command, rows[i].command, "/proc/nowhere");
+        (void)snprintf(line, sizeof line, "exec \"$T\" %s", command);
+        s = tool(line);
+        if (rows[i].path && (s->code == 0 || !strstr(s->err, "/proc/nowhere")))
+            fail_msg("%s: %d, %s", line, s->code, s->err);
+        assert_null(strstr(s->err, ".tmp"));
+    }
+}
+
+/* Where the disk is full behind the first file, here at a limit of a file's size, what stood there stays. */
+static void export_whole(void **state)
+{
+    static const char limited[] = "trap '' XFSZ; ulimit -f %d; exec \"$T\" export run out/m";
+    char line[256];
+
+    (void)state;
+    for (int blocks = 1; blocks <= 17;
+         blocks += 16) { /* of 512 bytes: none of them, or all but the parameters */
+        const tool_said *s;
+
+        assert_int_equal(tool("rm -rf out")->code, 0);
+        (void)snprintf(line, sizeof line, limited, blocks);
+        s = tool(line);
+        assert_int_equal(s->code, 1);
+        assert_says(s->err, "error[TN-0006]: out/m-");
+        assert_says(s->err, "File too large");
+        assert_null(strstr(s->err, ".tmp"));
+        assert_string_equal(tool("ls -A out")->out, "");
+        assert_int_equal(
+            tool("for n in symbol.json 0000.params data.json; do echo old >out/m-$n; done")->code, 0);
+        assert_int_equal(tool(line)->code, 1);
+        s = tool("cat out/*; ls -A out");
+        assert_string_equal(s->out, "old\nold\nold\nm-0000.params\nm-data.json\nm-symbol.json\n");
+    }
+    for (size_t i = 0; i < 3; i++) { /* a folder in a file's place */
+        static const char *const names[] = {"symbol.json", "0000.params", "data.json"};
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "rm -rf out; mkdir -p out/m-%s; exec \"$T\" export run out/m",
+                       names[i]);
+        s = tool(line);
+        assert_int_equal(s->code, 1);
+        (void)snprintf(line, sizeof line, "error[TN-0006]: out/m-%s: ", names[i]);
+        assert_says(s->err, line);
+        assert_says(s->err, "Is a directory");
+        (void)snprintf(line, sizeof line, "m-%s\n", names[i]);
+        assert_string_equal(tool("ls -A out")->out, line);
+    }
+    assert_int_equal(tool("rm -rf out; \"$T\" export run out/m -q && test $(ls -A out | wc -l) = 3")->code,
+                     0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_a_run),      cmocka_unit_test(same_answers),   cmocka_unit_test(archives),
         cmocka_unit_test(forms),         cmocka_unit_test(refused),        cmocka_unit_test(damaged),
         cmocka_unit_test(confusion),     cmocka_unit_test(hostile_graphs), cmocka_unit_test(several_outputs),
-        cmocka_unit_test(strange_bytes),
+        cmocka_unit_test(strange_bytes), cmocka_unit_test(folders_made),   cmocka_unit_test(export_whole),
     };
     int failed;
 

@@ -149,8 +149,8 @@ static void refused(void **state)
 /* ---- a column of texts ---- */
 
 typedef struct heard {
-    char text[256]; /* all that was called, in order */
-    int64_t column; /* that head() chooses */
+    char text[1024]; /* all that was called, in order */
+    int64_t column;  /* that head() chooses */
     tn_csv_words words;
 } heard;
 
@@ -184,6 +184,41 @@ static tn_status on_word(void *arg, const char *text, int32_t number, uint64_t l
     if (!number)
         *out = 7;
     return TN_OK;
+}
+
+/* Names of columns are whole up to 255 bytes, in quotes and without; a longer field is an error. */
+static void long_fields(void **state)
+{
+    char name[300], text[900], says[400];
+
+    (void)state;
+    memset(name, 'n', sizeof name);
+    for (int length = 60; length <= 256; length += length == 254 || length == 255 ? 1 : 97)
+        for (int form = 0; form < 4; form++) {
+            static const char *const forms[] = {"a,%.*s\n1,2\n", "\"%.*s\",b\n1,2\n", "%.*s;b\n1;2\n",
+                                                "a,b\n1,%.*s\n"};
+            heard h = {.column = 1,
+                       .words = {.struct_size = sizeof h.words,
+                                 .column = -1,
+                                 .first = on_first,
+                                 .head = on_head,
+                                 .word = on_word}};
+            tni_array *a = NULL;
+
+            h.words.arg = &h;
+            (void)snprintf(text, sizeof text, forms[form], length, name);
+            assert_int_equal(tni_csv_load_words(t.space, "m", text, strlen(text), &h.words, &a),
+                             length > 255 ? TN_E_FORMAT : TN_OK);
+            if (length > 255) {
+                (void)snprintf(says, sizeof says, "m:%d:%d: the field has more than 255 bytes",
+                               form == 3 ? 2 : 1, form == 0 || form == 3 ? 2 : 1);
+                assert_string_equal(tni_error_message(), says);
+            }
+            (void)snprintf(says, sizeof says, "%.*s", length, name);
+            if (length <= 255)
+                assert_non_null(strstr(h.text, says));
+            tni_array_release(a);
+        }
 }
 
 static void words(void **state)
@@ -299,8 +334,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory), /* first: it reads the peak so far */
-        cmocka_unit_test(read_well), cmocka_unit_test(locales), cmocka_unit_test(refused),
-        cmocka_unit_test(words),     cmocka_unit_test(bombs),   cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(read_well),     cmocka_unit_test(locales),     cmocka_unit_test(refused),
+        cmocka_unit_test(words),         cmocka_unit_test(long_fields), cmocka_unit_test(bombs),
+        cmocka_unit_test(out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, open_space, close_space);

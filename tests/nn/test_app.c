@@ -144,6 +144,37 @@ static void test_objects_of_a_failed_app(void **state)
     nn_close(app);
 }
 
+/* By number: of the list, with its status and exit code; told once; the first error stays. */
+static void test_numbers(void **state)
+{
+    int told = 0;
+    char text[512] = "";
+    FILE *errors = fmemopen(text, sizeof text, "w");
+    tn_app *app =
+        tn_app_open(.name = "x", .errors = errors, .on_error = on_error, .arg = &told, .no_environment = 1);
+
+    (void)state;
+    assert_int_equal(tn_app_fail_number(NULL, 1501, "a"), TN_E_IO);
+    assert_int_equal(tn_app_fail_number(app, 1501, "no\x1b[31m x"), TN_E_IO);
+    assert_int_equal(tn_app_fail_number(app, 1, "later"), TN_E_ARG);
+    assert_int_equal(told, 1);
+    assert_int_equal(tn_app_status(app), TN_E_IO);
+    tn_app_report(app);
+    assert_int_equal(tn_app_close(app), 2);
+    (void)fclose(errors);
+    assert_string_equal(text, "error[TN-1501]: no\\x1b[31m x\n");
+    for (size_t i = 0; i < 3; i++) {
+        static const uint32_t wrong[] = {0, 16, UINT32_MAX};
+
+        app = nn_open(NULL);
+        assert_int_equal(tn_app_fail_number(app, wrong[i], "a"), TN_E_ARG);
+        nn_close_failed(app, "there is no error ", 2);
+    }
+    app = nn_open(NULL);
+    assert_int_equal(tn_app_fail_number(app, 1501, NULL), TN_E_IO);
+    nn_close_failed(app, "there is no such file or folder", 2);
+}
+
 static void test_exit_codes(void **state)
 {
     static const struct {
@@ -240,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_sticks),
         cmocka_unit_test(test_objects_of_a_failed_app),
         cmocka_unit_test(test_exit_codes),
+        cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_backward_unrecorded),
         cmocka_unit_test(test_device_missing),
         cmocka_unit_test(test_scopes),

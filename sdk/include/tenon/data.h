@@ -60,7 +60,7 @@ typedef struct tn_csv_words {
     int32_t header; /* 1: the first line is one; -1: it is not; 0: as of tn_csv_load() */
     int64_t column; /* whose fields go to word(), from 0; -1: none. head() may still set it */
     void *arg;
-    /* Field `column` of the first line, header or not; cut at 64 bytes. */
+    /* Field `column` of the first line, header or not; at most 255 bytes: a longer field is TN_E_FORMAT. */
     tn_status (*first)(void *arg, uint64_t column, const char *text);
     /* Behind that line. */
     tn_status (*head)(void *arg, uint64_t columns, int32_t header);

@@ -99,6 +99,13 @@ TN_API void tn_app_clear(tn_app *app);
  * @since 0.1
  */
 TN_API tn_status tn_app_fail(tn_app *app, tn_status status, const char *text);
+/**
+ * The same with a number of tenon/errors.h, such as 1501: its status and its exit code.
+ * @param number one that tn_error_find() knows; else the error is TN_E_ARG and names the number
+ * @return the status
+ * @since 0.1
+ */
+TN_API tn_status tn_app_fail_number(tn_app *app, uint32_t number, const char *text);
 /** As tn_app_fail() with the core's status and text of this thread, tn_error_text(); TN_OK: nothing. @since
  * 0.1 */
 TN_API tn_status tn_app_check(tn_app *app, tn_status status);
@@ -591,8 +598,8 @@ TN_API void tn_net_save(tn_net *net, const char *path);
 /** Reads what tn_net_save() or tn_net_export() wrote, or Gluon for the same net; names and shapes must be the
  * net's, but names of graphs may begin with another net's name. @since 0.1 */
 TN_API void tn_net_load_params(tn_net *net, const char *path);
-/** Writes PREFIX-symbol.json and PREFIX-0000.params, which MXNet reads; the input is called `data`. @since
- * 0.1 */
+/** Writes PREFIX-symbol.json and PREFIX-0000.params, which MXNet reads; the input is called `data`. On an
+ * error neither is changed. @since 0.1 */
 TN_API void tn_net_export(tn_net *net, const char *prefix);
 /**
  * The net as a symbol over the variable `data`; yours (tn_symbol_release). Needs no shapes and no values.
