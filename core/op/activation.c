@@ -9,18 +9,6 @@
 static const char *const data_names[] = {"data", NULL};
 static const char *const output_names[] = {"output", NULL};
 
-/* ---- Activation ------------------------------------------------------------------------------- */
-
-static const tn_attr_def activation_attrs[] = TN_ATTR_TABLE(Activation);
-
-static const tn_op op_activation =
-    TNI_OP("Activation", .doc = "relu, sigmoid, tanh, softrelu or softsign of each element",
-           .aliases = TNI_NAMES("_npx_activation"), .attrs = activation_attrs, .inputs = data_names,
-           .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same, .types = "T:float",
-           .gradients = "pointwise: dy output -> data ; [act_type=relu] 0 | [act_type=sigmoid] output*-2+1"
-                        " | [act_type=tanh] output*-2 | [act_type=softrelu] exp(output*-1)"
-                        " | (abs(output)*-1+1)*-2*sign(output)");
-
 /* ---- LeakyReLU -------------------------------------------------------------------------------- */
 
 static const tn_attr_def leaky_attrs[] = TN_ATTR_TABLE(LeakyReLU);
@@ -120,21 +108,25 @@ static tn_status leaky_back_grad(tn_grad *g)
     return tni_grad_set(g, &st, 1, tni_grad_op2(g, &st, "elemwise_mul", part, h));
 }
 
-static const tn_op op_leaky =
-    TNI_OP("LeakyReLU", .doc = "x above 0; below it a line or a curve by act_type",
-           .aliases = TNI_NAMES("_npx_leaky_relu"), .attrs = leaky_attrs, .inputs = leaky_names,
-           .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .types = "T:float",
-           .gradient = leaky_grad, .cost = tni_cost_each_output);
-static const tn_op op_leaky_back = TNI_OP(
-    "_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs,
-    .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .args = leaky_back_args,
-    .shape = leaky_back_shape, .types = "T:float", .gradient = leaky_back_grad);
-static const tn_op op_gamma_back = TNI_OP(
-    "_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma", .inputs = leaky_back_names,
-    .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = gamma_back_shape, .types = "T:float");
-
 /* clang-format off */
 const tn_op *const tni_family_activation[] = {
-    &op_activation, &op_leaky, &op_leaky_back, &op_gamma_back, NULL,
+    TNI_ROW("Activation", .doc = "relu, sigmoid, tanh, softrelu or softsign of each element",
+            .aliases = TNI_NAMES("_npx_activation"), .attrs = TNI_ATTRS(Activation), .inputs = data_names,
+            .outputs = output_names, .flags = TN_OP_POINTWISE, .shape = tni_shape_same, .types = "T:float",
+            .gradients = "pointwise: dy output -> data ; [act_type=relu] 0 | [act_type=sigmoid] output*-2+1"
+                         " | [act_type=tanh] output*-2 | [act_type=softrelu] exp(output*-1)"
+                         " | (abs(output)*-1+1)*-2*sign(output)"),
+    TNI_ROW("LeakyReLU", .doc = "x above 0; below it a line or a curve by act_type",
+            .aliases = TNI_NAMES("_npx_leaky_relu"), .attrs = leaky_attrs, .inputs = leaky_names,
+            .outputs = output_names, .args = leaky_args, .shape = leaky_shape, .types = "T:float",
+            .gradient = leaky_grad, .cost = tni_cost_each_output),
+    TNI_ROW(
+        "_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs,
+        .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .args = leaky_back_args,
+        .shape = leaky_back_shape, .types = "T:float", .gradient = leaky_back_grad),
+    TNI_ROW(
+        "_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma", .inputs = leaky_back_names,
+        .outputs = output_names, .flags = TN_OP_BACKWARD, .shape = gamma_back_shape, .types = "T:float"),
+    NULL,
 };
 /* clang-format on */

@@ -6,49 +6,16 @@
 #include "op/binary.h"
 #include "op/cost.h"
 
-/* X(name, gradient, doc, aliases) */
-#define PAIRS(X)                                                                                             \
-    X(broadcast_add, add, "lhs + rhs", "_sparse_broadcast_add", "_sparse_broadcast_plus", "broadcast_plus")  \
-    X(broadcast_sub, sub, "lhs - rhs", "_sparse_broadcast_minus", "_sparse_broadcast_sub",                   \
-      "broadcast_minus")                                                                                     \
-    X(broadcast_mul, mul, "lhs * rhs", "_sparse_broadcast_mul")                                              \
-    X(broadcast_div, div, "lhs / rhs", "_sparse_broadcast_div")                                              \
-    X(broadcast_mod, mod, "remainder with the sign of rhs", NULL)                                            \
-    X(broadcast_power, power, "lhs to the power of rhs", NULL)                                               \
-    X(broadcast_maximum, maximum, "the larger one; NaN if one is", "_npi_maximum")                           \
-    X(broadcast_minimum, minimum, "the smaller one; NaN if one is", "_npi_minimum")                          \
-    X(broadcast_hypot, hypot, "sqrt(lhs^2 + rhs^2)", NULL)
-
-/* X(name, doc) */
-#define QUESTIONS(X)                                                                                         \
-    X(broadcast_equal, "1 where lhs = rhs, else 0")                                                          \
-    X(broadcast_not_equal, "1 where lhs and rhs differ, else 0")                                             \
-    X(broadcast_greater, "1 where lhs > rhs, else 0")                                                        \
-    X(broadcast_greater_equal, "1 where lhs >= rhs, else 0")                                                 \
-    X(broadcast_lesser, "1 where lhs < rhs, else 0")                                                         \
-    X(broadcast_lesser_equal, "1 where lhs <= rhs, else 0")                                                  \
-    X(broadcast_logical_and, "1 where neither is 0, else 0")                                                 \
-    X(broadcast_logical_or, "1 where one is not 0, else 0")                                                  \
-    X(broadcast_logical_xor, "1 where exactly one is not 0, else 0")
-
 #define DEFINE(name_, doc_, ...)                                                                             \
-    static const tn_op op_##name_ = TNI_OP(                                                                  \
-        #name_, .doc = doc_ "; dimensions of size 1 stretch", .inputs = TNI_NAMES("lhs", "rhs"),             \
-        .outputs = TNI_NAMES("output"), .shape = tni_shape_pair, .cost = tni_cost_each_output, __VA_ARGS__);
+    TNI_ROW(#name_, .doc = doc_ "; dimensions of size 1 stretch", .inputs = TNI_NAMES("lhs", "rhs"),         \
+            .outputs = TNI_NAMES("output"), .shape = tni_shape_pair, .cost = tni_cost_each_output,           \
+            __VA_ARGS__)
 #define PAIR(name, gradient, doc, ...)                                                                       \
     DEFINE(name, doc, .aliases = TNI_NAMES(__VA_ARGS__),                                                     \
            .gradients = "broadcast: " TNI_GRAD_##gradient("output"))
 #define QUESTION(name, doc) DEFINE(name, doc, .flags = TN_OP_ZERO_GRADIENT)
-/* clang-format off */
-PAIRS(PAIR)
-QUESTIONS(QUESTION)
-/* clang-format on */
 
 /* ---- one stretched ---------------------------------------------------------------------------- */
-
-static const tn_attr_def to_attrs[] = TN_ATTR_TABLE(broadcast_to);
-static const tn_attr_def axis_attrs[] = TN_ATTR_TABLE(broadcast_axis);
-static const tn_attr_def like_attrs[] = TN_ATTR_TABLE(broadcast_like);
 
 static tn_status dim_stretch(tn_infer *i, tn_shape *out, int32_t axis, int64_t size)
 {
@@ -129,19 +96,6 @@ static tn_status like_shape(tn_infer *i)
 
 #define STRETCH_GRAD(input) "composed: " input " = _sum_like(dy, ~" input ")"
 
-static const tn_op op_broadcast_to =
-    TNI_OP("broadcast_to", .doc = "stretches dimensions of size 1 to a given shape", .attrs = to_attrs,
-           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = to_shape,
-           .gradients = STRETCH_GRAD("data"));
-static const tn_op op_broadcast_axis =
-    TNI_OP("broadcast_axis", .doc = "stretches given dimensions of size 1",
-           .aliases = TNI_NAMES("broadcast_axes"), .attrs = axis_attrs, .inputs = TNI_NAMES("data"),
-           .outputs = TNI_NAMES("output"), .shape = axis_shape, .gradients = STRETCH_GRAD("data"));
-static const tn_op op_broadcast_like =
-    TNI_OP("broadcast_like", .doc = "stretches lhs to the shape of rhs", .attrs = like_attrs,
-           .inputs = TNI_NAMES("lhs", "rhs"), .outputs = TNI_NAMES("output"), .shape = like_shape,
-           .gradients = STRETCH_GRAD("lhs"));
-
 /* ---- back again ------------------------------------------------------------------------------- */
 
 /* The output has the shape of `like`, whose values are not read; one of both broadcasts to the other, the
@@ -167,19 +121,48 @@ static tn_status stretch_like_shape(tn_infer *i)
     return back_shape(i, 1);
 }
 
-static const tn_op op_sum_like =
-    TNI_OP("_sum_like", .doc = "sum over what stretching repeated", .inputs = TNI_NAMES("data", "like"),
-           .shapes_only = 2, .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD, .shape = sum_like_shape,
-           .types = "data:or(T)", .gradients = "composed: data = _stretch_like(dy, ~data)");
-static const tn_op op_stretch_like =
-    TNI_OP("_stretch_like", .doc = "stretches data to the shape of like", .inputs = TNI_NAMES("data", "like"),
-           .shapes_only = 2, .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD,
-           .shape = stretch_like_shape, .types = "data:or(T)", .gradients = STRETCH_GRAD("data"));
-
 /* clang-format off */
 const tn_op *const tni_family_broadcast[] = {
-#define POINTER(name, ...) &op_##name,
-    PAIRS(POINTER) QUESTIONS(POINTER) &op_broadcast_to, &op_broadcast_axis, &op_broadcast_like, &op_sum_like,
-    &op_stretch_like, NULL,
+    /* PAIR(name, gradient, doc, aliases) */
+    PAIR(broadcast_add, add, "lhs + rhs", "_sparse_broadcast_add", "_sparse_broadcast_plus",
+         "broadcast_plus"),
+    PAIR(broadcast_sub, sub, "lhs - rhs", "_sparse_broadcast_minus", "_sparse_broadcast_sub",
+         "broadcast_minus"),
+    PAIR(broadcast_mul, mul, "lhs * rhs", "_sparse_broadcast_mul"),
+    PAIR(broadcast_div, div, "lhs / rhs", "_sparse_broadcast_div"),
+    PAIR(broadcast_mod, mod, "remainder with the sign of rhs", NULL),
+    PAIR(broadcast_power, power, "lhs to the power of rhs", NULL),
+    PAIR(broadcast_maximum, maximum, "the larger one; NaN if one is", "_npi_maximum"),
+    PAIR(broadcast_minimum, minimum, "the smaller one; NaN if one is", "_npi_minimum"),
+    PAIR(broadcast_hypot, hypot, "sqrt(lhs^2 + rhs^2)", NULL),
+    /* QUESTION(name, doc) */
+    QUESTION(broadcast_equal, "1 where lhs = rhs, else 0"),
+    QUESTION(broadcast_not_equal, "1 where lhs and rhs differ, else 0"),
+    QUESTION(broadcast_greater, "1 where lhs > rhs, else 0"),
+    QUESTION(broadcast_greater_equal, "1 where lhs >= rhs, else 0"),
+    QUESTION(broadcast_lesser, "1 where lhs < rhs, else 0"),
+    QUESTION(broadcast_lesser_equal, "1 where lhs <= rhs, else 0"),
+    QUESTION(broadcast_logical_and, "1 where neither is 0, else 0"),
+    QUESTION(broadcast_logical_or, "1 where one is not 0, else 0"),
+    QUESTION(broadcast_logical_xor, "1 where exactly one is not 0, else 0"),
+    TNI_ROW("broadcast_to", .doc = "stretches dimensions of size 1 to a given shape",
+            .attrs = TNI_ATTRS(broadcast_to), .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+            .shape = to_shape, .gradients = STRETCH_GRAD("data")),
+    TNI_ROW("broadcast_axis", .doc = "stretches given dimensions of size 1",
+            .aliases = TNI_NAMES("broadcast_axes"), .attrs = TNI_ATTRS(broadcast_axis),
+            .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = axis_shape,
+            .gradients = STRETCH_GRAD("data")),
+    TNI_ROW("broadcast_like", .doc = "stretches lhs to the shape of rhs", .attrs = TNI_ATTRS(broadcast_like),
+            .inputs = TNI_NAMES("lhs", "rhs"), .outputs = TNI_NAMES("output"), .shape = like_shape,
+            .gradients = STRETCH_GRAD("lhs")),
+    TNI_ROW("_sum_like", .doc = "sum over what stretching repeated", .inputs = TNI_NAMES("data", "like"),
+            .shapes_only = 2, .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD,
+            .shape = sum_like_shape,
+            .types = "data:or(T)", .gradients = "composed: data = _stretch_like(dy, ~data)"),
+    TNI_ROW("_stretch_like", .doc = "stretches data to the shape of like",
+            .inputs = TNI_NAMES("data", "like"),
+            .shapes_only = 2, .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD,
+            .shape = stretch_like_shape, .types = "data:or(T)", .gradients = STRETCH_GRAD("data")),
+    NULL,
 };
 /* clang-format on */

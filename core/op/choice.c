@@ -6,11 +6,6 @@
 #include "op/infer_help.h"
 #include "op/shape_attr.h"
 
-static const tn_attr_def multinomial_attrs[] = TN_ATTR_TABLE(sample_multinomial);
-static const tn_attr_def zipfian_attrs[] = TN_ATTR_TABLE(sample_unique_zipfian);
-static const tn_attr_def choice_attrs[] = TN_ATTR_TABLE(npi_choice);
-static const tn_attr_def counts_attrs[] = TN_ATTR_TABLE(npi_multinomial);
-
 #define ROWS_MAX (INT64_C(1) << 24) /* of unique draws: each has a part of the draw's counters of its own */
 
 /* Appends the items of a tuple to a shape. */
@@ -132,29 +127,32 @@ static tn_status zipfian_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[1], &rows);
 }
 
-#define CHOICE(id, name_, ...)                                                                               \
-    static const tn_op op_##id = TNI_OP(name_, .effects = TN_EFFECT_RANDOM, __VA_ARGS__);
-/* clang-format off */
-CHOICE(multinomial, "_sample_multinomial",
-       .doc = "Positions drawn by the probabilities in each row of data, which are divided by their sum.",
-       .aliases = TNI_NAMES("sample_multinomial"), .attrs = multinomial_attrs, .inputs = TNI_NAMES("data"),
-       .outputs = TNI_NAMES("output", "log_prob"), .args = multinomial_args, .shape = multinomial_shape,
-       .flags = TN_OP_CHECKS_VALUES, .types = "data:D:float; output:attr(dtype); log_prob:D",
-       .gradients = "once: [get_prob] dy1 data output -> data | 0")
-CHOICE(counts, "_npi_multinomial", .doc = "How often each outcome was drawn in n experiments.",
-       .attrs = counts_attrs, .inputs = TNI_NAMES("a"), .outputs = TNI_NAMES("output"), .args = counts_args,
-       .shape = counts_shape, .flags = TN_OP_CHECKS_VALUES | TN_OP_ZERO_GRADIENT, .types = "output:i64")
-CHOICE(choice, "_npi_choice", .doc = "Positions drawn from a list, with or without those that were drawn.",
-       .attrs = choice_attrs, .inputs = TNI_NAMES("input1", "input2"), .outputs = TNI_NAMES("output"),
-       .args = choice_args, .shape = choice_shape, .flags = TN_OP_CHECKS_VALUES | TN_OP_ZERO_GRADIENT,
-       .types = "input1:A; input2:B; output:i64")
-CHOICE(zipfian, "_sample_unique_zipfian",
-       .doc = "Different classes in each row, small numbers more often, and how many draws a row took.",
-       .attrs = zipfian_attrs, .outputs = TNI_NAMES("output", "tries"), .shape = zipfian_shape,
-       .types = "output,tries:i64")
-CHOICE(shuffle, "_shuffle", .doc = "Rows along the first axis in another order.",
-       .aliases = TNI_NAMES("_npi_shuffle", "shuffle"), .shapes = "data:(S..) -> output:data")
-/* clang-format on */
+#define CHOICE(name_, ...) TNI_ROW(name_, .effects = TN_EFFECT_RANDOM, __VA_ARGS__)
 
-const tn_op *const tni_family_choice[] = {&op_multinomial, &op_counts,  &op_choice,
-                                          &op_zipfian,     &op_shuffle, NULL};
+/* clang-format off */
+const tn_op *const tni_family_choice[] = {
+    CHOICE("_sample_multinomial",
+           .doc = "Positions drawn by the probabilities in each row of data, which are divided by their sum.",
+           .aliases = TNI_NAMES("sample_multinomial"), .attrs = TNI_ATTRS(sample_multinomial),
+           .inputs = TNI_NAMES("data"),
+           .outputs = TNI_NAMES("output", "log_prob"), .args = multinomial_args, .shape = multinomial_shape,
+           .flags = TN_OP_CHECKS_VALUES, .types = "data:D:float; output:attr(dtype); log_prob:D",
+           .gradients = "once: [get_prob] dy1 data output -> data | 0"),
+    CHOICE("_npi_multinomial", .doc = "How often each outcome was drawn in n experiments.",
+           .attrs = TNI_ATTRS(npi_multinomial), .inputs = TNI_NAMES("a"), .outputs = TNI_NAMES("output"),
+           .args = counts_args,
+           .shape = counts_shape, .flags = TN_OP_CHECKS_VALUES | TN_OP_ZERO_GRADIENT, .types = "output:i64"),
+    CHOICE("_npi_choice", .doc = "Positions drawn from a list, with or without those that were drawn.",
+           .attrs = TNI_ATTRS(npi_choice), .inputs = TNI_NAMES("input1", "input2"),
+           .outputs = TNI_NAMES("output"),
+           .args = choice_args, .shape = choice_shape, .flags = TN_OP_CHECKS_VALUES | TN_OP_ZERO_GRADIENT,
+           .types = "input1:A; input2:B; output:i64"),
+    CHOICE("_sample_unique_zipfian",
+           .doc = "Different classes in each row, small numbers more often, and how many draws a row took.",
+           .attrs = TNI_ATTRS(sample_unique_zipfian), .outputs = TNI_NAMES("output", "tries"),
+           .shape = zipfian_shape, .types = "output,tries:i64"),
+    CHOICE("_shuffle", .doc = "Rows along the first axis in another order.",
+           .aliases = TNI_NAMES("_npi_shuffle", "shuffle"), .shapes = "data:(S..) -> output:data"),
+    NULL,
+};
+/* clang-format on */

@@ -13,14 +13,8 @@
 #include "tenon/plugin/op/contrib.h"
 #include "tenon/plugin/op/scalar.h"
 
-static const tn_attr_def quadratic_attrs[] = TN_ATTR_TABLE(contrib_quadratic);
-static const tn_attr_def multiplier_attrs[] = TN_ATTR_TABLE(scalar);
-static const tn_attr_def allclose_attrs[] = TN_ATTR_TABLE(contrib_allclose);
-static const tn_attr_def getnnz_attrs[] = TN_ATTR_TABLE(contrib_getnnz);
 static const tn_attr_def fft_attrs[] = TN_ATTR_TABLE(contrib_fft);
 static const tn_attr_def interleaved_attrs[] = TN_ATTR_TABLE(interleaved);
-static const tn_attr_def sparse_reg_attrs[] = TN_ATTR_TABLE(IdentityAttachKLSparseReg);
-static const tn_attr_def svm_attrs[] = TN_ATTR_TABLE(SVMOutput);
 
 static tn_status getnnz_storage(tn_infer *i)
 {
@@ -44,64 +38,66 @@ static void product_cost(const tn_infer *i, tn_cost *c)
                          scores ? width / heads / (i->in_count == 1 ? 3 : 1) : (uint64_t)last->dim[2]));
 }
 
-#define CONTRIB(id, name_, ...) static const tn_op id = TNI_OP(name_, __VA_ARGS__);
-#define INTERLEAVED(id, name_, doc_, shapes_, gradients_)                                                    \
-    CONTRIB(id, "_contrib_interleaved_matmul_" name_, .doc = doc_, .attrs = interleaved_attrs,               \
+#define CONTRIB(name_, ...) TNI_ROW(name_, __VA_ARGS__)
+#define INTERLEAVED(name_, doc_, shapes_, gradients_)                                                        \
+    CONTRIB("_contrib_interleaved_matmul_" name_, .doc = doc_, .attrs = interleaved_attrs,                   \
             .shapes = shapes_, .types = "T:float", .gradients = gradients_, .cost = product_cost)
-/* clang-format off */
-CONTRIB(div_sqrt_dim, "_contrib_div_sqrt_dim", .doc = "Divides by the root of the last dimension.",
-        .shapes = "data:(A..,D) -> output:data", .types = "T:number",
-        .gradients = "composed: data = _contrib_div_sqrt_dim(dy)", .cost = tni_cost_each_output)
-CONTRIB(quadratic, "_contrib_quadratic", .doc = "a x * x + b x + c", .attrs = quadratic_attrs,
-        .flags = TN_OP_POINTWISE, .shapes = "data:(S..) -> output:data", .types = "T:number",
-        .gradients = "composed: slope = data*a*2+b ; data = dy*slope")
-CONTRIB(multiplier, "_contrib_gradientmultiplier", .doc = "The input; its gradient is multiplied by scalar.",
-        .attrs = multiplier_attrs, .flags = TN_OP_POINTWISE, .shapes = "data:(S..) -> output:data",
-        .gradients = "composed: data = dy*scalar")
-CONTRIB(index_copy, "_contrib_index_copy",
-        .doc = "old_tensor with rows of new_tensor in place of those of index_vector.",
-        .flags = TN_OP_CHECKS_VALUES, .types = "index_vector:I",
-        .shapes = "old_tensor:(M:rows,R..) index_vector:(K) new_tensor:(K,R..) -> output:old_tensor ; L=M-K",
-        .gradients = "once: dy index_vector ~new_tensor -> old_tensor index_vector=0 new_tensor")
-CONTRIB(allclose, "_contrib_allclose", .doc = "1 if |a - b| <= atol + rtol |b| everywhere, else 0.",
-        .attrs = allclose_attrs, .flags = TN_OP_ZERO_GRADIENT, .shapes = "a:(S..) b:a -> output:()",
-        .types = "output:u8", .cost = tni_cost_each_input)
-CONTRIB(getnnz, "_contrib_getnnz", .doc = "How many elements a csr array stores, in all or in each row.",
-        .attrs = getnnz_attrs, .flags = TN_OP_ZERO_GRADIENT, .storage = getnnz_storage,
-        .shapes = "[axis=None] data:(M,N) -> output:(1) | [axis] data:(M,N) -> output:(M)"
-                  " | data:(M,N) -> output:(N)",
-        .types = "data:D; output:i64")
-CONTRIB(fft, "_contrib_fft", .doc = "Fourier transforms of rows: real and imaginary parts in turn.",
-        .attrs = fft_attrs, .shapes = "data:(A..,D) -> output:(A..,D*2)", .types = "T:float",
-        .gradients = "composed: data = _contrib_ifft!(dy)")
-CONTRIB(ifft, "_contrib_ifft", .doc = "The real parts of inverse transforms of rows, times their length.",
-        .attrs = fft_attrs, .shapes = "data:(A..,D*2) -> output:(A..,D)", .types = "T:float",
-        .gradients = "composed: data = _contrib_fft!(dy)")
-INTERLEAVED(selfatt_qk, "selfatt_qk",
-            "Products of queries and keys of each head, divided by the root of their length.",
-            "queries_keys_values:(L,B,E) -> output:(B*heads,L,L) ; D=E/3/heads",
-            "once: dy queries_keys_values -> queries_keys_values")
-INTERLEAVED(selfatt_valatt, "selfatt_valatt", "Sums of each head's values weighted by attention.",
-            "queries_keys_values:(L,B,E*3) attention:(B*heads,L,L) -> output:(L,B,E) ; D=E/heads",
-            "bilinear: dy queries_keys_values attention -> queries_keys_values attention")
-INTERLEAVED(encdec_qk, "encdec_qk",
-            "Products of queries and keys of each head, divided by the root of their length.",
-            "queries:(L,B,E) keys_values:(M,B,E*2) -> output:(B*heads,L,M) ; D=E/heads",
-            "bilinear: dy queries keys_values -> queries keys_values")
-INTERLEAVED(encdec_valatt, "encdec_valatt", "Sums of each head's values weighted by attention.",
-            "keys_values:(M,B,E*2) attention:(B*heads,L,M) -> output:(L,B,E) ; D=E/heads",
-            "bilinear: dy keys_values attention -> keys_values attention")
-CONTRIB(sparse_reg, "IdentityAttachKLSparseReg",
-        .doc = "The input; its gradient draws the units' means to a target.",
-        .attrs = sparse_reg_attrs, .flags = TN_OP_MUTATES_TRAINING, .mutates = 1u << 1,
-        .shapes = "data:(N,C:units) moving_avg:(C) -> output:data average~:(C)", .types = "T:float",
-        .gradients = "once: dy average -> data")
-CONTRIB(svm, "SVMOutput", .doc = "The input; hinge loss of each example's class against all others.",
-        .attrs = svm_attrs, .flags = TN_OP_IGNORE_HEAD, .shapes = "data:(A..,C) label:(A..) -> output:data",
-        .types = "T:float", .gradients = "once: output label -> data label=0")
-/* clang-format on */
 
+/* clang-format off */
 const tn_op *const tni_family_contrib[] = {
-    &div_sqrt_dim, &quadratic,      &multiplier, &index_copy,    &allclose,   &getnnz, &fft, &ifft,
-    &selfatt_qk,   &selfatt_valatt, &encdec_qk,  &encdec_valatt, &sparse_reg, &svm,    NULL,
+    CONTRIB("_contrib_div_sqrt_dim", .doc = "Divides by the root of the last dimension.",
+            .shapes = "data:(A..,D) -> output:data", .types = "T:number",
+            .gradients = "composed: data = _contrib_div_sqrt_dim(dy)", .cost = tni_cost_each_output),
+    CONTRIB("_contrib_quadratic", .doc = "a x * x + b x + c", .attrs = TNI_ATTRS(contrib_quadratic),
+            .flags = TN_OP_POINTWISE, .shapes = "data:(S..) -> output:data", .types = "T:number",
+            .gradients = "composed: slope = data*a*2+b ; data = dy*slope"),
+    CONTRIB("_contrib_gradientmultiplier", .doc = "The input; its gradient is multiplied by scalar.",
+            .attrs = TNI_ATTRS(scalar), .flags = TN_OP_POINTWISE, .shapes = "data:(S..) -> output:data",
+            .gradients = "composed: data = dy*scalar"),
+    CONTRIB("_contrib_index_copy",
+            .doc = "old_tensor with rows of new_tensor in place of those of index_vector.",
+            .flags = TN_OP_CHECKS_VALUES, .types = "index_vector:I",
+            .shapes = "old_tensor:(M:rows,R..) index_vector:(K) new_tensor:(K,R..) "
+                      "-> output:old_tensor ; L=M-K",
+            .gradients = "once: dy index_vector ~new_tensor -> old_tensor index_vector=0 new_tensor"),
+    CONTRIB("_contrib_allclose", .doc = "1 if |a - b| <= atol + rtol |b| everywhere, else 0.",
+            .attrs = TNI_ATTRS(contrib_allclose), .flags = TN_OP_ZERO_GRADIENT,
+            .shapes = "a:(S..) b:a -> output:()", .types = "output:u8", .cost = tni_cost_each_input),
+    CONTRIB("_contrib_getnnz", .doc = "How many elements a csr array stores, in all or in each row.",
+            .attrs = TNI_ATTRS(contrib_getnnz), .flags = TN_OP_ZERO_GRADIENT, .storage = getnnz_storage,
+            .shapes = "[axis=None] data:(M,N) -> output:(1) | [axis] data:(M,N) -> output:(M)"
+                      " | data:(M,N) -> output:(N)",
+            .types = "data:D; output:i64"),
+    CONTRIB("_contrib_fft", .doc = "Fourier transforms of rows: real and imaginary parts in turn.",
+            .attrs = fft_attrs, .shapes = "data:(A..,D) -> output:(A..,D*2)", .types = "T:float",
+            .gradients = "composed: data = _contrib_ifft!(dy)"),
+    CONTRIB("_contrib_ifft", .doc = "The real parts of inverse transforms of rows, times their length.",
+            .attrs = fft_attrs, .shapes = "data:(A..,D*2) -> output:(A..,D)", .types = "T:float",
+            .gradients = "composed: data = _contrib_fft!(dy)"),
+    INTERLEAVED("selfatt_qk",
+                "Products of queries and keys of each head, divided by the root of their length.",
+                "queries_keys_values:(L,B,E) -> output:(B*heads,L,L) ; D=E/3/heads",
+                "once: dy queries_keys_values -> queries_keys_values"),
+    INTERLEAVED("selfatt_valatt", "Sums of each head's values weighted by attention.",
+                "queries_keys_values:(L,B,E*3) attention:(B*heads,L,L) -> output:(L,B,E) ; D=E/heads",
+                "bilinear: dy queries_keys_values attention -> queries_keys_values attention"),
+    INTERLEAVED("encdec_qk",
+                "Products of queries and keys of each head, divided by the root of their length.",
+                "queries:(L,B,E) keys_values:(M,B,E*2) -> output:(B*heads,L,M) ; D=E/heads",
+                "bilinear: dy queries keys_values -> queries keys_values"),
+    INTERLEAVED("encdec_valatt", "Sums of each head's values weighted by attention.",
+                "keys_values:(M,B,E*2) attention:(B*heads,L,M) -> output:(L,B,E) ; D=E/heads",
+                "bilinear: dy keys_values attention -> keys_values attention"),
+    CONTRIB("IdentityAttachKLSparseReg",
+            .doc = "The input; its gradient draws the units' means to a target.",
+            .attrs = TNI_ATTRS(IdentityAttachKLSparseReg), .flags = TN_OP_MUTATES_TRAINING,
+            .mutates = 1u << 1,
+            .shapes = "data:(N,C:units) moving_avg:(C) -> output:data average~:(C)", .types = "T:float",
+            .gradients = "once: dy average -> data"),
+    CONTRIB("SVMOutput", .doc = "The input; hinge loss of each example's class against all others.",
+            .attrs = TNI_ATTRS(SVMOutput), .flags = TN_OP_IGNORE_HEAD,
+            .shapes = "data:(A..,C) label:(A..) -> output:data",
+            .types = "T:float", .gradients = "once: output label -> data label=0"),
+    NULL,
 };
+/* clang-format on */

@@ -9,15 +9,13 @@
 #include "op/cost.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def ctc_attrs[] = TN_ATTR_TABLE(CTCLoss);
-
-static const tn_op ctc =
-    TNI_OP("CTCLoss", .doc = "Minus the logarithm of each label's probability over all alignments.",
-           .aliases = TNI_NAMES("_contrib_CTCLoss", "_contrib_ctc_loss", "ctc_loss"), .attrs = ctc_attrs,
-           .flags = TN_OP_CHECKS_VALUES,
-           .shapes = "data:(T,N:sequences,C) label:(N,L) data_lengths?use_data_lengths:(N)"
-                     " label_lengths?use_label_lengths:(N) -> output:(N) grad~:data ; D=T-L ; B=C-1",
-           .types = "T:float; label:or(T); data_lengths:or(T); label_lengths:or(label)",
-           .gradients = "once: dy grad -> data", .cost = tni_cost_normalise);
-
-const tn_op *const tni_family_ctc[] = {&ctc, NULL};
+const tn_op *const tni_family_ctc[] = {
+    TNI_ROW("CTCLoss", .doc = "Minus the logarithm of each label's probability over all alignments.",
+            .aliases = TNI_NAMES("_contrib_CTCLoss", "_contrib_ctc_loss", "ctc_loss"),
+            .attrs = TNI_ATTRS(CTCLoss), .flags = TN_OP_CHECKS_VALUES,
+            .shapes = "data:(T,N:sequences,C) label:(N,L) data_lengths?use_data_lengths:(N)"
+                      " label_lengths?use_label_lengths:(N) -> output:(N) grad~:data ; D=T-L ; B=C-1",
+            .types = "T:float; label:or(T); data_lengths:or(T); label_lengths:or(label)",
+            .gradients = "once: dy grad -> data", .cost = tni_cost_normalise),
+    NULL,
+};

@@ -5,14 +5,13 @@
 #include "tenon/plugin/op/dense.h"
 #include "op/layers.h"
 
-static const tn_attr_def dense_attrs[] = TN_ATTR_TABLE(FullyConnected);
-
-static const tn_op fully_connected =
-    TNI_OP("FullyConnected", .doc = "A dense layer: data · weight' + bias.",
-           .aliases = TNI_NAMES("_npx_fully_connected", "_sparse_FullyConnected"), .attrs = dense_attrs,
-           .shapes = "[flatten] " TNI_DENSE_FLAT_INPUTS " -> output:(N,num_hidden) | " TNI_DENSE_INPUTS
-                     " -> output:(B..,num_hidden)",
-           .gradients = "bilinear: dy data weight -> data weight bias", .types = "T:float",
-           .cost = tni_cost_filters);
-
-const tn_op *const tni_family_dense[] = {&fully_connected, NULL};
+const tn_op *const tni_family_dense[] = {
+    TNI_ROW("FullyConnected", .doc = "A dense layer: data · weight' + bias.",
+            .aliases = TNI_NAMES("_npx_fully_connected", "_sparse_FullyConnected"),
+            .attrs = TNI_ATTRS(FullyConnected),
+            .shapes = "[flatten] " TNI_DENSE_FLAT_INPUTS " -> output:(N,num_hidden) | " TNI_DENSE_INPUTS
+                      " -> output:(B..,num_hidden)",
+            .gradients = "bilinear: dy data weight -> data weight bias", .types = "T:float",
+            .cost = tni_cost_filters),
+    NULL,
+};

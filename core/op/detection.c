@@ -9,13 +9,6 @@
 #include "op/infer_help.h"
 #include "tenon/plugin/op/detection.h"
 
-static const tn_attr_def prior_attrs[] = TN_ATTR_TABLE(contrib_MultiBoxPrior);
-static const tn_attr_def target_attrs[] = TN_ATTR_TABLE(contrib_MultiBoxTarget);
-static const tn_attr_def detection_attrs[] = TN_ATTR_TABLE(contrib_MultiBoxDetection);
-static const tn_attr_def iou_attrs[] = TN_ATTR_TABLE(contrib_box_iou);
-static const tn_attr_def nms_attrs[] = TN_ATTR_TABLE(contrib_box_nms);
-static const tn_attr_def decode_attrs[] = TN_ATTR_TABLE(contrib_box_decode);
-static const tn_attr_def matching_attrs[] = TN_ATTR_TABLE(contrib_bipartite_matching);
 static const tn_attr_def proposal_attrs[] = TN_ATTR_TABLE(contrib_Proposal);
 
 static const tn_floats *floats_of(const tn_infer *i, uint32_t index)
@@ -181,49 +174,50 @@ static tn_status proposal_args(tn_infer *i)
     return TN_OK;
 }
 
-#define BOXES(id, name_, ...)                                                                                \
-    static const tn_op id = TNI_OP("_contrib_" name_, .cost = tni_cost_each_output, __VA_ARGS__);
+#define BOXES(name_, ...) TNI_ROW("_contrib_" name_, .cost = tni_cost_each_output, __VA_ARGS__)
 #define FLOATS .types = "T:float", .flags = TN_OP_ZERO_GRADIENT
-#define PROPOSAL(id, name_, doc_)                                                                            \
-    BOXES(id, name_, .doc = doc_, .attrs = proposal_attrs, .args = proposal_args, .shape = proposal_shape,   \
+#define PROPOSAL(name_, doc_)                                                                                \
+    BOXES(name_, .doc = doc_, .attrs = proposal_attrs, .args = proposal_args, .shape = proposal_shape,       \
           .inputs = TNI_NAMES("cls_prob", "bbox_pred", "im_info"), .outputs = TNI_NAMES("output", "score"),  \
           FLOATS)
-/* clang-format off */
-BOXES(prior, "MultiBoxPrior", .doc = "Anchors of all places of a feature map, in parts of the image.",
-      .aliases = TNI_NAMES("_npx_multibox_prior"), .attrs = prior_attrs, .inputs = TNI_NAMES("data"),
-      .outputs = TNI_NAMES("output"), .shapes_only = 1, .shape = prior_shape, FLOATS)
-BOXES(target, "MultiBoxTarget",
-      .doc = "What a detector is trained for: offsets, which count, and classes of anchors.",
-      .aliases = TNI_NAMES("_npx_multibox_target"), .attrs = target_attrs,
-      .inputs = TNI_NAMES("anchor", "label", "cls_pred"),
-      .outputs = TNI_NAMES("loc_target", "loc_mask", "cls_target"),
-      .shape = target_shape, FLOATS)
-BOXES(detection, "MultiBoxDetection",
-      .doc = "Boxes (class, probability, corners) that are left of all anchors.",
-      .aliases = TNI_NAMES("_npx_multibox_detection"), .attrs = detection_attrs,
-      .inputs = TNI_NAMES("cls_prob", "loc_pred", "anchor"), .outputs = TNI_NAMES("output"),
-      .shape = detection_shape, FLOATS)
-BOXES(iou, "box_iou", .doc = "Overlaps of all boxes with all others: intersection by union.",
-      .attrs = iou_attrs,
-      .shapes = "lhs:(A..,4) rhs:(B..,4) -> output:(A..,B..)", FLOATS)
-BOXES(nms, "box_nms", .doc = "Boxes by score, without those that overlap a better one; behind them -1.",
-      .aliases = TNI_NAMES("_contrib_box_non_maximum_suppression"), .attrs = nms_attrs,
-      .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output", "record"), .visible = 1, .shape = nms_shape,
-      .types = "T:float; record:i64",
-      .gradients = "once: dy record -> data")
-BOXES(encode, "box_encode", .doc = "Offsets of anchors to the boxes that they match, and which count.",
-      .shapes = "samples:(B,N) matches:(B,N) anchors:(B,N,4) refs:(B,M,4) means:(4) stds:(4)"
-                " -> output:(B,N,4) mask:(B,N,4)", FLOATS)
-BOXES(decode, "box_decode", .doc = "Boxes from anchors and offsets to them.", .attrs = decode_attrs,
-      .shapes = "data:(B,N,4) anchors:(1,N,4) -> output:data", FLOATS)
-BOXES(matching, "bipartite_matching",
-      .doc = "Pairs of rows and columns, the best score first; -1: no partner.",
-      .attrs = matching_attrs, .shapes = "data:(A..,R,C) -> rows:(A..,R) columns:(A..,C)",
-      FLOATS)
-PROPOSAL(proposal, "Proposal", "Boxes (0, corners) that a region proposal network finds in one image.")
-PROPOSAL(multi_proposal, "MultiProposal", "Boxes (image, corners) that a region proposal network finds.")
-/* clang-format on */
 
+/* clang-format off */
 const tn_op *const tni_family_detection[] = {
-    &prior, &target, &detection, &iou, &nms, &encode, &decode, &matching, &proposal, &multi_proposal, NULL,
+    BOXES("MultiBoxPrior", .doc = "Anchors of all places of a feature map, in parts of the image.",
+          .aliases = TNI_NAMES("_npx_multibox_prior"), .attrs = TNI_ATTRS(contrib_MultiBoxPrior),
+          .inputs = TNI_NAMES("data"),
+          .outputs = TNI_NAMES("output"), .shapes_only = 1, .shape = prior_shape, FLOATS),
+    BOXES("MultiBoxTarget",
+          .doc = "What a detector is trained for: offsets, which count, and classes of anchors.",
+          .aliases = TNI_NAMES("_npx_multibox_target"), .attrs = TNI_ATTRS(contrib_MultiBoxTarget),
+          .inputs = TNI_NAMES("anchor", "label", "cls_pred"),
+          .outputs = TNI_NAMES("loc_target", "loc_mask", "cls_target"),
+          .shape = target_shape, FLOATS),
+    BOXES("MultiBoxDetection",
+          .doc = "Boxes (class, probability, corners) that are left of all anchors.",
+          .aliases = TNI_NAMES("_npx_multibox_detection"), .attrs = TNI_ATTRS(contrib_MultiBoxDetection),
+          .inputs = TNI_NAMES("cls_prob", "loc_pred", "anchor"), .outputs = TNI_NAMES("output"),
+          .shape = detection_shape, FLOATS),
+    BOXES("box_iou", .doc = "Overlaps of all boxes with all others: intersection by union.",
+          .attrs = TNI_ATTRS(contrib_box_iou),
+          .shapes = "lhs:(A..,4) rhs:(B..,4) -> output:(A..,B..)", FLOATS),
+    BOXES("box_nms", .doc = "Boxes by score, without those that overlap a better one; behind them -1.",
+          .aliases = TNI_NAMES("_contrib_box_non_maximum_suppression"), .attrs = TNI_ATTRS(contrib_box_nms),
+          .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output", "record"), .visible = 1,
+          .shape = nms_shape, .types = "T:float; record:i64",
+          .gradients = "once: dy record -> data"),
+    BOXES("box_encode", .doc = "Offsets of anchors to the boxes that they match, and which count.",
+          .shapes = "samples:(B,N) matches:(B,N) anchors:(B,N,4) refs:(B,M,4) means:(4) stds:(4)"
+                    " -> output:(B,N,4) mask:(B,N,4)", FLOATS),
+    BOXES("box_decode", .doc = "Boxes from anchors and offsets to them.",
+          .attrs = TNI_ATTRS(contrib_box_decode),
+          .shapes = "data:(B,N,4) anchors:(1,N,4) -> output:data", FLOATS),
+    BOXES("bipartite_matching",
+          .doc = "Pairs of rows and columns, the best score first; -1: no partner.",
+          .attrs = TNI_ATTRS(contrib_bipartite_matching),
+          .shapes = "data:(A..,R,C) -> rows:(A..,R) columns:(A..,C)", FLOATS),
+    PROPOSAL("Proposal", "Boxes (0, corners) that a region proposal network finds in one image."),
+    PROPOSAL("MultiProposal", "Boxes (image, corners) that a region proposal network finds."),
+    NULL,
 };
+/* clang-format on */

@@ -8,64 +8,15 @@
 #define INPUTS(...) .inputs = TNI_NAMES(__VA_ARGS__), .outputs = TNI_NAMES("output"), .shape = tni_shape_same
 #define ZERO .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT
 
-/* X(name, gradient, doc, aliases) */
-#define PAIRS(X)                                                                                             \
-    X(elemwise_add, add, "lhs + rhs", "_Plus", "_add", "_plus", "_sparse_elemwise_add")                      \
-    X(elemwise_sub, sub, "lhs - rhs", "_Minus", "_minus", "_sparse_elemwise_sub", "_sub")                    \
-    X(elemwise_mul, mul, "lhs * rhs", "_Mul", "_mul", "_sparse_elemwise_mul")                                \
-    X(elemwise_div, div, "lhs / rhs", "_Div", "_div", "_sparse_elemwise_div")                                \
-    X(_grad_add, add, "sum of two gradients", NULL)                                                          \
-    X(_scatter_elemwise_div, div, "lhs / rhs, where lhs is stored", NULL)                                    \
-    X(_mod, mod, "remainder with the sign of rhs", "_Mod")                                                   \
-    X(_power, power, "lhs to the power of rhs", "_Power")                                                    \
-    X(_maximum, maximum, "the larger one; NaN if one is", "_Maximum")                                        \
-    X(_minimum, minimum, "the smaller one; NaN if one is", "_Minimum")                                       \
-    X(_hypot, hypot, "sqrt(lhs^2 + rhs^2)", "_Hypot")
-
-/* X(name, doc, alias) */
-#define QUESTIONS(X)                                                                                         \
-    X(_equal, "1 where lhs = rhs, else 0", "_Equal")                                                         \
-    X(_not_equal, "1 where lhs and rhs differ, else 0", "_Not_Equal")                                        \
-    X(_greater, "1 where lhs > rhs, else 0", "_Greater")                                                     \
-    X(_greater_equal, "1 where lhs >= rhs, else 0", "_Greater_Equal")                                        \
-    X(_lesser, "1 where lhs < rhs, else 0", "_Lesser")                                                       \
-    X(_lesser_equal, "1 where lhs <= rhs, else 0", "_Lesser_Equal")                                          \
-    X(_logical_and, "1 where neither is 0, else 0", "_Logical_And")                                          \
-    X(_logical_or, "1 where one is not 0, else 0", "_Logical_Or")                                            \
-    X(_logical_xor, "1 where exactly one is not 0, else 0", "_Logical_Xor")
-
 #define PAIR(name_, gradient_, doc_, ...)                                                                    \
-    static const tn_op op_##name_ =                                                                          \
-        TNI_OP(#name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), INPUTS("lhs", "rhs"),                 \
-               .flags = TN_OP_POINTWISE, .gradients = "composed: " TNI_GRAD_##gradient_("output"));
+    TNI_ROW(#name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), INPUTS("lhs", "rhs"),                    \
+            .flags = TN_OP_POINTWISE, .gradients = "composed: " TNI_GRAD_##gradient_("output"))
 #define QUESTION(name_, doc_, alias_)                                                                        \
-    static const tn_op op_##name_ =                                                                          \
-        TNI_OP(#name_, .doc = doc_, .aliases = TNI_NAMES(alias_), INPUTS("lhs", "rhs"), ZERO);
-/* clang-format off */
-PAIRS(PAIR)
-QUESTIONS(QUESTION)
-/* clang-format on */
+    TNI_ROW(#name_, .doc = doc_, .aliases = TNI_NAMES(alias_), INPUTS("lhs", "rhs"), ZERO)
 
 /* ---- copies and constants --------------------------------------------------------------------- */
 
-static const tn_attr_def MakeLoss_attrs[] = TN_ATTR_TABLE(MakeLoss);
-
-static const tn_attr_def copyto_attrs[] = TN_ATTR_TABLE(copyto);
-
-#define ONE(name_, ...) static const tn_op op_##name_ = TNI_OP(#name_, INPUTS("data"), __VA_ARGS__);
-/* clang-format off */
-ONE(_copy, .doc = "the same again", .aliases = TNI_NAMES("identity"), .flags = TN_OP_POINTWISE,
-    .gradients = "composed: data = dy")
-ONE(BlockGrad, .doc = "the same again; no gradient goes back",
-    .aliases = TNI_NAMES("_sparse_stop_gradient", "stop_gradient"), ZERO)
-ONE(make_loss, .doc = "the same again; its gradient is 1", .aliases = TNI_NAMES("_sparse_make_loss"),
-    .flags = TN_OP_POINTWISE | TN_OP_IGNORE_HEAD, .gradients = "composed: data = ones_like(~data)")
-ONE(MakeLoss, .doc = "the same again; its gradient is grad_scale, normalised", .attrs = MakeLoss_attrs,
-    .flags = TN_OP_POINTWISE | TN_OP_IGNORE_HEAD, .gradients = "once: data -> data")
-ONE(zeros_like, .doc = "zeros of this shape and type", .shapes_only = 1,
-    .aliases = TNI_NAMES("_sparse_zeros_like"), ZERO)
-ONE(ones_like, .doc = "ones of this shape and type", .shapes_only = 1, ZERO)
-/* clang-format on */
+#define ONE(name_, ...) TNI_ROW(#name_, INPUTS("data"), __VA_ARGS__)
 
 /* No kernel: the core copies. */
 static const tn_op op__copyto = {.struct_size = TN_END(tn_op, gradients),
@@ -74,7 +25,7 @@ static const tn_op op__copyto = {.struct_size = TN_END(tn_op, gradients),
                                  .name = "_copyto",
                                  .doc = "the same on another device",
                                  .aliases = TNI_NAMES("_npi_copyto"),
-                                 .attrs = copyto_attrs,
+                                 .attrs = TNI_ATTRS(copyto),
                                  INPUTS("data"),
                                  .gradients = "composed: data = dy"};
 
@@ -88,8 +39,6 @@ static const tn_op op__CrossDeviceCopy = {.struct_size = TN_END(tn_op, gradients
                                           .gradients = "composed: data = dy"};
 
 /* ---- add_n ------------------------------------------------------------------------------------ */
-
-static const tn_attr_def add_n_attrs[] = TN_ATTR_TABLE(add_n);
 
 static tn_status add_n_args(tn_infer *i)
 {
@@ -108,11 +57,6 @@ static tn_status add_n_grad(tn_grad *g)
     return st;
 }
 
-static const tn_op op_add_n = TNI_OP(
-    "add_n", .doc = "sum of all inputs, added from first to last",
-    .aliases = TNI_NAMES("ElementWiseSum", "_sparse_ElementWiseSum", "_sparse_add_n"), .attrs = add_n_attrs,
-    INPUTS("arg*"), .flags = TN_OP_POINTWISE, .args = add_n_args, .gradient = add_n_grad);
-
 /* ---- casts ------------------------------------------------------------------------------------ */
 
 static const tn_attr_def cast_attrs[] = TN_ATTR_TABLE(Cast);
@@ -126,8 +70,6 @@ static tn_status amp_cast_dtype(tn_infer *i)
     return tni_dtype_assign(i, &i->out_dtype[0],
                             tni_dtype_is_float(from) ? (int32_t)tni_attr_int(i->attrs, TN_Cast_dtype) : from);
 }
-
-static const tn_attr_def multicast_attrs[] = TN_ATTR_TABLE(amp_multicast);
 
 static tn_status multicast_args(tn_infer *i)
 {
@@ -184,24 +126,7 @@ static tn_status multicast_grad(tn_grad *g)
     return st;
 }
 
-static const tn_op op_amp_multicast = TNI_OP(
-    "amp_multicast", .doc = "casts of mixed precision: arrays of one type out of several",
-    .attrs = multicast_attrs, .inputs = TNI_NAMES("data_*"), .outputs = TNI_NAMES("output*"),
-    .args = multicast_args, .shape = multicast_shape, .dtype = multicast_dtype, .gradient = multicast_grad);
-
 #define CAST_GRAD "composed: data = _backward_cast(dy, ~data)"
-
-static const tn_op op_Cast =
-    TNI_OP("Cast", .doc = "the same numbers as another type; to integers toward zero",
-           .aliases = TNI_NAMES("_npi_cast", "_npx_cast", "cast"), .attrs = cast_attrs, INPUTS("data"),
-           .flags = TN_OP_POINTWISE, .types = "output:attr(dtype)", .gradients = CAST_GRAD);
-static const tn_op op_amp_cast = TNI_OP(
-    "amp_cast", .doc = "a cast put in by mixed precision; whole numbers keep their type", .attrs = cast_attrs,
-    INPUTS("data"), .flags = TN_OP_POINTWISE, .dtype = amp_cast_dtype, .gradients = CAST_GRAD);
-static const tn_op op_back_cast =
-    TNI_OP("_backward_cast", .doc = "dy in the type of the second input", .flags = TN_OP_BACKWARD,
-           .shapes_only = 2, .shapes = "dy:(S..) like:(L..) -> output:dy", .types = "dy:D",
-           .gradients = "composed: dy = _backward_cast(h, ~dy)");
 
 /* ---- where ------------------------------------------------------------------------------------ */
 
@@ -224,24 +149,76 @@ static tn_status rest_shape(tn_infer *i)
     return tni_dim_unify(i, &i->in_shape[0]->dim[0], &i->out_shape[0]->dim[0]);
 }
 
-static const tn_op op_where = TNI_OP(
-    "where", .doc = "x where the condition is not 0, else y", .aliases = TNI_NAMES("_sparse_where"),
-    .inputs = TNI_NAMES("condition", "x", "y"), .outputs = TNI_NAMES("output"), .shape = rest_shape,
-    .types = "condition:C",
-    .gradients = "composed: x = _backward_where_x(condition, dy) ; y = _backward_where_y(condition, dy)");
 #define BACK_WHERE(side)                                                                                     \
     TNI_OP("_backward_where_" side, .doc = "dy where where took " side ", else 0",                           \
            .inputs = TNI_NAMES("condition", "dy"), .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD,  \
            .shape = rest_shape, .types = "condition:C",                                                      \
            .gradients = "composed: dy = _backward_where_" side "(condition, h)")
-static const tn_op op_back_where_x = BACK_WHERE("x");
-static const tn_op op_back_where_y = BACK_WHERE("y");
 
 /* clang-format off */
 const tn_op *const tni_family_elemwise[] = {
-#define POINTER(name, ...) &op_##name,
-    PAIRS(POINTER) QUESTIONS(POINTER) &op__copy, &op__copyto, &op__CrossDeviceCopy, &op_BlockGrad,
-    &op_make_loss, &op_MakeLoss, &op_zeros_like, &op_ones_like, &op_add_n, &op_Cast, &op_amp_cast,
-    &op_amp_multicast, &op_back_cast, &op_where, &op_back_where_x, &op_back_where_y, NULL,
+    /* PAIR(name, gradient, doc, aliases) */
+    PAIR(elemwise_add, add, "lhs + rhs", "_Plus", "_add", "_plus", "_sparse_elemwise_add"),
+    PAIR(elemwise_sub, sub, "lhs - rhs", "_Minus", "_minus", "_sparse_elemwise_sub", "_sub"),
+    PAIR(elemwise_mul, mul, "lhs * rhs", "_Mul", "_mul", "_sparse_elemwise_mul"),
+    PAIR(elemwise_div, div, "lhs / rhs", "_Div", "_div", "_sparse_elemwise_div"),
+    PAIR(_grad_add, add, "sum of two gradients", NULL),
+    PAIR(_scatter_elemwise_div, div, "lhs / rhs, where lhs is stored", NULL),
+    PAIR(_mod, mod, "remainder with the sign of rhs", "_Mod"),
+    PAIR(_power, power, "lhs to the power of rhs", "_Power"),
+    PAIR(_maximum, maximum, "the larger one; NaN if one is", "_Maximum"),
+    PAIR(_minimum, minimum, "the smaller one; NaN if one is", "_Minimum"),
+    PAIR(_hypot, hypot, "sqrt(lhs^2 + rhs^2)", "_Hypot"),
+    /* QUESTION(name, doc, alias) */
+    QUESTION(_equal, "1 where lhs = rhs, else 0", "_Equal"),
+    QUESTION(_not_equal, "1 where lhs and rhs differ, else 0", "_Not_Equal"),
+    QUESTION(_greater, "1 where lhs > rhs, else 0", "_Greater"),
+    QUESTION(_greater_equal, "1 where lhs >= rhs, else 0", "_Greater_Equal"),
+    QUESTION(_lesser, "1 where lhs < rhs, else 0", "_Lesser"),
+    QUESTION(_lesser_equal, "1 where lhs <= rhs, else 0", "_Lesser_Equal"),
+    QUESTION(_logical_and, "1 where neither is 0, else 0", "_Logical_And"),
+    QUESTION(_logical_or, "1 where one is not 0, else 0", "_Logical_Or"),
+    QUESTION(_logical_xor, "1 where exactly one is not 0, else 0", "_Logical_Xor"),
+    ONE(_copy, .doc = "the same again", .aliases = TNI_NAMES("identity"), .flags = TN_OP_POINTWISE,
+        .gradients = "composed: data = dy"),
+    &op__copyto,
+    &op__CrossDeviceCopy,
+    ONE(BlockGrad, .doc = "the same again; no gradient goes back",
+        .aliases = TNI_NAMES("_sparse_stop_gradient", "stop_gradient"), ZERO),
+    ONE(make_loss, .doc = "the same again; its gradient is 1", .aliases = TNI_NAMES("_sparse_make_loss"),
+        .flags = TN_OP_POINTWISE | TN_OP_IGNORE_HEAD, .gradients = "composed: data = ones_like(~data)"),
+    ONE(MakeLoss, .doc = "the same again; its gradient is grad_scale, normalised",
+        .attrs = TNI_ATTRS(MakeLoss),
+        .flags = TN_OP_POINTWISE | TN_OP_IGNORE_HEAD, .gradients = "once: data -> data"),
+    ONE(zeros_like, .doc = "zeros of this shape and type", .shapes_only = 1,
+        .aliases = TNI_NAMES("_sparse_zeros_like"), ZERO),
+    ONE(ones_like, .doc = "ones of this shape and type", .shapes_only = 1, ZERO),
+    TNI_ROW("add_n", .doc = "sum of all inputs, added from first to last",
+            .aliases = TNI_NAMES("ElementWiseSum", "_sparse_ElementWiseSum", "_sparse_add_n"),
+            .attrs = TNI_ATTRS(add_n), INPUTS("arg*"), .flags = TN_OP_POINTWISE, .args = add_n_args,
+            .gradient = add_n_grad),
+    TNI_ROW("Cast", .doc = "the same numbers as another type; to integers toward zero",
+            .aliases = TNI_NAMES("_npi_cast", "_npx_cast", "cast"), .attrs = cast_attrs, INPUTS("data"),
+            .flags = TN_OP_POINTWISE, .types = "output:attr(dtype)", .gradients = CAST_GRAD),
+    TNI_ROW(
+        "amp_cast", .doc = "a cast put in by mixed precision; whole numbers keep their type",
+        .attrs = cast_attrs,
+        INPUTS("data"), .flags = TN_OP_POINTWISE, .dtype = amp_cast_dtype, .gradients = CAST_GRAD),
+    TNI_ROW(
+        "amp_multicast", .doc = "casts of mixed precision: arrays of one type out of several",
+        .attrs = TNI_ATTRS(amp_multicast), .inputs = TNI_NAMES("data_*"), .outputs = TNI_NAMES("output*"),
+        .args = multicast_args, .shape = multicast_shape, .dtype = multicast_dtype,
+        .gradient = multicast_grad),
+    TNI_ROW("_backward_cast", .doc = "dy in the type of the second input", .flags = TN_OP_BACKWARD,
+            .shapes_only = 2, .shapes = "dy:(S..) like:(L..) -> output:dy", .types = "dy:D",
+            .gradients = "composed: dy = _backward_cast(h, ~dy)"),
+    TNI_ROW(
+        "where", .doc = "x where the condition is not 0, else y", .aliases = TNI_NAMES("_sparse_where"),
+        .inputs = TNI_NAMES("condition", "x", "y"), .outputs = TNI_NAMES("output"), .shape = rest_shape,
+        .types = "condition:C",
+        .gradients = "composed: x = _backward_where_x(condition, dy) ; y = _backward_where_y(condition, dy)"),
+    &(const tn_op)BACK_WHERE("x"),
+    &(const tn_op)BACK_WHERE("y"),
+    NULL,
 };
 /* clang-format on */

@@ -5,11 +5,6 @@
 #include "tenon/plugin/op/filter.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def boolean_mask_attrs[] = TN_ATTR_TABLE(boolean_mask);
-static const tn_attr_def unique_attrs[] = TN_ATTR_TABLE(npi_unique);
-static const tn_attr_def assign_scalar_attrs[] = TN_ATTR_TABLE(mask_assign_scalar);
-static const tn_attr_def assign_tensor_attrs[] = TN_ATTR_TABLE(mask_assign_tensor);
-
 static tn_status nonzero_shape(tn_infer *i)
 {
     const tn_shape y = {.ndim = 2, .dim = {TN_DIM_UNKNOWN, i->in_shape[0]->ndim}};
@@ -66,36 +61,28 @@ static tn_status assign_tensor_shape(tn_infer *i)
     return TN_OK;
 }
 
-static const tn_op boolean_mask =
-    TNI_OP("_contrib_boolean_mask", .doc = "Elements along an axis where the index is not 0.",
-           .aliases = TNI_NAMES("_npi_boolean_mask"), .attrs = boolean_mask_attrs,
-           .shapes = "data:(A..,D@axis,B..) index:(D) -> output:(A..,?,B..)", .types = "index:I",
-           .gradients = "once: dy ~data index -> data index=0");
-
-static const tn_op nonzero =
-    TNI_OP("_npx_nonzero", .doc = "The indices of each element that is not 0.",
-           .aliases = TNI_NAMES("_npi_nonzero"), .inputs = TNI_NAMES("x"), .outputs = TNI_NAMES("out"),
-           .flags = TN_OP_ZERO_GRADIENT, .shape = nonzero_shape, .types = "out:i64");
-
 #define UNIQUE_OUTPUTS(inverse)                                                                              \
     " indices?return_index:(?) inverse?return_inverse:(" inverse ") counts?return_counts:(?)"
-static const tn_op unique =
-    TNI_OP("_npi_unique", .doc = "The different elements, or slices along an axis, in order.",
-           .attrs = unique_attrs, .flags = TN_OP_ZERO_GRADIENT,
-           .shapes = "[axis=None] data:(D..) -> out:(?)" UNIQUE_OUTPUTS(
-               "#D") " | data:(A..,D@axis,B..) -> out:(A..,?,B..)" UNIQUE_OUTPUTS("D"),
-           .types = "indices,inverse,counts:i64");
-
-static const tn_op assign_scalar =
-    TNI_OP("_npi_boolean_mask_assign_scalar", .doc = "data, with a number where the mask is not 0.",
-           .attrs = assign_scalar_attrs, .inputs = TNI_NAMES("data", "mask"), .outputs = TNI_NAMES("out"),
-           .shape = assign_scalar_shape, .types = "mask:M");
-
-static const tn_op assign_tensor = TNI_OP(
-    "_npi_boolean_mask_assign_tensor", .doc = "data, with elements of value where the mask is not 0.",
-    .attrs = assign_tensor_attrs, .inputs = TNI_NAMES("data", "mask", "value"), .outputs = TNI_NAMES("out"),
-    .flags = TN_OP_CHECKS_VALUES, .shape = assign_tensor_shape, .types = "mask:M");
 
 const tn_op *const tni_family_filter[] = {
-    &boolean_mask, &nonzero, &unique, &assign_scalar, &assign_tensor, NULL,
+    TNI_ROW("_contrib_boolean_mask", .doc = "Elements along an axis where the index is not 0.",
+            .aliases = TNI_NAMES("_npi_boolean_mask"), .attrs = TNI_ATTRS(boolean_mask),
+            .shapes = "data:(A..,D@axis,B..) index:(D) -> output:(A..,?,B..)", .types = "index:I",
+            .gradients = "once: dy ~data index -> data index=0"),
+    TNI_ROW("_npx_nonzero", .doc = "The indices of each element that is not 0.",
+            .aliases = TNI_NAMES("_npi_nonzero"), .inputs = TNI_NAMES("x"), .outputs = TNI_NAMES("out"),
+            .flags = TN_OP_ZERO_GRADIENT, .shape = nonzero_shape, .types = "out:i64"),
+    TNI_ROW("_npi_unique", .doc = "The different elements, or slices along an axis, in order.",
+            .attrs = TNI_ATTRS(npi_unique), .flags = TN_OP_ZERO_GRADIENT,
+            .shapes = "[axis=None] data:(D..) -> out:(?)" UNIQUE_OUTPUTS(
+                "#D") " | data:(A..,D@axis,B..) -> out:(A..,?,B..)" UNIQUE_OUTPUTS("D"),
+            .types = "indices,inverse,counts:i64"),
+    TNI_ROW("_npi_boolean_mask_assign_scalar", .doc = "data, with a number where the mask is not 0.",
+            .attrs = TNI_ATTRS(mask_assign_scalar), .inputs = TNI_NAMES("data", "mask"),
+            .outputs = TNI_NAMES("out"), .shape = assign_scalar_shape, .types = "mask:M"),
+    TNI_ROW("_npi_boolean_mask_assign_tensor", .doc = "data, with elements of value where the mask is not 0.",
+            .attrs = TNI_ATTRS(mask_assign_tensor), .inputs = TNI_NAMES("data", "mask", "value"),
+            .outputs = TNI_NAMES("out"), .flags = TN_OP_CHECKS_VALUES, .shape = assign_tensor_shape,
+            .types = "mask:M"),
+    NULL,
 };

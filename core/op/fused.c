@@ -8,20 +8,9 @@
 #include "op/layers.h"
 #include "tenon/plugin/pointwise.h"
 
-static const tn_attr_def conv_attrs[] = TN_ATTR_TABLE(fused_conv);
-static const tn_attr_def dense_attrs[] = TN_ATTR_TABLE(fused_dense);
-
 static const char *const output_names[] = {"output", NULL};
 
-/* ---- folding of BatchNorm ---------------------------------------------------------------------------- */
-
-static const tn_attr_def fold_weight_attrs[] = TN_ATTR_TABLE(fold_weight);
-
-static const tn_attr_def fold_bias_attrs[] = TN_ATTR_TABLE(fold_bias);
-
 /* ---- pointwise operators as one ---------------------------------------------------------------------- */
-
-static const tn_attr_def pointwise_attrs[] = TN_ATTR_TABLE(fused_pointwise);
 
 static tn_status pointwise_code(tn_infer *i, tn_point_code *out)
 {
@@ -95,42 +84,33 @@ static void pointwise_cost(const tn_infer *i, tn_cost *cost)
 
 /* ---- the family -------------------------------------------------------------------------------------- */
 
-static const tn_op reorder = TNI_OP(
-    "_reorder", .doc = "The same elements in another order of memory: that of the output's layout.",
-    .inputs = TNI_NAMES("data"), .outputs = output_names, .flags = TN_OP_INTERNAL, .shape = tni_shape_same);
-
-static const tn_op fused_conv =
-    TNI_OP("_fused_conv", .doc = "Convolution, then an addend, then a function of each element.",
-           .attrs = conv_attrs, .flags = TN_OP_INTERNAL,
-           .shapes = TNI_CONVOLUTION_INPUTS " addend?with_sum:" TNI_CONVOLUTION_OUTPUT
-                                            " -> output:" TNI_CONVOLUTION_OUTPUT TNI_CONVOLUTION_CHECK,
-           .types = "T:float", .cost = tni_cost_filters);
-
-static const tn_op fused_dense =
-    TNI_OP("_fused_dense", .doc = "FullyConnected, then an addend, then a function of each element.",
-           .attrs = dense_attrs, .flags = TN_OP_INTERNAL,
-           .shapes = "[flatten] " TNI_DENSE_FLAT_INPUTS
-                     " addend?with_sum:(N,num_hidden) -> output:(N,num_hidden) | " TNI_DENSE_INPUTS
-                     " addend?with_sum:(B..,num_hidden) -> output:(B..,num_hidden)",
-           .types = "T:float", .cost = tni_cost_filters);
-
-static const tn_op fold_weight = TNI_OP(
-    "_fold_weight", .doc = "A layer's weight times gamma / sqrt(var + eps) of each output channel.",
-    .attrs = fold_weight_attrs, .flags = TN_OP_INTERNAL,
-    .shapes = "weight:(C,S..) gamma:(C) var:(C) -> output:weight", .types = "T:float; gamma,var:stat(T)");
-
-static const tn_op fold_bias =
-    TNI_OP("_fold_bias",
-           .doc = "beta + (bias - mean) * gamma / sqrt(var + eps): a layer's bias with BatchNorm in it.",
-           .attrs = fold_bias_attrs, .flags = TN_OP_INTERNAL,
-           .shapes = "gamma:(C) beta:(C) mean:(C) var:(C) bias?!no_bias:(C) -> output:(C)",
-           .types = "T:float; T:attr(dtype,or(gamma)); gamma,beta,mean,var:stat(T)");
-
-static const tn_op fused_pointwise =
-    TNI_OP("_fused_pointwise", .doc = "Pointwise operators one after the other, element by element.",
-           .attrs = pointwise_attrs, .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("out*"),
-           .flags = TN_OP_INTERNAL, .args = pointwise_args, .shape = pointwise_shape,
-           .dtype = pointwise_dtype, .cost = pointwise_cost);
-
-const tn_op *const tni_family_fused[] = {&reorder,   &fused_conv,      &fused_dense, &fold_weight,
-                                         &fold_bias, &fused_pointwise, NULL};
+const tn_op *const tni_family_fused[] = {
+    TNI_ROW("_reorder", .doc = "The same elements in another order of memory: that of the output's layout.",
+            .inputs = TNI_NAMES("data"), .outputs = output_names, .flags = TN_OP_INTERNAL,
+            .shape = tni_shape_same),
+    TNI_ROW("_fused_conv", .doc = "Convolution, then an addend, then a function of each element.",
+            .attrs = TNI_ATTRS(fused_conv), .flags = TN_OP_INTERNAL,
+            .shapes = TNI_CONVOLUTION_INPUTS " addend?with_sum:" TNI_CONVOLUTION_OUTPUT
+                                             " -> output:" TNI_CONVOLUTION_OUTPUT TNI_CONVOLUTION_CHECK,
+            .types = "T:float", .cost = tni_cost_filters),
+    TNI_ROW("_fused_dense", .doc = "FullyConnected, then an addend, then a function of each element.",
+            .attrs = TNI_ATTRS(fused_dense), .flags = TN_OP_INTERNAL,
+            .shapes = "[flatten] " TNI_DENSE_FLAT_INPUTS
+                      " addend?with_sum:(N,num_hidden) -> output:(N,num_hidden) | " TNI_DENSE_INPUTS
+                      " addend?with_sum:(B..,num_hidden) -> output:(B..,num_hidden)",
+            .types = "T:float", .cost = tni_cost_filters),
+    TNI_ROW("_fold_weight", .doc = "A layer's weight times gamma / sqrt(var + eps) of each output channel.",
+            .attrs = TNI_ATTRS(fold_weight), .flags = TN_OP_INTERNAL,
+            .shapes = "weight:(C,S..) gamma:(C) var:(C) -> output:weight",
+            .types = "T:float; gamma,var:stat(T)"),
+    TNI_ROW("_fold_bias",
+            .doc = "beta + (bias - mean) * gamma / sqrt(var + eps): a layer's bias with BatchNorm in it.",
+            .attrs = TNI_ATTRS(fold_bias), .flags = TN_OP_INTERNAL,
+            .shapes = "gamma:(C) beta:(C) mean:(C) var:(C) bias?!no_bias:(C) -> output:(C)",
+            .types = "T:float; T:attr(dtype,or(gamma)); gamma,beta,mean,var:stat(T)"),
+    TNI_ROW("_fused_pointwise", .doc = "Pointwise operators one after the other, element by element.",
+            .attrs = TNI_ATTRS(fused_pointwise), .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("out*"),
+            .flags = TN_OP_INTERNAL, .args = pointwise_args, .shape = pointwise_shape,
+            .dtype = pointwise_dtype, .cost = pointwise_cost),
+    NULL,
+};

@@ -6,13 +6,7 @@
 #include "op/cost.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def crop_attrs[] = TN_ATTR_TABLE(image_crop);
-static const tn_attr_def normalize_attrs[] = TN_ATTR_TABLE(image_normalize);
-static const tn_attr_def resize_attrs[] = TN_ATTR_TABLE(image_resize);
-static const tn_attr_def adjust_attrs[] = TN_ATTR_TABLE(image_adjust_lighting);
 static const tn_attr_def random_attrs[] = TN_ATTR_TABLE(image_random);
-static const tn_attr_def jitter_attrs[] = TN_ATTR_TABLE(image_random_color_jitter);
-static const tn_attr_def lighting_attrs[] = TN_ATTR_TABLE(image_random_lighting);
 
 /* Of one image, or of several. */
 static tn_status images_check(tn_infer *i, const tn_shape *s)
@@ -127,53 +121,48 @@ static tn_status lighting_shape(tn_infer *i)
     return colours_shape(i);
 }
 
-#define IMAGE(id, name_, ...)                                                                                \
-    static const tn_op id =                                                                                  \
-        TNI_OP("_image_" name_, .aliases = TNI_NAMES("_npx__image_" name_), .inputs = TNI_NAMES("data"),     \
-               .outputs = TNI_NAMES("output"), .cost = tni_cost_each_output, __VA_ARGS__);
-#define RANDOM(id, name_, doc_, ...)                                                                         \
-    IMAGE(id, name_, .doc = doc_, .shape = colours_shape, .effects = TN_EFFECT_RANDOM,                       \
+#define IMAGE(name_, ...)                                                                                    \
+    TNI_ROW("_image_" name_, .aliases = TNI_NAMES("_npx__image_" name_), .inputs = TNI_NAMES("data"),        \
+            .outputs = TNI_NAMES("output"), .cost = tni_cost_each_output, __VA_ARGS__)
+#define RANDOM(name_, doc_, ...)                                                                             \
+    IMAGE(name_, .doc = doc_, .shape = colours_shape, .effects = TN_EFFECT_RANDOM,                           \
           .gradients = "composed: data = dy", __VA_ARGS__)
+
 /* clang-format off */
-IMAGE(crop, "crop", .doc = "A window of the image.", .attrs = crop_attrs, .shape = crop_shape,
-      .gradients = "linear: dy ~data -> data")
-IMAGE(flip_left_right, "flip_left_right", .doc = "The image with its columns turned round.",
-      .shape = colours_shape, .gradients = "composed: data = _image_flip_left_right(dy)")
-IMAGE(flip_top_bottom, "flip_top_bottom", .doc = "The image with its rows turned round.",
-      .shape = colours_shape, .gradients = "composed: data = _image_flip_top_bottom(dy)")
-IMAGE(normalize, "normalize", .doc = "(data - mean) / std of a tensor (C, H, W) or several.",
-      .attrs = normalize_attrs, .shape = normalize_shape, .types = "T:number",
-      .gradients = "once: dy ~data -> data")
-IMAGE(resize, "resize", .doc = "The image in another size.", .attrs = resize_attrs, .shape = resize_shape,
-      .types = "T:number", .flags = TN_OP_ZERO_GRADIENT)
-IMAGE(adjust_lighting, "adjust_lighting", .doc = "Adds multiples of the principal colours of photographs.",
-      .attrs = adjust_attrs, .shape = lighting_shape, .types = "T:number", .gradients = "composed: data = dy")
-RANDOM(random_flip_left_right, "random_flip_left_right", "The image, or with its columns turned round.", )
-RANDOM(random_flip_top_bottom, "random_flip_top_bottom", "The image, or with its rows turned round.", )
-RANDOM(random_brightness, "random_brightness", "The image times a random factor.", .attrs = random_attrs,
-       .types = "T:number")
-RANDOM(random_contrast, "random_contrast", "Drawn away from its mean by a random factor.",
-       .attrs = random_attrs, .types = "T:number")
-RANDOM(random_saturation, "random_saturation", "Drawn away from grey by a random factor.",
-       .attrs = random_attrs, .types = "T:number")
-RANDOM(random_hue, "random_hue", "Colours turned by a random part of the circle.", .attrs = random_attrs,
-       .types = "T:number")
-RANDOM(random_color_jitter, "random_color_jitter",
-       "Brightness, contrast, saturation and hue in a random order.",
-       .attrs = jitter_attrs, .types = "T:number")
-RANDOM(random_lighting, "random_lighting", "Adds random multiples of the principal colours.",
-       .attrs = lighting_attrs, .types = "T:number")
-
-static const tn_op to_tensor =
-    TNI_OP("_image_to_tensor", .aliases = TNI_NAMES("_npx__image_to_tensor"),
-           .doc = "Channels first, divided by 255.", .shapes = "data:(N..,H,W,C) -> output:(N..,C,H,W)",
-           .types = "data:D; output:f32", .gradients = "once: dy ~data -> data",
-           .cost = tni_cost_each_output);
-/* clang-format on */
-
 const tn_op *const tni_family_image[] = {
-    &crop,       &flip_left_right,        &flip_top_bottom,        &normalize,           &to_tensor,
-    &resize,     &adjust_lighting,        &random_brightness,      &random_contrast,     &random_saturation,
-    &random_hue, &random_flip_left_right, &random_flip_top_bottom, &random_color_jitter, &random_lighting,
+    IMAGE("crop", .doc = "A window of the image.", .attrs = TNI_ATTRS(image_crop), .shape = crop_shape,
+          .gradients = "linear: dy ~data -> data"),
+    IMAGE("flip_left_right", .doc = "The image with its columns turned round.",
+          .shape = colours_shape, .gradients = "composed: data = _image_flip_left_right(dy)"),
+    IMAGE("flip_top_bottom", .doc = "The image with its rows turned round.",
+          .shape = colours_shape, .gradients = "composed: data = _image_flip_top_bottom(dy)"),
+    IMAGE("normalize", .doc = "(data - mean) / std of a tensor (C, H, W) or several.",
+          .attrs = TNI_ATTRS(image_normalize), .shape = normalize_shape, .types = "T:number",
+          .gradients = "once: dy ~data -> data"),
+    TNI_ROW("_image_to_tensor", .aliases = TNI_NAMES("_npx__image_to_tensor"),
+            .doc = "Channels first, divided by 255.", .shapes = "data:(N..,H,W,C) -> output:(N..,C,H,W)",
+            .types = "data:D; output:f32", .gradients = "once: dy ~data -> data",
+            .cost = tni_cost_each_output),
+    IMAGE("resize", .doc = "The image in another size.", .attrs = TNI_ATTRS(image_resize),
+          .shape = resize_shape, .types = "T:number", .flags = TN_OP_ZERO_GRADIENT),
+    IMAGE("adjust_lighting", .doc = "Adds multiples of the principal colours of photographs.",
+          .attrs = TNI_ATTRS(image_adjust_lighting), .shape = lighting_shape, .types = "T:number",
+          .gradients = "composed: data = dy"),
+    RANDOM("random_brightness", "The image times a random factor.", .attrs = random_attrs,
+           .types = "T:number"),
+    RANDOM("random_contrast", "Drawn away from its mean by a random factor.",
+           .attrs = random_attrs, .types = "T:number"),
+    RANDOM("random_saturation", "Drawn away from grey by a random factor.",
+           .attrs = random_attrs, .types = "T:number"),
+    RANDOM("random_hue", "Colours turned by a random part of the circle.", .attrs = random_attrs,
+           .types = "T:number"),
+    RANDOM("random_flip_left_right", "The image, or with its columns turned round.", ),
+    RANDOM("random_flip_top_bottom", "The image, or with its rows turned round.", ),
+    RANDOM("random_color_jitter",
+           "Brightness, contrast, saturation and hue in a random order.",
+           .attrs = TNI_ATTRS(image_random_color_jitter), .types = "T:number"),
+    RANDOM("random_lighting", "Adds random multiples of the principal colours.",
+           .attrs = TNI_ATTRS(image_random_lighting), .types = "T:number"),
     NULL,
 };
+/* clang-format on */

@@ -6,10 +6,6 @@
 #include "tenon/plugin/op/index.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def take_attrs[] = TN_ATTR_TABLE(take);
-static const tn_attr_def embedding_attrs[] = TN_ATTR_TABLE(Embedding);
-static const tn_attr_def one_hot_attrs[] = TN_ATTR_TABLE(one_hot);
-static const tn_attr_def pick_attrs[] = TN_ATTR_TABLE(pick);
 static const tn_attr_def scatter_attrs[] = TN_ATTR_TABLE(scatter_nd);
 
 /* ---- take --------------------------------------------------------------------------------------------- */
@@ -40,10 +36,6 @@ static tn_status take_shape(tn_infer *i)
         return tni_infer_fail(i, TN_E_SHAPE, "nothing can be taken from axis %d, it has size 0", axis);
     return tn_shape_unify(i, i->out_shape[0], &y);
 }
-
-/* ---- Embedding ---------------------------------------------------------------------------------------- */
-
-/* ---- one_hot ------------------------------------------------------------------------------------------ */
 
 /* ---- pick --------------------------------------------------------------------------------------------- */
 
@@ -193,69 +185,52 @@ static tn_status unravel_shape(tn_infer *i)
 
 /* ---- table -------------------------------------------------------------------------------------------- */
 
-static const tn_op take =
-    TNI_OP("take", .doc = "Elements of `a` along an axis, in the order of the indices.",
-           .aliases = TNI_NAMES("_npi_take"), .attrs = take_attrs, .inputs = TNI_NAMES("a", "indices"),
-           .outputs = TNI_NAMES("output"), .flags = TN_OP_CHECKS_VALUES, .shape = take_shape,
-           .types = "indices:I", .gradients = "linear: dy ~a indices -> a indices=0");
-
-static const tn_op embedding =
-    TNI_OP("Embedding", .doc = "Rows of a weight, chosen by index; indices outside are clipped.",
-           .aliases = TNI_NAMES("_npx_embedding", "_sparse_Embedding"), .attrs = embedding_attrs,
-           .shapes = "data:(I..) weight:(input_dim,output_dim) -> output:(I..,output_dim)",
-           .types = "data:I; T:or(attr(dtype))", .gradients = "linear: dy ~weight data -> weight data=0");
-
-/* Its gradient is dense here. */
-static const tn_op sparse_embedding =
-    TNI_OP("_contrib_SparseEmbedding",
-           .doc = "Rows of a weight, chosen by index; indices outside are clipped.", .computes = "Embedding");
-
-static const tn_op one_hot =
-    TNI_OP("one_hot", .doc = "A new last axis with `on_value` at the index.",
-           .aliases = TNI_NAMES("_npx_one_hot"), .attrs = one_hot_attrs, .flags = TN_OP_ZERO_GRADIENT,
-           .shapes = "indices:(I..) -> output:(I..,depth)", .types = "indices:I; output:attr(dtype,or(f32))");
-
-static const tn_op pick =
-    TNI_OP("pick", .doc = "One element along an axis for each index.",
-           .aliases = TNI_NAMES("_npx_pick", "choose_element_0index"), .attrs = pick_attrs,
-           .inputs = TNI_NAMES("data", "index"), .outputs = TNI_NAMES("output"), .shape = pick_shape,
-           .types = "index:I", .gradients = "linear: dy ~data index -> data index=0");
-
-static const tn_op gather_nd =
-    TNI_OP("gather_nd", .doc = "Elements of the data whose coordinates are the columns of indices.",
-           .aliases = TNI_NAMES("_npi_gather_nd", "_npx_gather_nd"), .inputs = TNI_NAMES("data", "indices"),
-           .outputs = TNI_NAMES("output"), .flags = TN_OP_CHECKS_VALUES, .shape = gather_shape,
-           .types = "indices:I", .gradients = "linear: dy ~data indices -> data indices=0");
-
-static const tn_op scatter_nd = TNI_OP(
-    "scatter_nd",
-    .doc = "Zeros, with the data at the coordinates that are the columns of indices; the last of equal ones.",
-    .attrs = scatter_attrs, .inputs = TNI_NAMES("data", "indices"), .outputs = TNI_NAMES("output"),
-    .flags = TN_OP_CHECKS_VALUES, .shape = scatter_shape, .types = "indices:I",
-    .gradients = "composed: data = gather_nd(dy, indices) ; indices = zeros_like(~indices)");
-
-static const tn_op scatter_set_nd =
-    TNI_OP("_scatter_set_nd", .doc = "lhs, with rhs at the coordinates that are the columns of indices.",
-           .aliases = TNI_NAMES("_npi_scatter_set_nd"), .attrs = scatter_attrs,
-           .inputs = TNI_NAMES("lhs", "rhs", "indices"), .outputs = TNI_NAMES("output"),
-           .flags = TN_OP_CHECKS_VALUES, .shape = scatter_set_shape, .types = "indices:I");
-
-static const tn_op batch_take =
-    TNI_OP("batch_take", .doc = "Of each row the element at the index, which is clipped.",
-           .inputs = TNI_NAMES("a", "indices"), .outputs = TNI_NAMES("output"), .shape = batch_take_shape,
-           .types = "indices:I:integer", .gradients = "linear: dy ~a indices -> a indices=0");
-
 static const tn_attr_def ravel_attrs[] = TN_ATTR_TABLE(ravel);
-#define RAVEL(id, name_, alias, doc_)                                                                        \
-    static const tn_op id = TNI_OP(name_, .doc = doc_, .aliases = TNI_NAMES(alias), .attrs = ravel_attrs,    \
-                                   .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),              \
-                                   .shape = id##_shape, .types = "T:number", .flags = TN_OP_ZERO_GRADIENT);
-/* clang-format off */
-RAVEL(ravel, "_ravel_multi_index", "ravel_multi_index",
-      "Coordinates, the columns of data, as indices of the flat array.")
-RAVEL(unravel, "_unravel_index", "unravel_index", "Indices of the flat array as coordinates.")
-/* clang-format on */
+#define RAVEL(name_, shape_, alias, doc_)                                                                    \
+    TNI_ROW(name_, .doc = doc_, .aliases = TNI_NAMES(alias), .attrs = ravel_attrs,                           \
+            .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = shape_,                    \
+            .types = "T:number", .flags = TN_OP_ZERO_GRADIENT)
 
-const tn_op *const tni_family_index[] = {&take,       &embedding, &sparse_embedding, &one_hot,
-                                         &pick,       &gather_nd, &scatter_nd,       &scatter_set_nd,
-                                         &batch_take, &ravel,     &unravel,          NULL};
+const tn_op *const tni_family_index[] = {
+    TNI_ROW("take", .doc = "Elements of `a` along an axis, in the order of the indices.",
+            .aliases = TNI_NAMES("_npi_take"), .attrs = TNI_ATTRS(take), .inputs = TNI_NAMES("a", "indices"),
+            .outputs = TNI_NAMES("output"), .flags = TN_OP_CHECKS_VALUES, .shape = take_shape,
+            .types = "indices:I", .gradients = "linear: dy ~a indices -> a indices=0"),
+    TNI_ROW("Embedding", .doc = "Rows of a weight, chosen by index; indices outside are clipped.",
+            .aliases = TNI_NAMES("_npx_embedding", "_sparse_Embedding"), .attrs = TNI_ATTRS(Embedding),
+            .shapes = "data:(I..) weight:(input_dim,output_dim) -> output:(I..,output_dim)",
+            .types = "data:I; T:or(attr(dtype))", .gradients = "linear: dy ~weight data -> weight data=0"),
+    /* Its gradient is dense here. */
+    TNI_ROW("_contrib_SparseEmbedding",
+            .doc = "Rows of a weight, chosen by index; indices outside are clipped.",
+            .computes = "Embedding"),
+    TNI_ROW("one_hot", .doc = "A new last axis with `on_value` at the index.",
+            .aliases = TNI_NAMES("_npx_one_hot"), .attrs = TNI_ATTRS(one_hot), .flags = TN_OP_ZERO_GRADIENT,
+            .shapes = "indices:(I..) -> output:(I..,depth)",
+            .types = "indices:I; output:attr(dtype,or(f32))"),
+    TNI_ROW("pick", .doc = "One element along an axis for each index.",
+            .aliases = TNI_NAMES("_npx_pick", "choose_element_0index"), .attrs = TNI_ATTRS(pick),
+            .inputs = TNI_NAMES("data", "index"), .outputs = TNI_NAMES("output"), .shape = pick_shape,
+            .types = "index:I", .gradients = "linear: dy ~data index -> data index=0"),
+    TNI_ROW("gather_nd", .doc = "Elements of the data whose coordinates are the columns of indices.",
+            .aliases = TNI_NAMES("_npi_gather_nd", "_npx_gather_nd"), .inputs = TNI_NAMES("data", "indices"),
+            .outputs = TNI_NAMES("output"), .flags = TN_OP_CHECKS_VALUES, .shape = gather_shape,
+            .types = "indices:I", .gradients = "linear: dy ~data indices -> data indices=0"),
+    TNI_ROW("scatter_nd",
+            .doc = "Zeros, with the data at the coordinates that are the columns of indices; the last of "
+                   "equal ones.",
+            .attrs = scatter_attrs, .inputs = TNI_NAMES("data", "indices"), .outputs = TNI_NAMES("output"),
+            .flags = TN_OP_CHECKS_VALUES, .shape = scatter_shape, .types = "indices:I",
+            .gradients = "composed: data = gather_nd(dy, indices) ; indices = zeros_like(~indices)"),
+    TNI_ROW("_scatter_set_nd", .doc = "lhs, with rhs at the coordinates that are the columns of indices.",
+            .aliases = TNI_NAMES("_npi_scatter_set_nd"), .attrs = scatter_attrs,
+            .inputs = TNI_NAMES("lhs", "rhs", "indices"), .outputs = TNI_NAMES("output"),
+            .flags = TN_OP_CHECKS_VALUES, .shape = scatter_set_shape, .types = "indices:I"),
+    TNI_ROW("batch_take", .doc = "Of each row the element at the index, which is clipped.",
+            .inputs = TNI_NAMES("a", "indices"), .outputs = TNI_NAMES("output"), .shape = batch_take_shape,
+            .types = "indices:I:integer", .gradients = "linear: dy ~a indices -> a indices=0"),
+    RAVEL("_ravel_multi_index", ravel_shape, "ravel_multi_index",
+          "Coordinates, the columns of data, as indices of the flat array."),
+    RAVEL("_unravel_index", unravel_shape, "unravel_index", "Indices of the flat array as coordinates."),
+    NULL,
+};

@@ -15,8 +15,12 @@
         .struct_size = TN_END(tn_op, shapes_only), .version = 1, .exec = TN_EXEC_KERNEL, .name = name_,      \
         __VA_ARGS__                                                                                          \
     }
+/* The same as an item of the family's table. */
+#define TNI_ROW(...) (&(const tn_op)TNI_OP(__VA_ARGS__))
 
 #define TNI_NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+/* The attributes of one definition; a table that several have gets a name. */
+#define TNI_ATTRS(op) ((const tn_attr_def[])TN_ATTR_TABLE(op))
 
 static inline tn_status tni_infer_fail(tn_infer *i, tn_status st, const char *format, ...) TN_PRINTF(3, 4);
 static inline tn_status tni_infer_fail(tn_infer *i, tn_status st, const char *format, ...)

@@ -11,9 +11,6 @@
 #define LENGTH_MAX 9007199254740992.0 /* 2^53: beyond, lengths are not exact in a double */
 
 static const tn_attr_def fill_attrs[] = TN_ATTR_TABLE(zeros);
-static const tn_attr_def full_attrs[] = TN_ATTR_TABLE(full);
-static const tn_attr_def arange_attrs[] = TN_ATTR_TABLE(arange);
-static const tn_attr_def eye_attrs[] = TN_ATTR_TABLE(eye);
 
 _Static_assert((int)TN_zeros_shape == TN_full_shape && (int)TN_zeros_dtype == TN_full_dtype,
                "_zeros, _ones and _full have shape and dtype at the same places");
@@ -165,57 +162,16 @@ static tn_status zeros_dtype(tn_infer *i)
                                                   : i->out_dtype[0]);
 }
 
-/* ---- the family
- * ----------------------------------------------------------------------------------------- */
+/* ---- the family -------------------------------------------------------------------------------------- */
 
-static const tn_attr_def linspace_attrs[] = TN_ATTR_TABLE(linspace);
-static const tn_attr_def logspace_attrs[] = TN_ATTR_TABLE(npi_logspace);
-static const tn_attr_def npi_eye_attrs[] = TN_ATTR_TABLE(npi_eye);
-static const tn_attr_def identity_attrs[] = TN_ATTR_TABLE(npi_identity);
-static const tn_attr_def indices_attrs[] = TN_ATTR_TABLE(npi_indices);
 static const tn_attr_def hamming_attrs[] = TN_ATTR_TABLE(npi_hamming);
-static const tn_attr_def without_dtype_attrs[] = TN_ATTR_TABLE(zeros_without_dtype);
-static const tn_attr_def arange_like_attrs[] = TN_ATTR_TABLE(arange_like);
-static const tn_attr_def index_array_attrs[] = TN_ATTR_TABLE(index_array);
 
-#define MAKE(id, name_, doc_, attrs_, shape_, ...)                                                           \
-    static const tn_op id = TNI_OP(name_, .doc = doc_, .attrs = attrs_, .outputs = TNI_NAMES("output"),      \
-                                   .shape = shape_, .types = "output:attr(dtype,or(f32))", __VA_ARGS__);
-/* clang-format off */
-MAKE(zeros, "_zeros", "Zeros.", fill_attrs, fill_shape, .inputs = NULL)
-MAKE(ones, "_ones", "Ones.", fill_attrs, fill_shape, .inputs = NULL)
-MAKE(full, "_full", "One value in every element.", full_attrs, fill_shape, .aliases = TNI_NAMES("_npi_full"))
-MAKE(arange, "_arange", "start, start + step, … below stop.", arange_attrs, arange_shape, .inputs = NULL)
-MAKE(eye, "_eye", "Ones on a diagonal, zeros elsewhere.", eye_attrs, eye_shape, .inputs = NULL)
-MAKE(linspace, "_linspace", "Values from start to stop, equally far from each other.", linspace_attrs,
-     linspace_shape, .aliases = TNI_NAMES("_npi_linspace"))
-MAKE(logspace, "_npi_logspace", "Powers of a base, whose exponents are equally far from each other.",
-     logspace_attrs, linspace_shape, .inputs = NULL)
-MAKE(npi_eye, "_npi_eye", "Ones on a diagonal, zeros elsewhere.", npi_eye_attrs, npi_eye_shape,
-     .inputs = NULL)
-MAKE(identity, "_npi_identity", "Ones on the main diagonal, zeros elsewhere.", identity_attrs, identity_shape,
-     .inputs = NULL)
-MAKE(indices, "_npi_indices", "The indices of each point of a grid, one array for each axis.", indices_attrs,
-     indices_shape, .inputs = NULL)
-MAKE(hamming, "_npi_hamming", "The Hamming window.", hamming_attrs, hamming_shape, .inputs = NULL)
-MAKE(hanning, "_npi_hanning", "The Hann window.", hamming_attrs, hamming_shape, .inputs = NULL)
-MAKE(blackman, "_npi_blackman", "The Blackman window.", hamming_attrs, hamming_shape, .inputs = NULL)
-
-#define LIKE(id, name_, ...)                                                                                 \
-    static const tn_op id = TNI_OP(name_, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),       \
-                                   .shapes_only = 1, .flags = TN_OP_ZERO_GRADIENT, __VA_ARGS__);
-LIKE(diag_indices, "_npi_diag_indices_from", .doc = "The indices of the main diagonal.",
-     .shape = diag_indices_shape, .types = "output:i64")
-LIKE(arange_like, "_contrib_arange_like",
-     .doc = "start, start + step, … in the shape of the input, or one of its axes.",
-     .aliases = TNI_NAMES("_npx_arange_like"), .attrs = arange_like_attrs, .shape = arange_like_shape)
-LIKE(index_array, "_contrib_index_array", .doc = "The indices of each element.", .attrs = index_array_attrs,
-     .shape = index_array_shape, .types = "output:i64")
-/* clang-format on */
-
-static const tn_op zeros_without_dtype =
-    TNI_OP("_zeros_without_dtype", .doc = "Zeros, whose data type is a number.", .attrs = without_dtype_attrs,
-           .outputs = TNI_NAMES("output"), .shape = fill_shape, .dtype = zeros_dtype);
+#define MAKE(name_, doc_, attrs_, shape_, ...)                                                               \
+    TNI_ROW(name_, .doc = doc_, .attrs = attrs_, .outputs = TNI_NAMES("output"), .shape = shape_,            \
+            .types = "output:attr(dtype,or(f32))", __VA_ARGS__)
+#define LIKE(name_, ...)                                                                                     \
+    TNI_ROW(name_, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shapes_only = 1,            \
+            .flags = TN_OP_ZERO_GRADIENT, __VA_ARGS__)
 
 /* Shape and type are those of the array that it is written to; without one it is one element. */
 static tn_status set_value_shape(tn_infer *i)
@@ -225,15 +181,41 @@ static tn_status set_value_shape(tn_infer *i)
     return i->out_shape[0]->ndim >= 0 ? TN_OK : tni_shape_assign(i, i->out_shape[0], &one);
 }
 
-static const tn_attr_def set_value_attrs[] = TN_ATTR_TABLE(set_value);
-static const tn_op set_value =
-    TNI_OP("_set_value", .doc = "One value in every element of an array that is there, or in one.",
-           .attrs = set_value_attrs, .outputs = TNI_NAMES("output"), .shape = set_value_shape,
-           .types = "output:or(f32)");
-
+/* clang-format off */
 const tn_op *const tni_family_init[] = {
-    &set_value, &zeros,    &ones,         &full,        &arange,      &eye,
-    &linspace,  &logspace, &npi_eye,      &identity,    &indices,     &hamming,
-    &hanning,   &blackman, &diag_indices, &arange_like, &index_array, &zeros_without_dtype,
+    TNI_ROW("_set_value", .doc = "One value in every element of an array that is there, or in one.",
+            .attrs = TNI_ATTRS(set_value), .outputs = TNI_NAMES("output"), .shape = set_value_shape,
+            .types = "output:or(f32)"),
+    MAKE("_zeros", "Zeros.", fill_attrs, fill_shape, .inputs = NULL),
+    MAKE("_ones", "Ones.", fill_attrs, fill_shape, .inputs = NULL),
+    MAKE("_full", "One value in every element.", TNI_ATTRS(full), fill_shape,
+         .aliases = TNI_NAMES("_npi_full")),
+    MAKE("_arange", "start, start + step, … below stop.", TNI_ATTRS(arange), arange_shape, .inputs = NULL),
+    MAKE("_eye", "Ones on a diagonal, zeros elsewhere.", TNI_ATTRS(eye), eye_shape, .inputs = NULL),
+    MAKE("_linspace", "Values from start to stop, equally far from each other.", TNI_ATTRS(linspace),
+         linspace_shape, .aliases = TNI_NAMES("_npi_linspace")),
+    MAKE("_npi_logspace", "Powers of a base, whose exponents are equally far from each other.",
+         TNI_ATTRS(npi_logspace), linspace_shape, .inputs = NULL),
+    MAKE("_npi_eye", "Ones on a diagonal, zeros elsewhere.", TNI_ATTRS(npi_eye), npi_eye_shape,
+         .inputs = NULL),
+    MAKE("_npi_identity", "Ones on the main diagonal, zeros elsewhere.", TNI_ATTRS(npi_identity),
+         identity_shape, .inputs = NULL),
+    MAKE("_npi_indices", "The indices of each point of a grid, one array for each axis.",
+         TNI_ATTRS(npi_indices), indices_shape, .inputs = NULL),
+    MAKE("_npi_hamming", "The Hamming window.", hamming_attrs, hamming_shape, .inputs = NULL),
+    MAKE("_npi_hanning", "The Hann window.", hamming_attrs, hamming_shape, .inputs = NULL),
+    MAKE("_npi_blackman", "The Blackman window.", hamming_attrs, hamming_shape, .inputs = NULL),
+    LIKE("_npi_diag_indices_from", .doc = "The indices of the main diagonal.",
+         .shape = diag_indices_shape, .types = "output:i64"),
+    LIKE("_contrib_arange_like",
+         .doc = "start, start + step, … in the shape of the input, or one of its axes.",
+         .aliases = TNI_NAMES("_npx_arange_like"), .attrs = TNI_ATTRS(arange_like),
+         .shape = arange_like_shape),
+    LIKE("_contrib_index_array", .doc = "The indices of each element.",
+         .attrs = TNI_ATTRS(index_array), .shape = index_array_shape, .types = "output:i64"),
+    TNI_ROW("_zeros_without_dtype", .doc = "Zeros, whose data type is a number.",
+            .attrs = TNI_ATTRS(zeros_without_dtype), .outputs = TNI_NAMES("output"), .shape = fill_shape,
+            .dtype = zeros_dtype),
     NULL,
 };
+/* clang-format on */

@@ -7,7 +7,6 @@
 #include "tenon/plugin/util.h"
 
 static const tn_attr_def insert_attrs[] = TN_ATTR_TABLE(npi_insert);
-static const tn_attr_def delete_attrs[] = TN_ATTR_TABLE(npi_delete);
 
 /* The array as the operators see it: itself, or without an axis all its elements in a row. */
 static tn_status array_of(tn_infer *i, const int64_t *given, tn_shape *x, int32_t *axis)
@@ -192,18 +191,7 @@ static tn_status insert_tensor_dtype(tn_infer *i)
     return st ? st : insert_dtype(i);
 }
 
-#define INSERT(id, name_, ...)                                                                               \
-    static const tn_op id = TNI_OP(name_, .attrs = insert_attrs, .outputs = TNI_NAMES("out"), __VA_ARGS__);
-/* clang-format off */
-INSERT(insert_scalar, "_npi_insert_scalar", .doc = "values put before one index", .args = insert_args,
-       .inputs = TNI_NAMES("arr", "values"), .shape = insert_scalar_shape, .dtype = insert_dtype)
-INSERT(insert_slice, "_npi_insert_slice", .doc = "values put before the indices of a range",
-       .args = insert_args, .inputs = TNI_NAMES("arr", "values"), .shape = insert_slice_shape,
-       .dtype = insert_dtype)
-INSERT(insert_tensor, "_npi_insert_tensor", .doc = "values put before the indices in an array",
-       .args = insert_tensor_args, .inputs = TNI_NAMES("arr", "values", "obj"), .shape = insert_tensor_shape,
-       .dtype = insert_tensor_dtype, .flags = TN_OP_CHECKS_VALUES)
-/* clang-format on */
+#define INSERT(name_, ...) TNI_ROW(name_, .attrs = insert_attrs, .outputs = TNI_NAMES("out"), __VA_ARGS__)
 
 /* ---- delete ------------------------------------------------------------------------------------------ */
 
@@ -243,9 +231,19 @@ static tn_status delete_shape(tn_infer *i)
     return tni_shape_assign(i, i->out_shape[0], &x);
 }
 
-static const tn_op delete_op =
-    TNI_OP("_npi_delete", .doc = "the array without some indices; the array of them may name them twice",
-           .attrs = delete_attrs, .inputs = TNI_NAMES("arr", "obj"), .outputs = TNI_NAMES("out"),
-           .args = delete_args, .shape = delete_shape, .types = "obj:I");
-
-const tn_op *const tni_family_insert[] = {&insert_scalar, &insert_slice, &insert_tensor, &delete_op, NULL};
+/* clang-format off */
+const tn_op *const tni_family_insert[] = {
+    INSERT("_npi_insert_scalar", .doc = "values put before one index", .args = insert_args,
+           .inputs = TNI_NAMES("arr", "values"), .shape = insert_scalar_shape, .dtype = insert_dtype),
+    INSERT("_npi_insert_slice", .doc = "values put before the indices of a range",
+           .args = insert_args, .inputs = TNI_NAMES("arr", "values"), .shape = insert_slice_shape,
+           .dtype = insert_dtype),
+    INSERT("_npi_insert_tensor", .doc = "values put before the indices in an array",
+           .args = insert_tensor_args, .inputs = TNI_NAMES("arr", "values", "obj"),
+           .shape = insert_tensor_shape, .dtype = insert_tensor_dtype, .flags = TN_OP_CHECKS_VALUES),
+    TNI_ROW("_npi_delete", .doc = "the array without some indices; the array of them may name them twice",
+            .attrs = TNI_ATTRS(npi_delete), .inputs = TNI_NAMES("arr", "obj"), .outputs = TNI_NAMES("out"),
+            .args = delete_args, .shape = delete_shape, .types = "obj:I"),
+    NULL,
+};
+/* clang-format on */

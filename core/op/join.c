@@ -4,15 +4,6 @@
 #include "tenon/plugin/op/join.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def concat_attrs[] = TN_ATTR_TABLE(Concat);
-static const tn_attr_def stack_attrs[] = TN_ATTR_TABLE(stack);
-static const tn_attr_def slice_channel_attrs[] = TN_ATTR_TABLE(SliceChannel);
-static const tn_attr_def tile_attrs[] = TN_ATTR_TABLE(tile);
-static const tn_attr_def repeat_attrs[] = TN_ATTR_TABLE(repeat);
-static const tn_attr_def reverse_attrs[] = TN_ATTR_TABLE(reverse);
-
-/* ---- Concat ------------------------------------------------------------------------------------------- */
-
 /* ---- stack and SliceChannel -------------------------------------------------------------------------- */
 
 static tn_status stack_shape(tn_infer *i)
@@ -299,65 +290,60 @@ static tn_status dsplit_shape(tn_infer *i)
 
 /* ---- the family --------------------------------------------------------------------------------------- */
 
-static const tn_op concat = TNI_OP("Concat", .doc = "Inputs one after the other along an axis.",
-                                   .aliases = TNI_NAMES("_sparse_concat", "concat"), .attrs = concat_attrs,
-                                   .shapes = "arg*:(A..,D'@dim,B..) -> output:(A..,+D'@dim,B..)",
-                                   .gradients = "linear: dy ~arg* -> arg*");
-
-/* Flat parameters of a recurrent net; the one whose size is not known follows from the others. */
-static const tn_op rnn_param_concat =
-    TNI_OP("_rnn_param_concat", .doc = "Parameters of recurrent layers one after the other.",
-           .aliases = TNI_NAMES("_npi_rnn_param_concat"), .computes = "Concat");
-
-#define JOIN(id, name_, inputs_, ...)                                                                        \
-    static const tn_op id = TNI_OP(name_, .inputs = TNI_NAMES(inputs_), __VA_ARGS__);
-/* clang-format off */
-JOIN(stack, "stack", "arg*", .doc = "Inputs along a new axis.", .attrs = stack_attrs,
-     .outputs = TNI_NAMES("output"), .shape = stack_shape,
-     .gradients = "composed: arg* = SliceChannel(dy, num_outputs=#arg, axis=@axis, squeeze_axis=1)")
-JOIN(slice_channel, "SliceChannel", "data", .doc = "Equal parts along an axis.",
-     .aliases = TNI_NAMES("split"), .attrs = slice_channel_attrs, .outputs = TNI_NAMES("output*"),
-     .args = slice_channel_args, .shape = slice_channel_shape, .view = slice_channel_view,
-     .gradients = "composed: [squeeze_axis] data = stack(dy*, axis=@axis, num_args=#output)"
-                  " | data = Concat(dy*, dim=@axis, num_args=#output)")
-JOIN(tile, "tile", "data", .doc = "The input again and again along each axis.",
-     .aliases = TNI_NAMES("_npi_tile"), .attrs = tile_attrs, .outputs = TNI_NAMES("output"),
-     .shape = tile_shape, .gradients = "linear: dy ~data -> data")
-JOIN(repeat, "repeat", "data", .doc = "Each element several times.", .aliases = TNI_NAMES("_np_repeat"),
-     .attrs = repeat_attrs, .outputs = TNI_NAMES("output"), .shape = repeat_shape,
-     .gradients = "linear: dy ~data -> data")
-JOIN(reverse, "reverse", "data", .doc = "The order along some axes turned round.",
-     .aliases = TNI_NAMES("flip"), .attrs = reverse_attrs, .outputs = TNI_NAMES("output"),
-     .shape = reverse_shape, .gradients = "composed: data = reverse!(dy)")
-/* clang-format on */
+#define JOIN(name_, inputs_, ...) TNI_ROW(name_, .inputs = TNI_NAMES(inputs_), __VA_ARGS__)
 
 static const tn_attr_def hstack_attrs[] = TN_ATTR_TABLE(npi_hstack);
 static const tn_attr_def vstack_attrs[] = TN_ATTR_TABLE(npi_vstack);
 static const tn_attr_def split_attrs[] = TN_ATTR_TABLE(split_v2);
 
-#define STACK(id, name_, attrs_, doc_)                                                                       \
-    JOIN(id, name_, "data*", .doc = doc_, .attrs = attrs_, .outputs = TNI_NAMES("out"), .shape = id##_shape, \
+#define STACK(name_, attrs_, shape_, doc_)                                                                   \
+    JOIN(name_, "data*", .doc = doc_, .attrs = attrs_, .outputs = TNI_NAMES("out"), .shape = shape_,         \
          .gradients = "linear: dy ~data* -> data*")
-#define SPLIT(id, name_, gradient, doc_, ...)                                                                \
-    JOIN(id, name_, "data", .doc = doc_, .attrs = split_attrs, .outputs = TNI_NAMES("output*"),              \
-         .args = split_args, .shape = id##_shape, .gradients = "composed: " gradient, __VA_ARGS__)
-/* clang-format off */
-STACK(hstack, "_npi_hstack", hstack_attrs,
-      "Inputs side by side: along the second axis, vectors along the first.")
-STACK(vstack, "_npi_vstack", vstack_attrs,
-      "Inputs one under the other: along the first axis, vectors as rows.")
-STACK(dstack, "_npi_dstack", hstack_attrs, "Inputs one behind the other: along the third axis.")
-STACK(column_stack, "_npi_column_stack", vstack_attrs, "Inputs side by side, vectors as columns.")
-SPLIT(split, "_split_v2",
-      "[squeeze_axis] data = stack(dy*, axis=@axis, num_args=#output)"
-      " | data = Concat(dy*, dim=@axis, num_args=#output)",
-      "Parts along an axis.", .aliases = TNI_NAMES("_npi_split"))
-SPLIT(hsplit, "_npi_hsplit", "data = _npi_hstack(dy*, num_args=#output)",
-      "Parts along the second axis, of a vector along the first.", .aliases = NULL)
-SPLIT(dsplit, "_npi_dsplit", "data = _npi_dstack(dy*, num_args=#output)", "Parts along the third axis.",
-      .aliases = NULL)
-/* clang-format on */
+#define SPLIT(name_, shape_, gradient, doc_, ...)                                                            \
+    JOIN(name_, "data", .doc = doc_, .attrs = split_attrs, .outputs = TNI_NAMES("output*"),                  \
+         .args = split_args, .shape = shape_, .gradients = "composed: " gradient, __VA_ARGS__)
 
+/* clang-format off */
 const tn_op *const tni_family_join[] = {
-    &concat, &stack,        &slice_channel, &tile,   &repeat, &reverse,          &hstack, &vstack,
-    &dstack, &column_stack, &split,         &hsplit, &dsplit, &rnn_param_concat, NULL};
+    TNI_ROW(
+        "Concat", .doc = "Inputs one after the other along an axis.",
+        .aliases = TNI_NAMES("_sparse_concat", "concat"), .attrs = TNI_ATTRS(Concat),
+        .shapes = "arg*:(A..,D'@dim,B..) -> output:(A..,+D'@dim,B..)",
+        .gradients = "linear: dy ~arg* -> arg*"),
+    JOIN("stack", "arg*", .doc = "Inputs along a new axis.", .attrs = TNI_ATTRS(stack),
+         .outputs = TNI_NAMES("output"), .shape = stack_shape,
+         .gradients = "composed: arg* = SliceChannel(dy, num_outputs=#arg, axis=@axis, squeeze_axis=1)"),
+    JOIN("SliceChannel", "data", .doc = "Equal parts along an axis.",
+         .aliases = TNI_NAMES("split"), .attrs = TNI_ATTRS(SliceChannel), .outputs = TNI_NAMES("output*"),
+         .args = slice_channel_args, .shape = slice_channel_shape, .view = slice_channel_view,
+         .gradients = "composed: [squeeze_axis] data = stack(dy*, axis=@axis, num_args=#output)"
+                      " | data = Concat(dy*, dim=@axis, num_args=#output)"),
+    JOIN("tile", "data", .doc = "The input again and again along each axis.",
+         .aliases = TNI_NAMES("_npi_tile"), .attrs = TNI_ATTRS(tile), .outputs = TNI_NAMES("output"),
+         .shape = tile_shape, .gradients = "linear: dy ~data -> data"),
+    JOIN("repeat", "data", .doc = "Each element several times.", .aliases = TNI_NAMES("_np_repeat"),
+         .attrs = TNI_ATTRS(repeat), .outputs = TNI_NAMES("output"), .shape = repeat_shape,
+         .gradients = "linear: dy ~data -> data"),
+    JOIN("reverse", "data", .doc = "The order along some axes turned round.",
+         .aliases = TNI_NAMES("flip"), .attrs = TNI_ATTRS(reverse), .outputs = TNI_NAMES("output"),
+         .shape = reverse_shape, .gradients = "composed: data = reverse!(dy)"),
+    STACK("_npi_hstack", hstack_attrs, hstack_shape,
+          "Inputs side by side: along the second axis, vectors along the first."),
+    STACK("_npi_vstack", vstack_attrs, vstack_shape,
+          "Inputs one under the other: along the first axis, vectors as rows."),
+    STACK("_npi_dstack", hstack_attrs, dstack_shape, "Inputs one behind the other: along the third axis."),
+    STACK("_npi_column_stack", vstack_attrs, column_stack_shape, "Inputs side by side, vectors as columns."),
+    SPLIT("_split_v2", split_shape,
+          "[squeeze_axis] data = stack(dy*, axis=@axis, num_args=#output)"
+          " | data = Concat(dy*, dim=@axis, num_args=#output)",
+          "Parts along an axis.", .aliases = TNI_NAMES("_npi_split")),
+    SPLIT("_npi_hsplit", hsplit_shape, "data = _npi_hstack(dy*, num_args=#output)",
+          "Parts along the second axis, of a vector along the first.", .aliases = NULL),
+    SPLIT("_npi_dsplit", dsplit_shape, "data = _npi_dstack(dy*, num_args=#output)",
+          "Parts along the third axis.", .aliases = NULL),
+    /* Flat parameters of a recurrent net; the one whose size is not known follows from the others. */
+    TNI_ROW("_rnn_param_concat", .doc = "Parameters of recurrent layers one after the other.",
+            .aliases = TNI_NAMES("_npi_rnn_param_concat"), .computes = "Concat"),
+    NULL,
+};
+/* clang-format on */

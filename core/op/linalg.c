@@ -13,19 +13,11 @@
 #include "op/cost.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def gemm_attrs[] = TN_ATTR_TABLE(linalg_gemm);
-static const tn_attr_def gemm2_attrs[] = TN_ATTR_TABLE(linalg_gemm2);
-static const tn_attr_def syrk_attrs[] = TN_ATTR_TABLE(linalg_syrk);
 static const tn_attr_def trmm_attrs[] = TN_ATTR_TABLE(linalg_trmm);
 static const tn_attr_def potrf_attrs[] = TN_ATTR_TABLE(linalg_potrf);
 static const tn_attr_def diag_attrs[] = TN_ATTR_TABLE(linalg_diag);
 static const tn_attr_def trian_attrs[] = TN_ATTR_TABLE(linalg_trian);
 static const tn_attr_def eigh_attrs[] = TN_ATTR_TABLE(npi_eigh);
-static const tn_attr_def pinv_attrs[] = TN_ATTR_TABLE(npi_pinv);
-static const tn_attr_def pinv_scalar_attrs[] = TN_ATTR_TABLE(npi_pinv_scalar_rcond);
-static const tn_attr_def tensorinv_attrs[] = TN_ATTR_TABLE(npi_tensorinv);
-static const tn_attr_def norm_attrs[] = TN_ATTR_TABLE(npi_norm);
-static const tn_attr_def tensorsolve_attrs[] = TN_ATTR_TABLE(npi_tensorsolve);
 
 /* ---- data types --------------------------------------------------------------------------------- */
 
@@ -284,53 +276,8 @@ static void gemm_cost(const tn_infer *i, tn_cost *c)
 #define TRMM_GRADIENTS(t, a, b, sides)                                                                       \
     "t = " GEMM2(a, b, sides "alpha=@alpha") " ; A = " TRIANGLE("t") " ; B = " TRMM("dy", t)
 
-#define LINALG(id, name_, ...) static const tn_op id = TNI_OP(name_, .dtype = matrix_dtype, __VA_ARGS__);
+#define LINALG(name_, ...) TNI_ROW(name_, .dtype = matrix_dtype, __VA_ARGS__)
 #define ALIAS(name) .aliases = TNI_NAMES(name)
-/* clang-format off */
-LINALG(gemm, "_linalg_gemm", ALIAS("linalg_gemm"), .doc = "alpha A B + beta C, each a product of matrices.",
-       .attrs = gemm_attrs, .inputs = TNI_NAMES("A", "B", "C"), .outputs = TNI_NAMES("output"),
-       .shape = gemm_shape, .cost = gemm_cost, .gradients = GEMM_GRADIENTS(" ; C = dy*beta"))
-LINALG(gemm2, "_linalg_gemm2", ALIAS("linalg_gemm2"), .doc = "alpha A B, each a product of matrices.",
-       .attrs = gemm2_attrs, .inputs = TNI_NAMES("A", "B"), .outputs = TNI_NAMES("output"),
-       .shape = gemm_shape, .cost = gemm_cost, .gradients = GEMM_GRADIENTS(""))
-LINALG(syrk, "_linalg_syrk", ALIAS("linalg_syrk"), .doc = "alpha A A', the product with the own transpose.",
-       .attrs = syrk_attrs, .shapes = "A:(S..,M,K)?!transpose/(S..,K,M) -> output:(S..,M,M)",
-       .gradients = "composed: [transpose] A = " GEMM2("A", "dy", "alpha=@alpha") "+"
-                    GEMM2("A", "dy", "transpose_b=1, alpha=@alpha")
-                    " | A = " GEMM2("dy", "A", "alpha=@alpha") "+"
-                    GEMM2("dy", "A", "transpose_a=1, alpha=@alpha"))
-LINALG(trmm, "_linalg_trmm", ALIAS("linalg_trmm"),
-       .doc = "alpha A B with a triangular matrix A, or alpha B A.", .attrs = trmm_attrs, .shapes = TRIANGLES,
-       .gradients = "composed: [!transpose&!rightside] " TRMM_GRADIENTS("1", "dy", "B", "transpose_b=1,")
-                    " | [transpose&!rightside] " TRMM_GRADIENTS("0", "B", "dy", "transpose_b=1,")
-                    " | [!transpose] " TRMM_GRADIENTS("1", "B", "dy", "transpose_a=1,")
-                    " | " TRMM_GRADIENTS("0", "dy", "B", "transpose_a=1,"))
-LINALG(trsm, "_linalg_trsm", ALIAS("linalg_trsm"),
-       .doc = "The solution X of A X = alpha B with a triangular matrix A, or of X A = alpha B.",
-       .attrs = trmm_attrs, .shapes = TRIANGLES,
-       .gradients = "composed: [!transpose&!rightside] " TRSM_GRADIENTS("1", "g", "output", "transpose_b=1,")
-                    " | [transpose&!rightside] " TRSM_GRADIENTS("0", "output", "g", "transpose_b=1,")
-                    " | [!transpose] " TRSM_GRADIENTS("1", "output", "g", "transpose_a=1,")
-                    " | " TRSM_GRADIENTS("0", "g", "output", "transpose_a=1,"))
-LINALG(sumlogdiag, "_linalg_sumlogdiag", ALIAS("linalg_sumlogdiag"),
-       .doc = "The sum of the logarithms of the diagonal.", .inputs = TNI_NAMES("A"),
-       .outputs = TNI_NAMES("output"), .shape = sumlogdiag_shape, .gradients = "once: dy A -> A")
-LINALG(extractdiag, "_linalg_extractdiag", ALIAS("linalg_extractdiag"), .doc = "A diagonal of each matrix.",
-       .attrs = diag_attrs, .inputs = TNI_NAMES("A"), .outputs = TNI_NAMES("output"),
-       .shape = extractdiag_shape, .gradients = "composed: A = _linalg_makediag!(dy)")
-LINALG(makediag, "_linalg_makediag", ALIAS("linalg_makediag"),
-       .doc = "Matrices of zeros with this diagonal.", .attrs = diag_attrs, .inputs = TNI_NAMES("A"),
-       .outputs = TNI_NAMES("output"), .shape = makediag_shape,
-       .gradients = "composed: A = _linalg_extractdiag!(dy)")
-LINALG(extracttrian, "_linalg_extracttrian", ALIAS("linalg_extracttrian"),
-       .doc = "A triangle of each matrix as a vector, row by row.", .attrs = trian_attrs,
-       .inputs = TNI_NAMES("A"), .outputs = TNI_NAMES("output"), .shape = extracttrian_shape,
-       .gradients = "composed: A = _linalg_maketrian!(dy)")
-LINALG(maketrian, "_linalg_maketrian", ALIAS("linalg_maketrian"),
-       .doc = "Matrices of zeros with this triangle.", .attrs = trian_attrs, .inputs = TNI_NAMES("A"),
-       .outputs = TNI_NAMES("output"), .shape = maketrian_shape,
-       .gradients = "composed: A = _linalg_extracttrian!(dy)")
-/* clang-format on */
 
 /* ---- decompositions ----------------------------------------------------------------------------- */
 
@@ -342,40 +289,6 @@ LINALG(maketrian, "_linalg_maketrian", ALIAS("linalg_maketrian"),
                   ", q, rightside=1, alpha=0.5)"
 #define POTRI_PART                                                                                           \
     "t = " GEMM2("output", "dy", "alpha=-1") "+" GEMM2("output", "dy", "transpose_b=1, alpha=-1")
-
-/* clang-format off */
-LINALG(potrf, "_linalg_potrf", ALIAS("linalg_potrf"),
-       .doc = "Cholesky's triangular factor L of symmetric A = L L'; one triangle of A is read.",
-       .attrs = potrf_attrs, .flags = TN_OP_CHECKS_VALUES, .shapes = SQUARE "output:A",
-       .gradients = "composed: [lower] " POTRF_GRADIENT("output", "dy")
-                    " | l = " TRANSPOSED("output") " ; d = " TRANSPOSED("dy") " ; " POTRF_GRADIENT("l", "d"))
-LINALG(potri, "_linalg_potri", ALIAS("linalg_potri"),
-       .doc = "The inverse of L L' with a triangular matrix L.",
-       .attrs = potrf_attrs, .flags = TN_OP_CHECKS_VALUES, .shapes = SQUARE "output:A",
-       .gradients = "composed: [lower] " POTRI_PART " ; s = _linalg_trsm(A, t, rightside=1, transpose=1)"
-                    " ; A = " LOWER("s")
-                    " | " POTRI_PART " ; s = _linalg_trsm(A, t, rightside=1, lower=0)"
-                    " ; u = " LOWER("s") " ; A = " TRANSPOSED("u"))
-LINALG(gelqf, "_linalg_gelqf", ALIAS("linalg_gelqf"),
-       .doc = "Q with orthonormal rows and a lower triangle L, A = L Q; A is no taller than wide.",
-       .shapes = "A:(S..,M,N) -> Q:A L:(S..,M,M) ; D=N-M",
-       .gradients = "composed: m = _linalg_trmm(L, dy1, transpose=1)-" GEMM2("dy", "Q", "transpose_b=1")
-                    " ; t = " LOWER("m") " ; s = " MIRRORED("t", "m")
-                    " ; A = _linalg_trsm(L, dy+" GEMM2("s", "Q", "alpha=1") ", transpose=1)")
-LINALG(syevd, "_linalg_syevd",
-       .doc = "Eigenvectors as rows of U and ascending eigenvalues L of symmetric A = U' diag(L) U.",
-       .shapes = SQUARE "U:A L:(S..,N)", .gradients = "once: dy dy1 U L -> A")
-LINALG(inverse, "_linalg_inverse", .aliases = TNI_NAMES("_npi_inv", "linalg_inverse"), .doc = "The inverse.",
-       .flags = TN_OP_CHECKS_VALUES, .shapes = SQUARE "output:A",
-       .gradients = "composed: t = " GEMM2("output", "dy", "transpose_a=1") " ; A = "
-                    GEMM2("t", "output", "transpose_b=1, alpha=-1"))
-LINALG(det, "_linalg_det", .aliases = TNI_NAMES("_npi_det", "linalg_det"),
-       .doc = "The determinant; where it is 0, so is its gradient.", .shapes = SQUARE "output:(S..)",
-       .gradients = "once: dy A output -> A")
-LINALG(slogdet, "_linalg_slogdet", .aliases = TNI_NAMES("_npi_slogdet", "linalg_slogdet"),
-       .doc = "Sign of the determinant and logarithm of its size; where it is 0, so is the gradient.",
-       .shapes = SQUARE "sign:(S..) logabsdet:(S..)", .gradients = "once: dy1 A sign -> A")
-/* clang-format on */
 
 static const tn_op cholesky = {
     .struct_size = TN_END(tn_op, types), .name = "_npi_cholesky", .computes = "_linalg_potrf"};
@@ -540,48 +453,126 @@ static tn_status norm_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &y);
 }
 
-#define NUMPY(id, name_, ...) static const tn_op id = TNI_OP(name_, __VA_ARGS__);
+#define NUMPY(name_, ...) TNI_ROW(name_, __VA_ARGS__)
 #define EIGEN .dtype = numpy_dtype, .flags = TN_OP_CHECKS_VALUES | TN_OP_ZERO_GRADIENT
-/* clang-format off */
-NUMPY(eig, "_npi_eig", .doc = "Eigenvalues w and eigenvectors, columns of v; all must be real.", EIGEN,
-      .shapes = SQUARE "w:(S..,N) v:A")
-NUMPY(eigvals, "_npi_eigvals", .doc = "Eigenvalues, which must be real.", EIGEN, .shapes = SQUARE "w:(S..,N)")
-NUMPY(eigh, "_npi_eigh",
-      .doc = "Ascending eigenvalues w, and eigenvectors as columns of v, of symmetric matrices.",
-      EIGEN, .attrs = eigh_attrs, .shapes = SQUARE "w:(S..,N) v:A")
-NUMPY(eigvalsh, "_npi_eigvalsh", .doc = "Ascending eigenvalues of symmetric matrices.", EIGEN,
-      .attrs = eigh_attrs, .shapes = SQUARE "w:(S..,N)")
-NUMPY(svd, "_npi_svd", .dtype = matrix_dtype,
-      .doc = "A = UT diag(L) V with descending singular values L; A is no taller than wide.",
-      .shapes = "A:(S..,M,N) -> UT:(S..,M,M) L:(S..,M) V:A ; D=N-M",
-      .gradients = "once: dy dy1 dy2 UT L V -> A")
-NUMPY(pinv, "_npi_pinv",
-      .doc = "The pseudo-inverse; singular values up to rcond of the largest one count as 0.",
-      .attrs = pinv_attrs, .flags = TN_OP_ZERO_GRADIENT, .inputs = TNI_NAMES("A", "rcond"),
-      .outputs = TNI_NAMES("output"), .shape = pinv_shape, .dtype = pinv_dtype)
-NUMPY(pinv_scalar, "_npi_pinv_scalar_rcond", .doc = "The pseudo-inverse.", .attrs = pinv_scalar_attrs,
-      .flags = TN_OP_ZERO_GRADIENT, .inputs = TNI_NAMES("A"), .outputs = TNI_NAMES("output"),
-      .shape = pinv_shape, .dtype = numpy_dtype)
-NUMPY(norm, "_npi_norm", .doc = "Norms of vectors, of matrices, or of all elements.", .attrs = norm_attrs,
-      .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = norm_shape,
-      .gradients = "once: dy data -> data", .cost = tni_cost_each_input)
-NUMPY(solve, "_npi_solve", .doc = "The solution X of A X = B.", .flags = TN_OP_CHECKS_VALUES,
-      .inputs = TNI_NAMES("A", "B"), .outputs = TNI_NAMES("output"), .shape = solve_shape,
-      .dtype = numpy_dtype, .gradients = "once: dy A ~B output -> A B")
-NUMPY(tensorinv, "_npi_tensorinv", .doc = "The inverse of a matrix whose rows and columns are several axes.",
-      .attrs = tensorinv_attrs, .flags = TN_OP_CHECKS_VALUES, .inputs = TNI_NAMES("a"),
-      .outputs = TNI_NAMES("output"), .shape = tensorinv_shape, .dtype = numpy_dtype,
-      .gradients = "once: dy ~a output -> a")
-NUMPY(tensorsolve, "_npi_tensorsolve",
-      .doc = "The solution x of a x = b, a being a matrix whose rows and columns are several axes.",
-      .attrs = tensorsolve_attrs, .flags = TN_OP_CHECKS_VALUES, .inputs = TNI_NAMES("a", "b"),
-      .outputs = TNI_NAMES("output"), .shape = tensorsolve_shape, .dtype = numpy_dtype,
-      .gradients = "once: dy a ~b output -> a b")
-/* clang-format on */
 
+/* clang-format off */
 const tn_op *const tni_family_linalg[] = {
-    &gemm,         &gemm2,     &syrk,      &trmm,        &trsm,  &sumlogdiag, &extractdiag, &makediag,
-    &extracttrian, &maketrian, &potrf,     &potri,       &gelqf, &syevd,      &inverse,     &det,
-    &slogdet,      &cholesky,  &eig,       &eigvals,     &eigh,  &eigvalsh,   &svd,         &pinv,
-    &pinv_scalar,  &solve,     &tensorinv, &tensorsolve, &norm,  NULL,
+    LINALG("_linalg_gemm", ALIAS("linalg_gemm"), .doc = "alpha A B + beta C, each a product of matrices.",
+           .attrs = TNI_ATTRS(linalg_gemm), .inputs = TNI_NAMES("A", "B", "C"),
+           .outputs = TNI_NAMES("output"),
+           .shape = gemm_shape, .cost = gemm_cost, .gradients = GEMM_GRADIENTS(" ; C = dy*beta")),
+    LINALG("_linalg_gemm2", ALIAS("linalg_gemm2"), .doc = "alpha A B, each a product of matrices.",
+           .attrs = TNI_ATTRS(linalg_gemm2), .inputs = TNI_NAMES("A", "B"), .outputs = TNI_NAMES("output"),
+           .shape = gemm_shape, .cost = gemm_cost, .gradients = GEMM_GRADIENTS("")),
+    LINALG("_linalg_syrk", ALIAS("linalg_syrk"), .doc = "alpha A A', the product with the own transpose.",
+           .attrs = TNI_ATTRS(linalg_syrk), .shapes = "A:(S..,M,K)?!transpose/(S..,K,M) -> output:(S..,M,M)",
+           .gradients = "composed: [transpose] A = " GEMM2("A", "dy", "alpha=@alpha") "+"
+                        GEMM2("A", "dy", "transpose_b=1, alpha=@alpha")
+                        " | A = " GEMM2("dy", "A", "alpha=@alpha") "+"
+                        GEMM2("dy", "A", "transpose_a=1, alpha=@alpha")),
+    LINALG("_linalg_trmm", ALIAS("linalg_trmm"),
+           .doc = "alpha A B with a triangular matrix A, or alpha B A.", .attrs = trmm_attrs,
+           .shapes = TRIANGLES,
+           .gradients = "composed: [!transpose&!rightside] " TRMM_GRADIENTS("1", "dy", "B", "transpose_b=1,")
+                        " | [transpose&!rightside] " TRMM_GRADIENTS("0", "B", "dy", "transpose_b=1,")
+                        " | [!transpose] " TRMM_GRADIENTS("1", "B", "dy", "transpose_a=1,")
+                        " | " TRMM_GRADIENTS("0", "dy", "B", "transpose_a=1,")),
+    LINALG("_linalg_trsm", ALIAS("linalg_trsm"),
+           .doc = "The solution X of A X = alpha B with a triangular matrix A, or of X A = alpha B.",
+           .attrs = trmm_attrs, .shapes = TRIANGLES,
+           .gradients = "composed: [!transpose&!rightside] "
+                        TRSM_GRADIENTS("1", "g", "output", "transpose_b=1,")
+                        " | [transpose&!rightside] " TRSM_GRADIENTS("0", "output", "g", "transpose_b=1,")
+                        " | [!transpose] " TRSM_GRADIENTS("1", "output", "g", "transpose_a=1,")
+                        " | " TRSM_GRADIENTS("0", "g", "output", "transpose_a=1,")),
+    LINALG("_linalg_sumlogdiag", ALIAS("linalg_sumlogdiag"),
+           .doc = "The sum of the logarithms of the diagonal.", .inputs = TNI_NAMES("A"),
+           .outputs = TNI_NAMES("output"), .shape = sumlogdiag_shape, .gradients = "once: dy A -> A"),
+    LINALG("_linalg_extractdiag", ALIAS("linalg_extractdiag"), .doc = "A diagonal of each matrix.",
+           .attrs = diag_attrs, .inputs = TNI_NAMES("A"), .outputs = TNI_NAMES("output"),
+           .shape = extractdiag_shape, .gradients = "composed: A = _linalg_makediag!(dy)"),
+    LINALG("_linalg_makediag", ALIAS("linalg_makediag"),
+           .doc = "Matrices of zeros with this diagonal.", .attrs = diag_attrs, .inputs = TNI_NAMES("A"),
+           .outputs = TNI_NAMES("output"), .shape = makediag_shape,
+           .gradients = "composed: A = _linalg_extractdiag!(dy)"),
+    LINALG("_linalg_extracttrian", ALIAS("linalg_extracttrian"),
+           .doc = "A triangle of each matrix as a vector, row by row.", .attrs = trian_attrs,
+           .inputs = TNI_NAMES("A"), .outputs = TNI_NAMES("output"), .shape = extracttrian_shape,
+           .gradients = "composed: A = _linalg_maketrian!(dy)"),
+    LINALG("_linalg_maketrian", ALIAS("linalg_maketrian"),
+           .doc = "Matrices of zeros with this triangle.", .attrs = trian_attrs, .inputs = TNI_NAMES("A"),
+           .outputs = TNI_NAMES("output"), .shape = maketrian_shape,
+           .gradients = "composed: A = _linalg_extracttrian!(dy)"),
+    LINALG("_linalg_potrf", ALIAS("linalg_potrf"),
+           .doc = "Cholesky's triangular factor L of symmetric A = L L'; one triangle of A is read.",
+           .attrs = potrf_attrs, .flags = TN_OP_CHECKS_VALUES, .shapes = SQUARE "output:A",
+           .gradients = "composed: [lower] " POTRF_GRADIENT("output", "dy")
+                        " | l = " TRANSPOSED("output") " ; d = " TRANSPOSED("dy") " ; "
+                        POTRF_GRADIENT("l", "d")),
+    LINALG("_linalg_potri", ALIAS("linalg_potri"),
+           .doc = "The inverse of L L' with a triangular matrix L.",
+           .attrs = potrf_attrs, .flags = TN_OP_CHECKS_VALUES, .shapes = SQUARE "output:A",
+           .gradients = "composed: [lower] " POTRI_PART " ; s = _linalg_trsm(A, t, rightside=1, transpose=1)"
+                        " ; A = " LOWER("s")
+                        " | " POTRI_PART " ; s = _linalg_trsm(A, t, rightside=1, lower=0)"
+                        " ; u = " LOWER("s") " ; A = " TRANSPOSED("u")),
+    LINALG("_linalg_gelqf", ALIAS("linalg_gelqf"),
+           .doc = "Q with orthonormal rows and a lower triangle L, A = L Q; A is no taller than wide.",
+           .shapes = "A:(S..,M,N) -> Q:A L:(S..,M,M) ; D=N-M",
+           .gradients = "composed: m = _linalg_trmm(L, dy1, transpose=1)-" GEMM2("dy", "Q", "transpose_b=1")
+                        " ; t = " LOWER("m") " ; s = " MIRRORED("t", "m")
+                        " ; A = _linalg_trsm(L, dy+" GEMM2("s", "Q", "alpha=1") ", transpose=1)"),
+    LINALG("_linalg_syevd",
+           .doc = "Eigenvectors as rows of U and ascending eigenvalues L of symmetric A = U' diag(L) U.",
+           .shapes = SQUARE "U:A L:(S..,N)", .gradients = "once: dy dy1 U L -> A"),
+    LINALG("_linalg_inverse", .aliases = TNI_NAMES("_npi_inv", "linalg_inverse"), .doc = "The inverse.",
+           .flags = TN_OP_CHECKS_VALUES, .shapes = SQUARE "output:A",
+           .gradients = "composed: t = " GEMM2("output", "dy", "transpose_a=1") " ; A = "
+                        GEMM2("t", "output", "transpose_b=1, alpha=-1")),
+    LINALG("_linalg_det", .aliases = TNI_NAMES("_npi_det", "linalg_det"),
+           .doc = "The determinant; where it is 0, so is its gradient.", .shapes = SQUARE "output:(S..)",
+           .gradients = "once: dy A output -> A"),
+    LINALG("_linalg_slogdet", .aliases = TNI_NAMES("_npi_slogdet", "linalg_slogdet"),
+           .doc = "Sign of the determinant and logarithm of its size; where it is 0, so is the gradient.",
+           .shapes = SQUARE "sign:(S..) logabsdet:(S..)", .gradients = "once: dy1 A sign -> A"),
+    &cholesky,
+    NUMPY("_npi_eig", .doc = "Eigenvalues w and eigenvectors, columns of v; all must be real.", EIGEN,
+          .shapes = SQUARE "w:(S..,N) v:A"),
+    NUMPY("_npi_eigvals", .doc = "Eigenvalues, which must be real.", EIGEN, .shapes = SQUARE "w:(S..,N)"),
+    NUMPY("_npi_eigh",
+          .doc = "Ascending eigenvalues w, and eigenvectors as columns of v, of symmetric matrices.",
+          EIGEN, .attrs = eigh_attrs, .shapes = SQUARE "w:(S..,N) v:A"),
+    NUMPY("_npi_eigvalsh", .doc = "Ascending eigenvalues of symmetric matrices.", EIGEN,
+          .attrs = eigh_attrs, .shapes = SQUARE "w:(S..,N)"),
+    NUMPY("_npi_svd", .dtype = matrix_dtype,
+          .doc = "A = UT diag(L) V with descending singular values L; A is no taller than wide.",
+          .shapes = "A:(S..,M,N) -> UT:(S..,M,M) L:(S..,M) V:A ; D=N-M",
+          .gradients = "once: dy dy1 dy2 UT L V -> A"),
+    NUMPY("_npi_pinv",
+          .doc = "The pseudo-inverse; singular values up to rcond of the largest one count as 0.",
+          .attrs = TNI_ATTRS(npi_pinv), .flags = TN_OP_ZERO_GRADIENT, .inputs = TNI_NAMES("A", "rcond"),
+          .outputs = TNI_NAMES("output"), .shape = pinv_shape, .dtype = pinv_dtype),
+    NUMPY("_npi_pinv_scalar_rcond", .doc = "The pseudo-inverse.",
+          .attrs = TNI_ATTRS(npi_pinv_scalar_rcond),
+          .flags = TN_OP_ZERO_GRADIENT, .inputs = TNI_NAMES("A"), .outputs = TNI_NAMES("output"),
+          .shape = pinv_shape, .dtype = numpy_dtype),
+    NUMPY("_npi_solve", .doc = "The solution X of A X = B.", .flags = TN_OP_CHECKS_VALUES,
+          .inputs = TNI_NAMES("A", "B"), .outputs = TNI_NAMES("output"), .shape = solve_shape,
+          .dtype = numpy_dtype, .gradients = "once: dy A ~B output -> A B"),
+    NUMPY("_npi_tensorinv", .doc = "The inverse of a matrix whose rows and columns are several axes.",
+          .attrs = TNI_ATTRS(npi_tensorinv), .flags = TN_OP_CHECKS_VALUES, .inputs = TNI_NAMES("a"),
+          .outputs = TNI_NAMES("output"), .shape = tensorinv_shape, .dtype = numpy_dtype,
+          .gradients = "once: dy ~a output -> a"),
+    NUMPY("_npi_tensorsolve",
+          .doc = "The solution x of a x = b, a being a matrix whose rows and columns are several axes.",
+          .attrs = TNI_ATTRS(npi_tensorsolve), .flags = TN_OP_CHECKS_VALUES, .inputs = TNI_NAMES("a", "b"),
+          .outputs = TNI_NAMES("output"), .shape = tensorsolve_shape, .dtype = numpy_dtype,
+          .gradients = "once: dy a ~b output -> a b"),
+    NUMPY("_npi_norm", .doc = "Norms of vectors, of matrices, or of all elements.",
+          .attrs = TNI_ATTRS(npi_norm),
+          .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = norm_shape,
+          .gradients = "once: dy data -> data", .cost = tni_cost_each_input),
+    NULL,
 };
+/* clang-format on */

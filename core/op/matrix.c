@@ -95,17 +95,15 @@ static tn_status dot_storage(tn_infer *i)
     return TN_OK;
 }
 
-static const tn_op dot =
-    TNI_OP("dot", .doc = "Sum of products over the last axis of lhs and the first of rhs.",
-           .aliases = TNI_NAMES("_sparse_dot"), .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
-           .outputs = TNI_NAMES("output"), .shape = dot_shape, .types = "T:float", .storage = dot_storage,
-           .gradients = "bilinear: dy lhs rhs -> lhs rhs", .cost = dot_cost);
-
-static const tn_op batch_dot =
-    TNI_OP("batch_dot", .doc = "Products of matrices, one for each index of the leading axes.",
-           .aliases = TNI_NAMES("_npx_batch_dot"), .attrs = dot_attrs,
-           .shapes = "lhs:(B,C..,K,M)?transpose_a/(B,C..,M,K) rhs:(B,C..,N,K)?transpose_b/(B,C..,K,N) "
-                     "-> output:(B,C..,M,N)",
-           .types = "T:float", .gradients = "bilinear: dy lhs rhs -> lhs rhs", .cost = batch_dot_cost);
-
-const tn_op *const tni_family_matrix[] = {&dot, &batch_dot, NULL};
+const tn_op *const tni_family_matrix[] = {
+    TNI_ROW("dot", .doc = "Sum of products over the last axis of lhs and the first of rhs.",
+            .aliases = TNI_NAMES("_sparse_dot"), .attrs = dot_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
+            .outputs = TNI_NAMES("output"), .shape = dot_shape, .types = "T:float", .storage = dot_storage,
+            .gradients = "bilinear: dy lhs rhs -> lhs rhs", .cost = dot_cost),
+    TNI_ROW("batch_dot", .doc = "Products of matrices, one for each index of the leading axes.",
+            .aliases = TNI_NAMES("_npx_batch_dot"), .attrs = dot_attrs,
+            .shapes = "lhs:(B,C..,K,M)?transpose_a/(B,C..,M,K) rhs:(B,C..,N,K)?transpose_b/(B,C..,K,N) "
+                      "-> output:(B,C..,M,N)",
+            .types = "T:float", .gradients = "bilinear: dy lhs rhs -> lhs rhs", .cost = batch_dot_cost),
+    NULL,
+};

@@ -5,16 +5,12 @@
 #include "tenon/plugin/op/move.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def fill_attrs[] = TN_ATTR_TABLE(fill);
-
-static const tn_op fill =
-    TNI_OP("_fill", .doc = "One value in every element of an array like data, which is not read.",
-           .attrs = fill_attrs, .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data");
-
-static const tn_op move =
-    TNI_OP("_move",
-           .doc = "The same numbers in an array of any type, as Cast makes them: their bits where the type "
-                  "is the same.",
-           .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data", .types = "output:or(T)");
-
-const tn_op *const tni_family_move[] = {&fill, &move, NULL};
+const tn_op *const tni_family_move[] = {
+    TNI_ROW("_fill", .doc = "One value in every element of an array like data, which is not read.",
+            .attrs = TNI_ATTRS(fill), .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data"),
+    TNI_ROW("_move",
+            .doc = "The same numbers in an array of any type, as Cast makes them: their bits where the type "
+                   "is the same.",
+            .flags = TN_OP_INTERNAL, .shapes = "data:(S..) -> output:data", .types = "output:or(T)"),
+    NULL,
+};

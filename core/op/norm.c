@@ -11,15 +11,6 @@
 #include "op/cost.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def batch_norm_attrs[] = TN_ATTR_TABLE(BatchNorm);
-static const tn_attr_def batch_norm_relu_attrs[] = TN_ATTR_TABLE(contrib_BatchNormWithReLU);
-static const tn_attr_def sync_batch_norm_attrs[] = TN_ATTR_TABLE(contrib_SyncBatchNorm);
-static const tn_attr_def layer_norm_attrs[] = TN_ATTR_TABLE(LayerNorm);
-static const tn_attr_def instance_norm_attrs[] = TN_ATTR_TABLE(InstanceNorm);
-static const tn_attr_def group_norm_attrs[] = TN_ATTR_TABLE(GroupNorm);
-static const tn_attr_def l2_normalization_attrs[] = TN_ATTR_TABLE(L2Normalization);
-static const tn_attr_def lrn_attrs[] = TN_ATTR_TABLE(LRN);
-
 /* ---- gradients of gradients -------------------------------------------------------------------------- */
 
 /* With x' = (x - mean) r, r = 1 / sqrt(var + eps) and w = gamma dy both backward operators give
@@ -285,73 +276,55 @@ static tn_status sync_batch_norm_back_grad(tn_grad *g)
 
 /* ---- table -------------------------------------------------------------------------------------------- */
 
-static const tn_op batch_norm = TNI_OP(
-    "BatchNorm", .flags = TN_OP_MUTATES_TRAINING,
-    .doc = "Normalises each channel over the batch, or by running statistics outside of training.",
-    .aliases = TNI_NAMES("_npx_batch_norm"), .attrs = batch_norm_attrs, .mutates = 1u << 3 | 1u << 4,
-    .shapes = "data:(A..,C:channels@axis,B..) gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "
-              "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",
-    .gradients = "own: dy data gamma mean var -> data gamma beta", .second = batch_norm_back_grad,
-    .types = "T:float; gamma,beta,moving_mean,moving_var,mean,var:stat(T)", .cost = tni_cost_normalise);
+#define BATCH_NORM(name_, attrs_, doc_, data, ...)                                                           \
+    TNI_ROW(name_, .flags = TN_OP_MUTATES_TRAINING, .doc = doc_, .attrs = attrs_,                            \
+            .mutates = 1u << 3 | 1u << 4,                                                                    \
+            .shapes = "data:" data " gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "                     \
+                      "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",                     \
+            .types = "T:float; gamma,beta,moving_mean,moving_var,mean,var:stat(T)",                          \
+            .cost = tni_cost_normalise, __VA_ARGS__)
 
-#define LIKE_BATCH_NORM(id, name_, doc_, data, ...)                                                          \
-    static const tn_op id =                                                                                  \
-        TNI_OP(name_, .flags = TN_OP_MUTATES_TRAINING, .doc = doc_, .attrs = id##_attrs,                     \
-               .mutates = 1u << 3 | 1u << 4,                                                                 \
-               .shapes = "data:" data " gamma:(C) beta:(C) moving_mean:(C) moving_var:(C) "                  \
-                         "-> output:data mean~output_mean_var:(C) var~output_mean_var:(C)",                  \
-               .types = "T:float; gamma,beta,moving_mean,moving_var,mean,var:stat(T)",                       \
-               .cost = tni_cost_normalise, __VA_ARGS__);
-/* clang-format off */
-LIKE_BATCH_NORM(batch_norm_relu, "_contrib_BatchNormWithReLU", "BatchNorm, then negative values become 0.",
-                "(A..,C:channels@axis,B..)", .gradient = batch_norm_relu_grad)
-LIKE_BATCH_NORM(sync_batch_norm, "_contrib_SyncBatchNorm",
-                "BatchNorm of the parts of `ndev` devices together.",
-                "(N,C:channels,S..)", .gradients = "own: dy data gamma mean var -> data gamma beta",
-                .second = sync_batch_norm_back_grad)
-/* clang-format on */
-
-static const tn_op layer_norm = TNI_OP(
-    "LayerNorm", .doc = "Normalises along one axis.", .aliases = TNI_NAMES("_npx_layer_norm"),
-    .attrs = layer_norm_attrs,
-    .shapes = "data:(A..,C@axis,B..) gamma:(C) beta:(C) "
-              "-> output:data mean~output_mean_var:(A..,1@axis,B..) std~output_mean_var:(A..,1@axis,B..)",
-    .gradients = "own: dy data gamma mean std -> data gamma beta", .second = layer_norm_back_grad,
-    .types = "T:float", .cost = tni_cost_normalise);
-
-static const tn_op instance_norm =
-    TNI_OP("InstanceNorm", .doc = "Normalises each channel of each example.", .attrs = instance_norm_attrs,
-           .shapes = "data:(N,C:channels,D,S..) gamma:(C) beta:(C) -> output:data mean~:(N,C) var~:(N,C)",
-           .gradients = "own: dy data gamma mean var -> data gamma beta", .second = instance_norm_back_grad,
-           .types = "T:float", .cost = tni_cost_normalise);
-
-static const tn_op group_norm = TNI_OP(
-    "GroupNorm", .doc = "Normalises groups of channels of each example; gamma and beta are those of groups.",
-    .attrs = group_norm_attrs,
-    .shapes = "data:(N,C*num_groups,D,S..) gamma:(num_groups) beta:(num_groups) "
-              "-> output:data mean~output_mean_var:(N,num_groups) std~output_mean_var:(N,num_groups)",
-    .gradients = "own: dy data gamma mean std -> data gamma beta", .second = group_norm_back_grad,
-    .types = "T:float", .cost = tni_cost_normalise);
-
-static const tn_op l2_normalization = TNI_OP(
-    "L2Normalization", .doc = "Divides vectors by their Euclidean norm.", .attrs = l2_normalization_attrs,
-    .shapes = "[mode=instance] data:(N,S..) -> output:data norm~:(N) "
-              "| [mode=channel] data:(N,C,D,T..) -> output:data norm~:(N,1,D,T..) "
-              "| data:(N,C,D,T..) -> output:data norm~:(N,C)",
-    .gradients = "own: dy data norm -> data", .second = l2_normalization_back_grad, .types = "T:float",
-    .cost = tni_cost_normalise);
-
-static const tn_op lrn = TNI_OP("LRN", .doc = "Divides by a power of the squares of the channels around.",
-                                .attrs = lrn_attrs, .shapes = "data:(N,C,H,W) -> output:data tmp_norm~:data",
-                                .gradients = "once: dy data output tmp_norm -> data", .types = "T:float",
-                                .cost = tni_cost_normalise);
-
-const tn_op *const tni_family_norm[] = {&batch_norm,
-                                        &batch_norm_relu,
-                                        &sync_batch_norm,
-                                        &layer_norm,
-                                        &instance_norm,
-                                        &group_norm,
-                                        &l2_normalization,
-                                        &lrn,
-                                        NULL};
+const tn_op *const tni_family_norm[] = {
+    BATCH_NORM("BatchNorm", TNI_ATTRS(BatchNorm),
+               "Normalises each channel over the batch, or by running statistics outside of training.",
+               "(A..,C:channels@axis,B..)", .aliases = TNI_NAMES("_npx_batch_norm"),
+               .gradients = "own: dy data gamma mean var -> data gamma beta", .second = batch_norm_back_grad),
+    BATCH_NORM("_contrib_BatchNormWithReLU", TNI_ATTRS(contrib_BatchNormWithReLU),
+               "BatchNorm, then negative values become 0.", "(A..,C:channels@axis,B..)",
+               .gradient = batch_norm_relu_grad),
+    BATCH_NORM("_contrib_SyncBatchNorm", TNI_ATTRS(contrib_SyncBatchNorm),
+               "BatchNorm of the parts of `ndev` devices together.", "(N,C:channels,S..)",
+               .gradients = "own: dy data gamma mean var -> data gamma beta",
+               .second = sync_batch_norm_back_grad),
+    TNI_ROW("LayerNorm", .doc = "Normalises along one axis.", .aliases = TNI_NAMES("_npx_layer_norm"),
+            .attrs = TNI_ATTRS(LayerNorm),
+            .shapes =
+                "data:(A..,C@axis,B..) gamma:(C) beta:(C) "
+                "-> output:data mean~output_mean_var:(A..,1@axis,B..) std~output_mean_var:(A..,1@axis,B..)",
+            .gradients = "own: dy data gamma mean std -> data gamma beta", .second = layer_norm_back_grad,
+            .types = "T:float", .cost = tni_cost_normalise),
+    TNI_ROW("InstanceNorm", .doc = "Normalises each channel of each example.",
+            .attrs = TNI_ATTRS(InstanceNorm),
+            .shapes = "data:(N,C:channels,D,S..) gamma:(C) beta:(C) -> output:data mean~:(N,C) var~:(N,C)",
+            .gradients = "own: dy data gamma mean var -> data gamma beta", .second = instance_norm_back_grad,
+            .types = "T:float", .cost = tni_cost_normalise),
+    TNI_ROW("GroupNorm",
+            .doc = "Normalises groups of channels of each example; gamma and beta are those of groups.",
+            .attrs = TNI_ATTRS(GroupNorm),
+            .shapes = "data:(N,C*num_groups,D,S..) gamma:(num_groups) beta:(num_groups) "
+                      "-> output:data mean~output_mean_var:(N,num_groups) std~output_mean_var:(N,num_groups)",
+            .gradients = "own: dy data gamma mean std -> data gamma beta", .second = group_norm_back_grad,
+            .types = "T:float", .cost = tni_cost_normalise),
+    TNI_ROW("L2Normalization", .doc = "Divides vectors by their Euclidean norm.",
+            .attrs = TNI_ATTRS(L2Normalization),
+            .shapes = "[mode=instance] data:(N,S..) -> output:data norm~:(N) "
+                      "| [mode=channel] data:(N,C,D,T..) -> output:data norm~:(N,1,D,T..) "
+                      "| data:(N,C,D,T..) -> output:data norm~:(N,C)",
+            .gradients = "own: dy data norm -> data", .second = l2_normalization_back_grad,
+            .types = "T:float", .cost = tni_cost_normalise),
+    TNI_ROW("LRN", .doc = "Divides by a power of the squares of the channels around.",
+            .attrs = TNI_ATTRS(LRN), .shapes = "data:(N,C,H,W) -> output:data tmp_norm~:data",
+            .gradients = "once: dy data output tmp_norm -> data", .types = "T:float",
+            .cost = tni_cost_normalise),
+    NULL,
+};

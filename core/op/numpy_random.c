@@ -11,12 +11,9 @@
 
 static const tn_attr_def uniform_attrs[] = TN_ATTR_TABLE(npi_uniform);
 static const tn_attr_def normal_attrs[] = TN_ATTR_TABLE(npi_normal);
-static const tn_attr_def gamma_attrs[] = TN_ATTR_TABLE(npi_gamma);
 static const tn_attr_def place_attrs[] = TN_ATTR_TABLE(npi_place);
 static const tn_attr_def scale_attrs[] = TN_ATTR_TABLE(npi_scale);
 static const tn_attr_def power_attrs[] = TN_ATTR_TABLE(npi_power);
-static const tn_attr_def powerd_attrs[] = TN_ATTR_TABLE(npi_powerd);
-static const tn_attr_def bernoulli_attrs[] = TN_ATTR_TABLE(npi_bernoulli);
 
 /* The first attributes are the parameters: how many there are. */
 static uint32_t parameters(const tn_op *op)
@@ -131,9 +128,8 @@ static tn_status noise_grad(tn_grad *g)
     return st;
 }
 
-#define NUMPY(id, name_, attrs_, doc_, ...)                                                                  \
-    static const tn_op op_##id =                                                                             \
-        TNI_OP(name_, .doc = doc_, .attrs = attrs_, .visible = 1, .effects = TN_EFFECT_RANDOM, __VA_ARGS__);
+#define NUMPY(name_, attrs_, doc_, ...)                                                                      \
+    TNI_ROW(name_, .doc = doc_, .attrs = attrs_, .visible = 1, .effects = TN_EFFECT_RANDOM, __VA_ARGS__)
 #define INPUTS1 .inputs = TNI_NAMES("input1")
 #define INPUTS2 .inputs = TNI_NAMES("input1", "input2")
 #define SIZED .args = numpy_args, .shape = numpy_shape
@@ -144,36 +140,35 @@ static tn_status noise_grad(tn_grad *g)
 #define TYPES_PAIR_NOISE .types = "input1:A; input2:B; output:attr(dtype); output:float; noise:stat(output)"
 #define TYPES_F32 .types = "input1:A; output,noise:f32"
 #define TYPES_PAIR_F32 .types = "input1:A; input2:B; output,noise:f32"
-/* clang-format off */
-NUMPY(uniform, "_npi_uniform", uniform_attrs, "Numbers drawn evenly from [low, high).", INPUTS2, SIZED, PLAIN,
-      TYPES_PAIR)
-NUMPY(uniform_n, "_npi_uniform_n", uniform_attrs, "As _npi_uniform, size times for each parameter.", INPUTS2,
-      BATCHES, PLAIN, TYPES_PAIR)
-NUMPY(normal, "_npi_normal", normal_attrs, "Numbers drawn from a normal distribution.", INPUTS2, SIZED, NOISY,
-      TYPES_PAIR_NOISE)
-NUMPY(normal_n, "_npi_normal_n", normal_attrs, "As _npi_normal, size times for each parameter.", INPUTS2,
-      BATCHES, NOISY, TYPES_PAIR_NOISE)
-NUMPY(gamma, "_npi_gamma", gamma_attrs, "Numbers drawn from a gamma distribution.", INPUTS2, SIZED, PLAIN,
-      TYPES_PAIR)
-NUMPY(gumbel, "_npi_gumbel", place_attrs, "Numbers drawn from a Gumbel distribution.", INPUTS2, SIZED, NOISY,
-      TYPES_PAIR_F32)
-NUMPY(logistic, "_npi_logistic", place_attrs, "Numbers drawn from a logistic distribution.", INPUTS2, SIZED,
-      NOISY, TYPES_PAIR_F32)
-NUMPY(exponential, "_npi_exponential", scale_attrs, "Numbers drawn from an exponential distribution.",
-      INPUTS1, SIZED, NOISY, TYPES_F32)
-NUMPY(rayleigh, "_npi_rayleigh", scale_attrs, "Numbers drawn from a Rayleigh distribution.", INPUTS1, SIZED,
-      NOISY, TYPES_F32)
-NUMPY(pareto, "_npi_pareto", power_attrs, "Numbers drawn from a Pareto distribution, less 1.", INPUTS1, SIZED,
-      NOISY, TYPES_F32)
-NUMPY(weibull, "_npi_weibull", power_attrs, "Numbers drawn from a Weibull distribution.", INPUTS1, SIZED,
-      NOISY, TYPES_F32)
-NUMPY(powerd, "_npi_powerd", powerd_attrs, "Numbers drawn from [0, 1] with a density like a power.", INPUTS1,
-      SIZED, PLAIN, .types = "input1:A; output:f32")
-NUMPY(bernoulli, "_npi_bernoulli", bernoulli_attrs, "Ones of given probability, else zeros.", INPUTS1,
-      .args = bernoulli_args, .shape = numpy_shape, PLAIN, .types = "input1:A; output:attr(dtype)")
-/* clang-format on */
 
+/* clang-format off */
 const tn_op *const tni_family_numpy_random[] = {
-    &op_uniform,     &op_uniform_n, &op_normal, &op_normal_n, &op_gamma,  &op_gumbel,    &op_logistic,
-    &op_exponential, &op_rayleigh,  &op_pareto, &op_weibull,  &op_powerd, &op_bernoulli, NULL,
+    NUMPY("_npi_uniform", uniform_attrs, "Numbers drawn evenly from [low, high).", INPUTS2, SIZED, PLAIN,
+          TYPES_PAIR),
+    NUMPY("_npi_uniform_n", uniform_attrs, "As _npi_uniform, size times for each parameter.", INPUTS2,
+          BATCHES, PLAIN, TYPES_PAIR),
+    NUMPY("_npi_normal", normal_attrs, "Numbers drawn from a normal distribution.", INPUTS2, SIZED, NOISY,
+          TYPES_PAIR_NOISE),
+    NUMPY("_npi_normal_n", normal_attrs, "As _npi_normal, size times for each parameter.", INPUTS2,
+          BATCHES, NOISY, TYPES_PAIR_NOISE),
+    NUMPY("_npi_gamma", TNI_ATTRS(npi_gamma), "Numbers drawn from a gamma distribution.", INPUTS2, SIZED,
+          PLAIN, TYPES_PAIR),
+    NUMPY("_npi_gumbel", place_attrs, "Numbers drawn from a Gumbel distribution.", INPUTS2, SIZED, NOISY,
+          TYPES_PAIR_F32),
+    NUMPY("_npi_logistic", place_attrs, "Numbers drawn from a logistic distribution.", INPUTS2, SIZED,
+          NOISY, TYPES_PAIR_F32),
+    NUMPY("_npi_exponential", scale_attrs, "Numbers drawn from an exponential distribution.",
+          INPUTS1, SIZED, NOISY, TYPES_F32),
+    NUMPY("_npi_rayleigh", scale_attrs, "Numbers drawn from a Rayleigh distribution.", INPUTS1, SIZED,
+          NOISY, TYPES_F32),
+    NUMPY("_npi_pareto", power_attrs, "Numbers drawn from a Pareto distribution, less 1.", INPUTS1, SIZED,
+          NOISY, TYPES_F32),
+    NUMPY("_npi_weibull", power_attrs, "Numbers drawn from a Weibull distribution.", INPUTS1, SIZED,
+          NOISY, TYPES_F32),
+    NUMPY("_npi_powerd", TNI_ATTRS(npi_powerd), "Numbers drawn from [0, 1] with a density like a power.",
+          INPUTS1, SIZED, PLAIN, .types = "input1:A; output:f32"),
+    NUMPY("_npi_bernoulli", TNI_ATTRS(npi_bernoulli), "Ones of given probability, else zeros.", INPUTS1,
+          .args = bernoulli_args, .shape = numpy_shape, PLAIN, .types = "input1:A; output:attr(dtype)"),
+    NULL,
 };
+/* clang-format on */

@@ -13,15 +13,6 @@
 static const tn_attr_def sgd_attrs[] = TN_ATTR_TABLE(sgd_update);
 static const tn_attr_def sgd_mom_attrs[] = TN_ATTR_TABLE(sgd_mom_update);
 static const tn_attr_def nag_attrs[] = TN_ATTR_TABLE(nag_mom_update);
-static const tn_attr_def signsgd_attrs[] = TN_ATTR_TABLE(signsgd_update);
-static const tn_attr_def signum_attrs[] = TN_ATTR_TABLE(signum_update);
-static const tn_attr_def adam_attrs[] = TN_ATTR_TABLE(adam_update);
-static const tn_attr_def rmsprop_attrs[] = TN_ATTR_TABLE(rmsprop_update);
-static const tn_attr_def rmspropalex_attrs[] = TN_ATTR_TABLE(rmspropalex_update);
-static const tn_attr_def ftrl_attrs[] = TN_ATTR_TABLE(ftrl_update);
-static const tn_attr_def ftml_attrs[] = TN_ATTR_TABLE(ftml_update);
-static const tn_attr_def adagrad_attrs[] = TN_ATTR_TABLE(adagrad_update);
-static const tn_attr_def group_adagrad_attrs[] = TN_ATTR_TABLE(group_adagrad_update);
 static const tn_attr_def adamw_attrs[] = TN_ATTR_TABLE(adamw_update);
 static const tn_attr_def lamb1_attrs[] = TN_ATTR_TABLE(lamb_update_phase1);
 static const tn_attr_def lamb2_attrs[] = TN_ATTR_TABLE(lamb_update_phase2);
@@ -35,84 +26,6 @@ static tn_status mixed_dtype(tn_infer *i)
         st = tni_dtype_assign(i, &i->in_dtype[k], TN_F32);
     return st ? st : tni_dtype_unify(i, &i->out_dtype[0], &i->in_dtype[0]);
 }
-
-static const tn_op sgd =
-    TNI_OP("sgd_update", .doc = "Gradient descent.", .aliases = TNI_NAMES("_sparse_sgd_update"),
-           .attrs = sgd_attrs, .mutates = 0, .flags = TN_OP_POINTWISE, .inputs = TNI_NAMES("weight", "grad"),
-           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op sgd_mom =
-    TNI_OP("sgd_mom_update", .doc = "Gradient descent with momentum.",
-           .aliases = TNI_NAMES("_sparse_sgd_mom_update"), .attrs = sgd_mom_attrs, .mutates = 1u << 2,
-           .flags = TN_OP_POINTWISE, .inputs = TNI_NAMES("weight", "grad", "mom"),
-           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op mp_sgd =
-    TNI_OP("mp_sgd_update", .doc = "Gradient descent on a float32 copy of the weight.", .attrs = sgd_attrs,
-           .mutates = 1u << 2, .flags = TN_OP_POINTWISE, .inputs = TNI_NAMES("weight", "grad", "weight32"),
-           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = mixed_dtype);
-
-static const tn_op mp_sgd_mom =
-    TNI_OP("mp_sgd_mom_update", .doc = "Gradient descent with momentum on a float32 copy of the weight.",
-           .attrs = sgd_mom_attrs, .mutates = 1u << 2 | 1u << 3, .flags = TN_OP_POINTWISE,
-           .inputs = TNI_NAMES("weight", "grad", "mom", "weight32"), .outputs = TNI_NAMES("output"),
-           .shape = tni_shape_same, .dtype = mixed_dtype);
-
-static const tn_op mp_nag =
-    TNI_OP("mp_nag_mom_update", .doc = "Nesterov's accelerated gradient on a float32 copy of the weight.",
-           .attrs = nag_attrs, .mutates = 1u << 2 | 1u << 3, .flags = TN_OP_POINTWISE,
-           .inputs = TNI_NAMES("weight", "grad", "mom", "weight32"), .outputs = TNI_NAMES("output"),
-           .shape = tni_shape_same, .dtype = mixed_dtype);
-
-static const tn_op nag =
-    TNI_OP("nag_mom_update", .doc = "Nesterov's accelerated gradient.", .attrs = nag_attrs,
-           .mutates = 1u << 2, .flags = TN_OP_POINTWISE, .inputs = TNI_NAMES("weight", "grad", "mom"),
-           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op signsgd =
-    TNI_OP("signsgd_update", .doc = "A step along the gradient's sign.", .attrs = signsgd_attrs, .mutates = 0,
-           .flags = TN_OP_POINTWISE, .inputs = TNI_NAMES("weight", "grad"), .outputs = TNI_NAMES("output"),
-           .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op signum =
-    TNI_OP("signum_update", .doc = "A step along the momentum's sign.", .attrs = signum_attrs,
-           .mutates = 1u << 2, .flags = TN_OP_POINTWISE, .inputs = TNI_NAMES("weight", "grad", "mom"),
-           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op adam =
-    TNI_OP("adam_update", .doc = "Adam, without correction of the bias: the caller puts it into lr.",
-           .aliases = TNI_NAMES("_sparse_adam_update"), .attrs = adam_attrs, .mutates = 1u << 2 | 1u << 3,
-           .flags = TN_OP_POINTWISE, .inputs = TNI_NAMES("weight", "grad", "mean", "var"),
-           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op rmsprop =
-    TNI_OP("rmsprop_update", .doc = "RMSProp as Hinton has it.", .attrs = rmsprop_attrs, .mutates = 1u << 2,
-           .flags = TN_OP_POINTWISE, .inputs = TNI_NAMES("weight", "grad", "n"),
-           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op rmspropalex =
-    TNI_OP("rmspropalex_update", .doc = "RMSProp as Graves has it.", .attrs = rmspropalex_attrs,
-           .mutates = 1u << 2 | 1u << 3 | 1u << 4, .flags = TN_OP_POINTWISE,
-           .inputs = TNI_NAMES("weight", "grad", "n", "g", "delta"), .outputs = TNI_NAMES("output"),
-           .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op ftrl =
-    TNI_OP("ftrl_update", .doc = "Follows the regularized leader, with per-coordinate rates.",
-           .aliases = TNI_NAMES("_sparse_ftrl_update"), .attrs = ftrl_attrs, .mutates = 1u << 2 | 1u << 3,
-           .flags = TN_OP_POINTWISE, .inputs = TNI_NAMES("weight", "grad", "z", "n"),
-           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op ftml =
-    TNI_OP("ftml_update", .doc = "Follows the moving leader.", .attrs = ftml_attrs,
-           .mutates = 1u << 2 | 1u << 3 | 1u << 4, .flags = TN_OP_POINTWISE,
-           .inputs = TNI_NAMES("weight", "grad", "d", "v", "z"), .outputs = TNI_NAMES("output"),
-           .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op adagrad =
-    TNI_OP("_sparse_adagrad_update", .doc = "AdaGrad: rates fall by the sum of squared gradients.",
-           .attrs = adagrad_attrs, .mutates = 1u << 2, .flags = TN_OP_POINTWISE,
-           .inputs = TNI_NAMES("weight", "grad", "history"), .outputs = TNI_NAMES("output"),
-           .shape = tni_shape_same, .dtype = tni_dtype_same_float);
 
 /* The history of the first axis: one number for each of its indices. */
 static tn_status group_shape(tn_infer *i)
@@ -135,11 +48,6 @@ static tn_status group_shape(tn_infer *i)
         rows.dim[k] = 1;
     return tni_shape_assign(i, i->in_shape[2], &rows);
 }
-
-static const tn_op group_adagrad =
-    TNI_OP("_contrib_group_adagrad_update", .doc = "AdaGrad with one rate for each row of the weight.",
-           .attrs = group_adagrad_attrs, .mutates = 1u << 2, .inputs = TNI_NAMES("weight", "grad", "history"),
-           .outputs = TNI_NAMES("output"), .shape = group_shape, .dtype = tni_dtype_same_float);
 
 /* ---- numbers as inputs ------------------------------------------------------------------------------- */
 
@@ -170,28 +78,6 @@ static tn_status adamw_shape(tn_infer *i)
 }
 
 #define ADAMW_DOC "Adam, the weight decays apart; nothing is done where rescale_grad is 0 or not finite."
-static const tn_op adamw =
-    TNI_OP("_adamw_update", .doc = ADAMW_DOC, .attrs = adamw_attrs, .mutates = 1u << 2 | 1u << 3,
-           .inputs = TNI_NAMES("weight", "grad", "mean", "var", "rescale_grad"),
-           .outputs = TNI_NAMES("output"), .shape = adamw_shape, .types = "T:float; rescale_grad:f32");
-
-static const tn_op mp_adamw =
-    TNI_OP("_mp_adamw_update", .doc = ADAMW_DOC " On a float32 copy of the weight.", .attrs = adamw_attrs,
-           .mutates = 1u << 2 | 1u << 3 | 1u << 4,
-           .inputs = TNI_NAMES("weight", "grad", "mean", "var", "weight32", "rescale_grad"),
-           .outputs = TNI_NAMES("output"), .shape = adamw_shape, .dtype = mixed_dtype);
-
-static const tn_op lamb1 =
-    TNI_OP("lamb_update_phase1", .doc = "What LAMB moves the weight along.", .attrs = lamb1_attrs,
-           .mutates = 1u << 2 | 1u << 3, .flags = TN_OP_POINTWISE,
-           .inputs = TNI_NAMES("weight", "grad", "mean", "var"), .outputs = TNI_NAMES("output"),
-           .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
-static const tn_op mp_lamb1 =
-    TNI_OP("mp_lamb_update_phase1", .doc = "What LAMB moves the float32 copy of the weight along.",
-           .attrs = lamb1_attrs, .mutates = 1u << 2 | 1u << 3, .flags = TN_OP_POINTWISE,
-           .inputs = TNI_NAMES("weight", "grad", "mean", "var", "weight32"), .outputs = TNI_NAMES("output"),
-           .shape = tni_shape_same, .types = "weight,grad:W:float; T:f32");
 
 /* Weight and what it moves along, the norms of both, the copy. */
 static tn_status lamb2_shape(tn_infer *i)
@@ -206,16 +92,6 @@ static tn_status lamb2_shape(tn_infer *i)
     return st ? st : single_shapes(i, 2, 4);
 }
 
-static const tn_op lamb2 =
-    TNI_OP("lamb_update_phase2", .doc = "LAMB's step, by the norms r1 of the weight and r2 of g.",
-           .attrs = lamb2_attrs, .inputs = TNI_NAMES("weight", "g", "r1", "r2"),
-           .outputs = TNI_NAMES("output"), .shape = lamb2_shape, .dtype = tni_dtype_same_float);
-
-static const tn_op mp_lamb2 = TNI_OP(
-    "mp_lamb_update_phase2", .doc = "LAMB's step on a float32 copy of the weight.", .attrs = lamb2_attrs,
-    .mutates = 1u << 4, .inputs = TNI_NAMES("weight", "g", "r1", "r2", "weight32"),
-    .outputs = TNI_NAMES("output"), .shape = lamb2_shape, .types = "weight,output:W:float; T:f32");
-
 /* ---- any number of parameters at once ---------------------------------------------------------------- */
 
 /* The last attribute counts the parameters, of which each has the inputs whose names repeat. The preloaded
@@ -227,8 +103,6 @@ static const tn_attr_def preloaded_sgd_attrs[] = TN_ATTR_TABLE(preloaded_multi_s
 static const tn_attr_def preloaded_sgd_mom_attrs[] = TN_ATTR_TABLE(preloaded_multi_sgd_mom_update);
 static const tn_attr_def multi_adamw_attrs[] = TN_ATTR_TABLE(multi_adamw_update);
 static const tn_attr_def multi_lamb_attrs[] = TN_ATTR_TABLE(multi_lamb_update);
-static const tn_attr_def multi_sum_sq_attrs[] = TN_ATTR_TABLE(multi_sum_sq);
-static const tn_attr_def multi_lars_attrs[] = TN_ATTR_TABLE(multi_lars);
 
 /* Inputs of one parameter, and those behind all of them. */
 static void multi_names(const tn_infer *i, uint32_t *each, uint32_t *tail)
@@ -312,39 +186,10 @@ static tn_status multi_dtype(tn_infer *i)
 #define MULTI_INPUTS_MP_SGD_MOM "weight_*", "grad_*", "mom_*", "weight32_*"
 #define MULTI_INPUTS_ADAM "weight_*", "grad_*", "mean_*", "var_*"
 #define MULTI_INPUTS_MP_ADAM MULTI_INPUTS_ADAM, "weight32_*"
-#define MULTI(id, attrs_, doc_, mutates_, period, tail, ...)                                                 \
-    static const tn_op id =                                                                                  \
-        TNI_OP(#id, .doc = doc_, .attrs = attrs_, .mutates = mutates_, .mutates_period = period,             \
-               .mutates_tail = tail, .inputs = TNI_NAMES(__VA_ARGS__), .outputs = TNI_NAMES("output*"),      \
-               .args = multi_args, .shape = multi_shape, .dtype = multi_dtype)
-
-MULTI(multi_sgd_update, multi_sgd_attrs, "Gradient descent for many weights.", 0, 0, 0, MULTI_INPUTS_SGD);
-MULTI(multi_sgd_mom_update, multi_sgd_mom_attrs, "Gradient descent with momentum for many weights.", 4, 3, 0,
-      MULTI_INPUTS_SGD_MOM);
-MULTI(multi_mp_sgd_update, multi_sgd_attrs, "Gradient descent on float32 copies of many weights.", 4, 3, 0,
-      MULTI_INPUTS_MP_SGD);
-MULTI(multi_mp_sgd_mom_update, multi_sgd_mom_attrs,
-      "Gradient descent with momentum on float32 copies of many weights.", 12, 4, 0, MULTI_INPUTS_MP_SGD_MOM);
-MULTI(preloaded_multi_sgd_update, preloaded_sgd_attrs,
-      "Gradient descent for many weights, rates and decays being arrays.", 0, 0, 0, MULTI_INPUTS_SGD, "lrs",
-      "wds");
-MULTI(preloaded_multi_sgd_mom_update, preloaded_sgd_mom_attrs,
-      "Gradient descent with momentum for many weights, rates and decays being arrays.", 4, 3, 2,
-      MULTI_INPUTS_SGD_MOM, "lrs", "wds");
-MULTI(preloaded_multi_mp_sgd_update, preloaded_sgd_attrs,
-      "Gradient descent on float32 copies of many weights, rates and decays being arrays.", 4, 3, 2,
-      MULTI_INPUTS_MP_SGD, "lrs", "wds");
-MULTI(preloaded_multi_mp_sgd_mom_update, preloaded_sgd_mom_attrs,
-      "Gradient descent with momentum on float32 copies of many weights, rates and decays being arrays.", 12,
-      4, 2, MULTI_INPUTS_MP_SGD_MOM, "lrs", "wds");
-
-MULTI(_multi_adamw_update, multi_adamw_attrs, ADAMW_DOC " Of many weights.", 12, 4, 1, MULTI_INPUTS_ADAM,
-      "rescale_grad");
-MULTI(_multi_mp_adamw_update, multi_adamw_attrs, ADAMW_DOC " On float32 copies of many weights.", 28, 5, 1,
-      MULTI_INPUTS_MP_ADAM, "rescale_grad");
-MULTI(_multi_lamb_update, multi_lamb_attrs, "LAMB for many weights.", 12, 4, 0, MULTI_INPUTS_ADAM);
-MULTI(_multi_mp_lamb_update, multi_lamb_attrs, "LAMB on float32 copies of many weights.", 28, 5, 0,
-      MULTI_INPUTS_MP_ADAM);
+#define MULTI(name_, attrs_, doc_, mutates_, period, tail, ...)                                              \
+    TNI_ROW(name_, .doc = doc_, .attrs = attrs_, .mutates = mutates_, .mutates_period = period,              \
+            .mutates_tail = tail, .inputs = TNI_NAMES(__VA_ARGS__), .outputs = TNI_NAMES("output*"),         \
+            .args = multi_args, .shape = multi_shape, .dtype = multi_dtype)
 
 /* ---- LARS -------------------------------------------------------------------------------------------- */
 
@@ -377,22 +222,7 @@ static tn_status sum_sq_dtype(tn_infer *i)
     return st ? st : tni_dtype_assign(i, &i->out_dtype[0], TN_F32);
 }
 
-static const tn_op sum_sq =
-    TNI_OP("multi_sum_sq", .doc = "The sums of the squares of many arrays.", .attrs = multi_sum_sq_attrs,
-           .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES("output"), .args = sum_sq_args,
-           .shape = sum_sq_shape, .dtype = sum_sq_dtype);
-
-static const tn_op lars =
-    TNI_OP("multi_lars", .doc = "The rates of LARS, from the sums of squares of weights and gradients.",
-           .attrs = multi_lars_attrs, .flags = TN_OP_POINTWISE,
-           .inputs = TNI_NAMES("lrs", "weights_sum_sq", "grads_sum_sq", "wds"),
-           .outputs = TNI_NAMES("output"), .shape = tni_shape_same, .dtype = tni_dtype_same_float);
-
 /* ---- of all arrays at once --------------------------------------------------------------------------- */
-
-static const tn_attr_def all_finite_attrs[] = TN_ATTR_TABLE(all_finite);
-static const tn_attr_def multi_all_finite_attrs[] = TN_ATTR_TABLE(multi_all_finite);
-static const tn_attr_def reset_arrays_attrs[] = TN_ATTR_TABLE(reset_arrays);
 
 /* What init_output=False means is the caller's matter: tni_op_keeps. */
 static tn_status finite_shape(tn_infer *i)
@@ -401,16 +231,6 @@ static tn_status finite_shape(tn_infer *i)
 
     return tni_shape_assign(i, i->out_shape[0], &one);
 }
-
-static const tn_op all_finite =
-    TNI_OP("all_finite", .doc = "1 where no element is infinite or NaN, else 0.", .attrs = all_finite_attrs,
-           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = finite_shape,
-           .types = "T:float; output:f32");
-
-static const tn_op multi_all_finite =
-    TNI_OP("multi_all_finite", .doc = "1 where no element of many arrays is infinite or NaN, else 0.",
-           .attrs = multi_all_finite_attrs, .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES("output"),
-           .args = sum_sq_args, .shape = finite_shape, .dtype = sum_sq_dtype);
 
 static tn_status reset_args(tn_infer *i)
 {
@@ -426,55 +246,120 @@ static tn_status reset_any(tn_infer *i)
     return TN_OK;
 }
 
-static const tn_op reset_arrays =
-    TNI_OP("reset_arrays", .doc = "Zeros in every element of many arrays.", .attrs = reset_arrays_attrs,
-           .mutates = 1, .mutates_period = 1, .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES(NULL),
-           .args = reset_args, .shape = reset_any, .dtype = reset_any);
-
 /* init_output is the last attribute. */
 bool tni_op_keeps(const tni_opdef *def, const tni_attrs *attrs)
 {
     return def->op->shape == finite_shape && !attrs->values[def->attr_count - 1];
 }
 
+/* A step of one weight: output 0 has the type of the weight, and so have the states, or they are float32. */
+#define STEP_OF(dtype_, name_, ...)                                                                          \
+    TNI_ROW(name_, .flags = TN_OP_POINTWISE, .outputs = TNI_NAMES("output"), .shape = tni_shape_same,        \
+            .dtype = dtype_, __VA_ARGS__)
+#define STEP(...) STEP_OF(tni_dtype_same_float, __VA_ARGS__)
+#define MIXED(...) STEP_OF(mixed_dtype, __VA_ARGS__)
+
 const tn_op *const tni_family_optimizer[] = {
-    &all_finite,
-    &multi_all_finite,
-    &reset_arrays,
-    &sgd,
-    &sgd_mom,
-    &mp_sgd,
-    &mp_sgd_mom,
-    &nag,
-    &mp_nag,
-    &signsgd,
-    &signum,
-    &adam,
-    &rmsprop,
-    &rmspropalex,
-    &ftrl,
-    &ftml,
-    &adagrad,
-    &group_adagrad,
-    &adamw,
-    &mp_adamw,
-    &lamb1,
-    &lamb2,
-    &mp_lamb1,
-    &mp_lamb2,
-    &multi_sgd_update,
-    &multi_sgd_mom_update,
-    &multi_mp_sgd_update,
-    &multi_mp_sgd_mom_update,
-    &preloaded_multi_sgd_update,
-    &preloaded_multi_sgd_mom_update,
-    &preloaded_multi_mp_sgd_update,
-    &preloaded_multi_mp_sgd_mom_update,
-    &_multi_adamw_update,
-    &_multi_mp_adamw_update,
-    &_multi_lamb_update,
-    &_multi_mp_lamb_update,
-    &sum_sq,
-    &lars,
+    TNI_ROW("all_finite", .doc = "1 where no element is infinite or NaN, else 0.",
+            .attrs = TNI_ATTRS(all_finite), .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+            .shape = finite_shape, .types = "T:float; output:f32"),
+    TNI_ROW("multi_all_finite", .doc = "1 where no element of many arrays is infinite or NaN, else 0.",
+            .attrs = TNI_ATTRS(multi_all_finite), .inputs = TNI_NAMES("array_*"),
+            .outputs = TNI_NAMES("output"), .args = sum_sq_args, .shape = finite_shape,
+            .dtype = sum_sq_dtype),
+    TNI_ROW("reset_arrays", .doc = "Zeros in every element of many arrays.", .attrs = TNI_ATTRS(reset_arrays),
+            .mutates = 1, .mutates_period = 1, .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES(NULL),
+            .args = reset_args, .shape = reset_any, .dtype = reset_any),
+    STEP("sgd_update", .doc = "Gradient descent.", .aliases = TNI_NAMES("_sparse_sgd_update"),
+         .attrs = sgd_attrs, .inputs = TNI_NAMES("weight", "grad")),
+    STEP("sgd_mom_update", .doc = "Gradient descent with momentum.",
+         .aliases = TNI_NAMES("_sparse_sgd_mom_update"), .attrs = sgd_mom_attrs, .mutates = 1u << 2,
+         .inputs = TNI_NAMES("weight", "grad", "mom")),
+    MIXED("mp_sgd_update", .doc = "Gradient descent on a float32 copy of the weight.", .attrs = sgd_attrs,
+          .mutates = 1u << 2, .inputs = TNI_NAMES("weight", "grad", "weight32")),
+    MIXED("mp_sgd_mom_update", .doc = "Gradient descent with momentum on a float32 copy of the weight.",
+          .attrs = sgd_mom_attrs, .mutates = 1u << 2 | 1u << 3,
+          .inputs = TNI_NAMES("weight", "grad", "mom", "weight32")),
+    STEP("nag_mom_update", .doc = "Nesterov's accelerated gradient.", .attrs = nag_attrs, .mutates = 1u << 2,
+         .inputs = TNI_NAMES("weight", "grad", "mom")),
+    MIXED("mp_nag_mom_update", .doc = "Nesterov's accelerated gradient on a float32 copy of the weight.",
+          .attrs = nag_attrs, .mutates = 1u << 2 | 1u << 3,
+          .inputs = TNI_NAMES("weight", "grad", "mom", "weight32")),
+    STEP("signsgd_update", .doc = "A step along the gradient's sign.", .attrs = TNI_ATTRS(signsgd_update),
+         .inputs = TNI_NAMES("weight", "grad")),
+    STEP("signum_update", .doc = "A step along the momentum's sign.", .attrs = TNI_ATTRS(signum_update),
+         .mutates = 1u << 2, .inputs = TNI_NAMES("weight", "grad", "mom")),
+    STEP("adam_update", .doc = "Adam, without correction of the bias: the caller puts it into lr.",
+         .aliases = TNI_NAMES("_sparse_adam_update"), .attrs = TNI_ATTRS(adam_update),
+         .mutates = 1u << 2 | 1u << 3, .inputs = TNI_NAMES("weight", "grad", "mean", "var")),
+    STEP("rmsprop_update", .doc = "RMSProp as Hinton has it.", .attrs = TNI_ATTRS(rmsprop_update),
+         .mutates = 1u << 2, .inputs = TNI_NAMES("weight", "grad", "n")),
+    STEP("rmspropalex_update", .doc = "RMSProp as Graves has it.", .attrs = TNI_ATTRS(rmspropalex_update),
+         .mutates = 1u << 2 | 1u << 3 | 1u << 4, .inputs = TNI_NAMES("weight", "grad", "n", "g", "delta")),
+    STEP("ftrl_update", .doc = "Follows the regularized leader, with per-coordinate rates.",
+         .aliases = TNI_NAMES("_sparse_ftrl_update"), .attrs = TNI_ATTRS(ftrl_update),
+         .mutates = 1u << 2 | 1u << 3, .inputs = TNI_NAMES("weight", "grad", "z", "n")),
+    STEP("ftml_update", .doc = "Follows the moving leader.", .attrs = TNI_ATTRS(ftml_update),
+         .mutates = 1u << 2 | 1u << 3 | 1u << 4, .inputs = TNI_NAMES("weight", "grad", "d", "v", "z")),
+    STEP("_sparse_adagrad_update", .doc = "AdaGrad: rates fall by the sum of squared gradients.",
+         .attrs = TNI_ATTRS(adagrad_update), .mutates = 1u << 2,
+         .inputs = TNI_NAMES("weight", "grad", "history")),
+    TNI_ROW("_contrib_group_adagrad_update", .doc = "AdaGrad with one rate for each row of the weight.",
+            .attrs = TNI_ATTRS(group_adagrad_update), .mutates = 1u << 2,
+            .inputs = TNI_NAMES("weight", "grad", "history"), .outputs = TNI_NAMES("output"),
+            .shape = group_shape, .dtype = tni_dtype_same_float),
+    TNI_ROW("_adamw_update", .doc = ADAMW_DOC, .attrs = adamw_attrs, .mutates = 1u << 2 | 1u << 3,
+            .inputs = TNI_NAMES("weight", "grad", "mean", "var", "rescale_grad"),
+            .outputs = TNI_NAMES("output"), .shape = adamw_shape, .types = "T:float; rescale_grad:f32"),
+    TNI_ROW("_mp_adamw_update", .doc = ADAMW_DOC " On a float32 copy of the weight.", .attrs = adamw_attrs,
+            .mutates = 1u << 2 | 1u << 3 | 1u << 4,
+            .inputs = TNI_NAMES("weight", "grad", "mean", "var", "weight32", "rescale_grad"),
+            .outputs = TNI_NAMES("output"), .shape = adamw_shape, .dtype = mixed_dtype),
+    STEP("lamb_update_phase1", .doc = "What LAMB moves the weight along.", .attrs = lamb1_attrs,
+         .mutates = 1u << 2 | 1u << 3, .inputs = TNI_NAMES("weight", "grad", "mean", "var")),
+    TNI_ROW("lamb_update_phase2", .doc = "LAMB's step, by the norms r1 of the weight and r2 of g.",
+            .attrs = lamb2_attrs, .inputs = TNI_NAMES("weight", "g", "r1", "r2"),
+            .outputs = TNI_NAMES("output"), .shape = lamb2_shape, .dtype = tni_dtype_same_float),
+    TNI_ROW("mp_lamb_update_phase1", .doc = "What LAMB moves the float32 copy of the weight along.",
+            .attrs = lamb1_attrs, .mutates = 1u << 2 | 1u << 3, .flags = TN_OP_POINTWISE,
+            .inputs = TNI_NAMES("weight", "grad", "mean", "var", "weight32"), .outputs = TNI_NAMES("output"),
+            .shape = tni_shape_same, .types = "weight,grad:W:float; T:f32"),
+    TNI_ROW("mp_lamb_update_phase2", .doc = "LAMB's step on a float32 copy of the weight.",
+            .attrs = lamb2_attrs, .mutates = 1u << 4,
+            .inputs = TNI_NAMES("weight", "g", "r1", "r2", "weight32"), .outputs = TNI_NAMES("output"),
+            .shape = lamb2_shape, .types = "weight,output:W:float; T:f32"),
+    MULTI("multi_sgd_update", multi_sgd_attrs, "Gradient descent for many weights.", 0, 0, 0,
+          MULTI_INPUTS_SGD),
+    MULTI("multi_sgd_mom_update", multi_sgd_mom_attrs, "Gradient descent with momentum for many weights.", 4,
+          3, 0, MULTI_INPUTS_SGD_MOM),
+    MULTI("multi_mp_sgd_update", multi_sgd_attrs, "Gradient descent on float32 copies of many weights.", 4, 3,
+          0, MULTI_INPUTS_MP_SGD),
+    MULTI("multi_mp_sgd_mom_update", multi_sgd_mom_attrs,
+          "Gradient descent with momentum on float32 copies of many weights.", 12, 4, 0,
+          MULTI_INPUTS_MP_SGD_MOM),
+    MULTI("preloaded_multi_sgd_update", preloaded_sgd_attrs,
+          "Gradient descent for many weights, rates and decays being arrays.", 0, 0, 0, MULTI_INPUTS_SGD,
+          "lrs", "wds"),
+    MULTI("preloaded_multi_sgd_mom_update", preloaded_sgd_mom_attrs,
+          "Gradient descent with momentum for many weights, rates and decays being arrays.", 4, 3, 2,
+          MULTI_INPUTS_SGD_MOM, "lrs", "wds"),
+    MULTI("preloaded_multi_mp_sgd_update", preloaded_sgd_attrs,
+          "Gradient descent on float32 copies of many weights, rates and decays being arrays.", 4, 3, 2,
+          MULTI_INPUTS_MP_SGD, "lrs", "wds"),
+    MULTI("preloaded_multi_mp_sgd_mom_update", preloaded_sgd_mom_attrs,
+          "Gradient descent with momentum on float32 copies of many weights, rates and decays being arrays.",
+          12, 4, 2, MULTI_INPUTS_MP_SGD_MOM, "lrs", "wds"),
+    MULTI("_multi_adamw_update", multi_adamw_attrs, ADAMW_DOC " Of many weights.", 12, 4, 1,
+          MULTI_INPUTS_ADAM, "rescale_grad"),
+    MULTI("_multi_mp_adamw_update", multi_adamw_attrs, ADAMW_DOC " On float32 copies of many weights.", 28, 5,
+          1, MULTI_INPUTS_MP_ADAM, "rescale_grad"),
+    MULTI("_multi_lamb_update", multi_lamb_attrs, "LAMB for many weights.", 12, 4, 0, MULTI_INPUTS_ADAM),
+    MULTI("_multi_mp_lamb_update", multi_lamb_attrs, "LAMB on float32 copies of many weights.", 28, 5, 0,
+          MULTI_INPUTS_MP_ADAM),
+    TNI_ROW("multi_sum_sq", .doc = "The sums of the squares of many arrays.",
+            .attrs = TNI_ATTRS(multi_sum_sq), .inputs = TNI_NAMES("array_*"), .outputs = TNI_NAMES("output"),
+            .args = sum_sq_args, .shape = sum_sq_shape, .dtype = sum_sq_dtype),
+    STEP("multi_lars", .doc = "The rates of LARS, from the sums of squares of weights and gradients.",
+         .attrs = TNI_ATTRS(multi_lars), .inputs = TNI_NAMES("lrs", "weights_sum_sq", "grads_sum_sq", "wds")),
     NULL,
 };

@@ -108,26 +108,21 @@ static tn_status back_npi_pad_shape(tn_infer *i)
 }
 
 #define KEPT "mode=@mode, pad_width=@pad_width"
-static const tn_op op_pad =
-    TNI_OP("Pad", .doc = "elements around those of each axis", .aliases = TNI_NAMES("pad"),
-           .attrs = pad_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-           .shape = pad_shape, .gradients = "composed: data = _backward_Pad(dy, ~data, " KEPT ")");
 
-static const tn_op op_back_pad =
-    TNI_OP("_backward_Pad", .doc = "dy of each element and of what repeats it, summed", .attrs = pad_attrs,
-           .flags = TN_OP_BACKWARD, .shapes_only = 2, .inputs = TNI_NAMES("dy", "data"),
-           .outputs = TNI_NAMES("dx"), .shape = back_pad_shape, .types = "T:float",
-           .gradients = "composed: dy = Pad(h, " KEPT ", constant_value=0)");
-
-static const tn_op op_npi_pad =
-    TNI_OP("_npi_pad", .doc = "elements around those of each axis, as NumPy has them", .attrs = npi_pad_attrs,
-           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("out"), .shape = npi_pad_shape,
-           .gradients = "composed: data = _backward_npi_pad(dy, ~data, " KEPT ")");
-
-static const tn_op op_back_npi_pad =
-    TNI_OP("_backward_npi_pad", .doc = "dy of each element and of what repeats it, summed",
-           .attrs = npi_pad_attrs, .flags = TN_OP_BACKWARD, .shapes_only = 2,
-           .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = back_npi_pad_shape,
-           .types = "T:float", .gradients = "composed: dy = _npi_pad(h, " KEPT ", constant_value=0)");
-
-const tn_op *const tni_family_pad[] = {&op_pad, &op_back_pad, &op_npi_pad, &op_back_npi_pad, NULL};
+const tn_op *const tni_family_pad[] = {
+    TNI_ROW("Pad", .doc = "elements around those of each axis", .aliases = TNI_NAMES("pad"),
+            .attrs = pad_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+            .shape = pad_shape, .gradients = "composed: data = _backward_Pad(dy, ~data, " KEPT ")"),
+    TNI_ROW("_backward_Pad", .doc = "dy of each element and of what repeats it, summed", .attrs = pad_attrs,
+            .flags = TN_OP_BACKWARD, .shapes_only = 2, .inputs = TNI_NAMES("dy", "data"),
+            .outputs = TNI_NAMES("dx"), .shape = back_pad_shape, .types = "T:float",
+            .gradients = "composed: dy = Pad(h, " KEPT ", constant_value=0)"),
+    TNI_ROW("_npi_pad", .doc = "elements around those of each axis, as NumPy has them",
+            .attrs = npi_pad_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("out"),
+            .shape = npi_pad_shape, .gradients = "composed: data = _backward_npi_pad(dy, ~data, " KEPT ")"),
+    TNI_ROW("_backward_npi_pad", .doc = "dy of each element and of what repeats it, summed",
+            .attrs = npi_pad_attrs, .flags = TN_OP_BACKWARD, .shapes_only = 2,
+            .inputs = TNI_NAMES("dy", "data"), .outputs = TNI_NAMES("dx"), .shape = back_npi_pad_shape,
+            .types = "T:float", .gradients = "composed: dy = _npi_pad(h, " KEPT ", constant_value=0)"),
+    NULL,
+};

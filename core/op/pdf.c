@@ -7,21 +7,9 @@
 
 static const tn_attr_def pdf_attrs[] = TN_ATTR_TABLE(pdf);
 
-/* X(name, parameters, their names, whether samples get a gradient, what it is the density of) */
-#define DENSITIES(X)                                                                                         \
-    X(uniform, "low:(S..) high:low", "low high", "=0", "of the uniform distribution over [low, high)")       \
-    X(normal, "mu:(S..) sigma:mu", "mu sigma", "", "of the normal distribution")                             \
-    X(gamma, "alpha:(S..) beta:alpha", "alpha beta", "", "of the gamma distribution of shape and rate")      \
-    X(exponential, "lam:(S..)", "lam", "", "of the exponential distribution")                                \
-    X(poisson, "lam:(S..)", "lam", "=0", "of whole numbers in the Poisson distribution")                     \
-    X(negative_binomial, "k:(S..) p:k", "k p", "=0",                                                         \
-      "of whole numbers in the negative binomial distribution")                                              \
-    X(generalized_negative_binomial, "mu:(S..) alpha:mu", "mu alpha", "=0",                                  \
-      "of whole numbers in the negative binomial distribution of given mean and dispersion")
-
 #define PDF(name, ...)                                                                                       \
-    static const tn_op op_##name = TNI_OP("_random_pdf_" #name, .aliases = TNI_NAMES("random_pdf_" #name),   \
-                                          .attrs = pdf_attrs, .types = "T:float", __VA_ARGS__);
+    TNI_ROW("_random_pdf_" #name, .aliases = TNI_NAMES("random_pdf_" #name), .attrs = pdf_attrs,             \
+            .types = "T:float", __VA_ARGS__)
 #define DENSITY(name, parameters, names, zero, doc_)                                                         \
     PDF(name, .doc = "The density " doc_ ".", .shapes = "sample:(S..,R..) " parameters " -> output:sample",  \
         .gradients = "once: dy sample " names " -> sample" zero " " names)
@@ -48,13 +36,20 @@ static tn_status dirichlet_shape(tn_infer *i)
 }
 
 /* clang-format off */
-DENSITIES(DENSITY)
-PDF(dirichlet, .doc = "The density of the Dirichlet distribution; a sample is the last dimension.",
-    .inputs = TNI_NAMES("sample", "alpha"), .outputs = TNI_NAMES("output"), .shape = dirichlet_shape,
-    .gradients = "once: dy sample alpha -> sample alpha")
-
 const tn_op *const tni_family_pdf[] = {
-#define POINTER(name, ...) &op_##name,
-    DENSITIES(POINTER) &op_dirichlet, NULL,
+    /* DENSITY(name, parameters, their names, whether samples get a gradient, what it is the density of) */
+    DENSITY(uniform, "low:(S..) high:low", "low high", "=0", "of the uniform distribution over [low, high)"),
+    DENSITY(normal, "mu:(S..) sigma:mu", "mu sigma", "", "of the normal distribution"),
+    DENSITY(gamma, "alpha:(S..) beta:alpha", "alpha beta", "", "of the gamma distribution of shape and rate"),
+    DENSITY(exponential, "lam:(S..)", "lam", "", "of the exponential distribution"),
+    DENSITY(poisson, "lam:(S..)", "lam", "=0", "of whole numbers in the Poisson distribution"),
+    DENSITY(negative_binomial, "k:(S..) p:k", "k p", "=0",
+            "of whole numbers in the negative binomial distribution"),
+    DENSITY(generalized_negative_binomial, "mu:(S..) alpha:mu", "mu alpha", "=0",
+            "of whole numbers in the negative binomial distribution of given mean and dispersion"),
+    PDF(dirichlet, .doc = "The density of the Dirichlet distribution; a sample is the last dimension.",
+        .inputs = TNI_NAMES("sample", "alpha"), .outputs = TNI_NAMES("output"), .shape = dirichlet_shape,
+        .gradients = "once: dy sample alpha -> sample alpha"),
+    NULL,
 };
 /* clang-format on */

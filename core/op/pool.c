@@ -120,21 +120,19 @@ static void pooling_cost(const tn_infer *i, tn_cost *c)
         c->flops = tn_cost_times(c->flops, (uint64_t)kernel->item[k]);
 }
 
-/* Sums and averages are linear in dy. So are maxima: what arrives is taken from where they stand. */
-static const tn_op pooling =
-    TNI_OP("Pooling", .doc = "The maximum, average, sum or p-norm of each window.",
-           .aliases = TNI_NAMES("_npx_pooling"), .attrs = pooling_attrs, .inputs = TNI_NAMES("data"),
-           .outputs = TNI_NAMES("output"), .shape = pooling_shape, .types = "T:float",
-           .gradients = "own: [pool_type=lp] dy data output -> data | dy data -> data"
-                        " ; [pool_type=max] dy = _backward_pooling_taken!(h, data)"
-                        " | [pool_type=avg+sum] dy = Pooling!(h)",
-           .cost = pooling_cost);
-
-/* Its own gradient goes back there. */
-static const tn_op pooling_taken =
-    TNI_OP("_backward_pooling_taken", .doc = "Values from where the maxima of the data's windows stand.",
-           .attrs = pooling_attrs, .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("values", "data"),
-           .outputs = TNI_NAMES("output"), .shape = pooling_taken_shape, .types = "T:float",
-           .gradients = "composed: values = _backward_Pooling!(dy, data)");
-
-const tn_op *const tni_family_pool[] = {&pooling, &pooling_taken, NULL};
+const tn_op *const tni_family_pool[] = {
+    /* Sums and averages are linear in dy. So are maxima: what arrives is taken from where they stand. */
+    TNI_ROW("Pooling", .doc = "The maximum, average, sum or p-norm of each window.",
+            .aliases = TNI_NAMES("_npx_pooling"), .attrs = pooling_attrs, .inputs = TNI_NAMES("data"),
+            .outputs = TNI_NAMES("output"), .shape = pooling_shape, .types = "T:float",
+            .gradients = "own: [pool_type=lp] dy data output -> data | dy data -> data"
+                         " ; [pool_type=max] dy = _backward_pooling_taken!(h, data)"
+                         " | [pool_type=avg+sum] dy = Pooling!(h)",
+            .cost = pooling_cost),
+    /* Its own gradient goes back there. */
+    TNI_ROW("_backward_pooling_taken", .doc = "Values from where the maxima of the data's windows stand.",
+            .attrs = pooling_attrs, .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("values", "data"),
+            .outputs = TNI_NAMES("output"), .shape = pooling_taken_shape, .types = "T:float",
+            .gradients = "composed: values = _backward_Pooling!(dy, data)"),
+    NULL,
+};

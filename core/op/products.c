@@ -7,11 +7,6 @@
 #include "op/cost.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def tensordot_attrs[] = TN_ATTR_TABLE(npi_tensordot);
-static const tn_attr_def int_axes_attrs[] = TN_ATTR_TABLE(npi_tensordot_int_axes);
-static const tn_attr_def einsum_attrs[] = TN_ATTR_TABLE(npi_einsum);
-static const tn_attr_def khatri_rao_attrs[] = TN_ATTR_TABLE(khatri_rao);
-
 static tn_status dim_push(tn_infer *i, tn_shape *y, int64_t dim)
 {
     if (y->ndim == TN_NDIM_MAX)
@@ -174,31 +169,27 @@ static tn_status khatri_rao_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &y);
 }
 
-#define PRODUCT(id, name_, ...)                                                                              \
-    static const tn_op id = TNI_OP(name_, .inputs = TNI_NAMES("a", "b"), .outputs = TNI_NAMES("out"),        \
-                                   .types = "T:float", .gradients = "bilinear: dy a b -> a b", __VA_ARGS__);
+#define PRODUCT(name_, ...)                                                                                  \
+    TNI_ROW(name_, .inputs = TNI_NAMES("a", "b"), .outputs = TNI_NAMES("out"), .types = "T:float",           \
+            .gradients = "bilinear: dy a b -> a b", __VA_ARGS__)
+
 /* clang-format off */
-PRODUCT(np_dot, "_np_dot", .doc = "Sum of products over the last axis of a and the last but one of b.",
-        .shape = dot_shape)
-PRODUCT(matmul, "_npi_matmul", .doc = "Products of matrices in the last two axes; the others stretch.",
-        .shape = matmul_shape)
-PRODUCT(tensordot, "_npi_tensordot", .doc = "Sum of products over given axes.", .attrs = tensordot_attrs,
-        .shape = tensordot_shape)
-PRODUCT(int_axes, "_npi_tensordot_int_axes",
-        .doc = "Sum of products over the last axes of a and the first of b.",
-        .attrs = int_axes_attrs, .shape = int_axes_shape)
-/* clang-format on */
-
-static const tn_op einsum =
-    TNI_OP("_npi_einsum", .doc = "Sum of products as subscripts say.", .attrs = einsum_attrs,
-           .inputs = TNI_NAMES("data*"), .outputs = TNI_NAMES("out"), .shape = einsum_shape,
-           .gradients = "once: dy data* -> data*");
-
-static const tn_op khatri_rao =
-    TNI_OP("khatri_rao", .doc = "Products of the rows of matrices, of each with each.",
-           .attrs = khatri_rao_attrs, .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("output"),
-           .shape = khatri_rao_shape, .types = "T:float");
-
 const tn_op *const tni_family_products[] = {
-    &np_dot, &matmul, &tensordot, &int_axes, &einsum, &khatri_rao, NULL,
+    PRODUCT("_np_dot", .doc = "Sum of products over the last axis of a and the last but one of b.",
+            .shape = dot_shape),
+    PRODUCT("_npi_matmul", .doc = "Products of matrices in the last two axes; the others stretch.",
+            .shape = matmul_shape),
+    PRODUCT("_npi_tensordot", .doc = "Sum of products over given axes.",
+            .attrs = TNI_ATTRS(npi_tensordot), .shape = tensordot_shape),
+    PRODUCT("_npi_tensordot_int_axes",
+            .doc = "Sum of products over the last axes of a and the first of b.",
+            .attrs = TNI_ATTRS(npi_tensordot_int_axes), .shape = int_axes_shape),
+    TNI_ROW("_npi_einsum", .doc = "Sum of products as subscripts say.", .attrs = TNI_ATTRS(npi_einsum),
+            .inputs = TNI_NAMES("data*"), .outputs = TNI_NAMES("out"), .shape = einsum_shape,
+            .gradients = "once: dy data* -> data*"),
+    TNI_ROW("khatri_rao", .doc = "Products of the rows of matrices, of each with each.",
+            .attrs = TNI_ATTRS(khatri_rao), .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("output"),
+            .shape = khatri_rao_shape, .types = "T:float"),
+    NULL,
 };
+/* clang-format on */

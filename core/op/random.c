@@ -10,8 +10,6 @@
 #include "tenon/plugin/op/random.h"
 
 static const tn_attr_def sample_attrs[] = TN_ATTR_TABLE(sample);
-static const tn_attr_def randint_attrs[] = TN_ATTR_TABLE(random_randint);
-static const tn_attr_def dropout_attrs[] = TN_ATTR_TABLE(Dropout);
 
 /* Of operators without inputs: their attribute `shape`. */
 static tn_status random_shape(tn_infer *i)
@@ -97,25 +95,27 @@ DISTRIBUTIONS(LIKE)
 DISTRIBUTIONS(SAMPLE)
 /* clang-format on */
 
-static const tn_op randint =
-    TNI_OP("_random_randint", .doc = "Whole numbers drawn evenly from [low, high).",
-           .aliases = TNI_NAMES("_npi_random_randint", "random_randint"), .attrs = randint_attrs,
-           .outputs = TNI_NAMES("output"), .shape = random_shape, DRAWN,
-           .types = "output:attr(dtype,or(i32)); output:integer");
-
-/* Linear in dy; the mask depends on nothing. */
-static const tn_op dropout = TNI_OP(
-    "Dropout", .doc = "Sets a random share `p` of the elements to zero and scales the others by 1 / (1 - p).",
-    .aliases = TNI_NAMES("_npx_dropout"), .attrs = dropout_attrs, .inputs = TNI_NAMES("data"),
-    .outputs = TNI_NAMES("output", "mask"), .visible = 1, .effects = TN_EFFECT_RANDOM, .shape = dropout_shape,
-    .types = "T:float", .gradients = "own: dy mask -> data ; dy = _backward_Dropout!(h, mask)");
-
 /* clang-format off */
 const tn_op *const tni_family_random[] = {
 #define RANDOM_POINTER(name, ...) &op_random_##name,
 #define LIKE_POINTER(name, ...) &op_random_##name##_like,
 #define SAMPLE_POINTER(name, ...) &op_sample_##name,
-    DISTRIBUTIONS(RANDOM_POINTER) DISTRIBUTIONS(LIKE_POINTER) DISTRIBUTIONS(SAMPLE_POINTER) &randint,
-    &dropout, NULL,
+    DISTRIBUTIONS(RANDOM_POINTER)
+    DISTRIBUTIONS(LIKE_POINTER)
+    DISTRIBUTIONS(SAMPLE_POINTER)
+    TNI_ROW("_random_randint", .doc = "Whole numbers drawn evenly from [low, high).",
+            .aliases = TNI_NAMES("_npi_random_randint", "random_randint"),
+            .attrs = TNI_ATTRS(random_randint),
+            .outputs = TNI_NAMES("output"), .shape = random_shape, DRAWN,
+            .types = "output:attr(dtype,or(i32)); output:integer"),
+    /* Linear in dy; the mask depends on nothing. */
+    TNI_ROW(
+        "Dropout",
+        .doc = "Sets a random share `p` of the elements to zero and scales the others by 1 / (1 - p).",
+        .aliases = TNI_NAMES("_npx_dropout"), .attrs = TNI_ATTRS(Dropout), .inputs = TNI_NAMES("data"),
+        .outputs = TNI_NAMES("output", "mask"), .visible = 1, .effects = TN_EFFECT_RANDOM,
+        .shape = dropout_shape,
+        .types = "T:float", .gradients = "own: dy mask -> data ; dy = _backward_Dropout!(h, mask)"),
+    NULL,
 };
 /* clang-format on */

@@ -5,9 +5,6 @@
 #include "tenon/plugin/op/rearrange.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def roll_attrs[] = TN_ATTR_TABLE(np_roll);
-static const tn_attr_def rot90_attrs[] = TN_ATTR_TABLE(npi_rot90);
-static const tn_attr_def tril_attrs[] = TN_ATTR_TABLE(npi_tril);
 static const tn_attr_def atleast_attrs[] = TN_ATTR_TABLE(np_atleast);
 
 /* One shift for each axis, or one for all; for the flat array one. */
@@ -102,24 +99,31 @@ static tn_status atleast_shape(tn_infer *i)
 
 /* ---- the family --------------------------------------------------------------------------------- */
 
-#define MOVE(id, name_, ...)                                                                                 \
-    static const tn_op id = TNI_OP(name_, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("out"),          \
-                                   .gradients = "linear: dy ~data -> data", __VA_ARGS__);
+#define MOVE(name_, ...)                                                                                     \
+    TNI_ROW(name_, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("out"),                                 \
+            .gradients = "linear: dy ~data -> data", __VA_ARGS__)
 #define ATLEAST(n)                                                                                           \
     static const tn_op atleast_##n =                                                                         \
         TNI_OP("_np_atleast_" #n "d", .doc = "Inputs with " #n " dimensions at least.",                      \
                .attrs = atleast_attrs, .inputs = TNI_NAMES("arys*"), .outputs = TNI_NAMES("out*"),           \
                .args = atleast_args, .shape = atleast_shape, .flags = TN_OP_ZERO_GRADIENT);
 /* clang-format off */
-MOVE(roll, "_np_roll", .doc = "Elements moved along axes; what leaves at the end comes in at the beginning.",
-     .attrs = roll_attrs, .shape = roll_shape)
-MOVE(rot90, "_npi_rot90", .doc = "Quarter turns in the plane of two axes.", .attrs = rot90_attrs,
-     .shape = rot90_shape)
-MOVE(tril, "_npi_tril", .doc = "The lower triangles of matrices; above them zeros.", .attrs = tril_attrs,
-     .shape = tril_shape)
 ATLEAST(1)
 ATLEAST(2)
 ATLEAST(3)
 /* clang-format on */
 
-const tn_op *const tni_family_rearrange[] = {&roll, &rot90, &tril, &atleast_1, &atleast_2, &atleast_3, NULL};
+/* clang-format off */
+const tn_op *const tni_family_rearrange[] = {
+    MOVE("_np_roll", .doc = "Elements moved along axes; what leaves at the end comes in at the beginning.",
+         .attrs = TNI_ATTRS(np_roll), .shape = roll_shape),
+    MOVE("_npi_rot90", .doc = "Quarter turns in the plane of two axes.", .attrs = TNI_ATTRS(npi_rot90),
+         .shape = rot90_shape),
+    MOVE("_npi_tril", .doc = "The lower triangles of matrices; above them zeros.",
+         .attrs = TNI_ATTRS(npi_tril), .shape = tril_shape),
+    &atleast_1,
+    &atleast_2,
+    &atleast_3,
+    NULL,
+};
+/* clang-format on */

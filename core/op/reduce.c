@@ -7,10 +7,6 @@
 #include "op/infer_help.h"
 
 static const tn_attr_def reduce_attrs[] = TN_ATTR_TABLE(reduce);
-/* ---- norm ------------------------------------------------------------------------------------- */
-
-static const tn_attr_def norm_attrs[] = TN_ATTR_TABLE(norm);
-
 /* ---- positions -------------------------------------------------------------------------------- */
 
 static const tn_attr_def arg_attrs[] = TN_ATTR_TABLE(argmax);
@@ -83,46 +79,16 @@ static tn_status rows_storage(tn_infer *i)
     return TN_OK;
 }
 
-/* X(name, storage, gradient, doc, aliases) */
-#define REDUCTIONS(X)                                                                                        \
-    X(sum, csr_storage, "linear: dy ~data -> data", "sum", "_sparse_sum", "sum_axis")                        \
-    X(mean, csr_storage, "linear: dy ~data -> data", "arithmetic mean", "_sparse_mean")                      \
-    X(prod, NULL, "composed: data = " STRETCHED("dy*output") "/data", "product", NULL)                       \
-    X(nansum, NULL, PICKED(nansum), "sum of what is not NaN", NULL)                                          \
-    X(nanprod, NULL, "once: dy data output -> data", "product of what is not NaN", NULL)                     \
-    X(max, NULL, PICKED(max), "largest element; NaN if there is one", "max_axis")                            \
-    X(min, NULL, PICKED(min), "smallest element; NaN if there is one", "min_axis")                           \
-    X(_square_sum, rows_storage, "composed: data = " STRETCHED("dy") "*data*2", "sum of squares", NULL)
-
 #define REDUCE(name_, storage_, gradient, doc_, ...)                                                         \
-    static const tn_op op_##name_ =                                                                          \
-        TNI_OP(#name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = reduce_attrs,                \
-               .shapes = "data:(D..) -> output:(reduce(D..))", .gradients = gradient, .storage = storage_,   \
-               .cost = tni_cost_each_input);
-/* clang-format off */
-REDUCTIONS(REDUCE)
-/* clang-format on */
-
-/* Of ord 1 dy sign(x), else dy x / y, in the type of x. */
-static const tn_op op_norm =
-    TNI_OP("norm", .doc = "norm over axes", .aliases = TNI_NAMES("_sparse_norm"), .attrs = norm_attrs,
-           .shapes = "data:(D..) -> output:(reduce(D..))", .types = "output:attr(out_dtype,T)",
-           .gradients = "composed: [ord=1&out_dtype=None] data = " STRETCHED(
-               "dy") "*sign(data)"
-                     " | [ord=1] data = " STRETCHED(
-                         CAST("dy")) "*sign(data)"
-                                     " | [out_dtype=None] data = " STRETCHED("dy") "*(data/" STRETCHED(
-                                         "output") ")"
-                                                   " | data = " STRETCHED(CAST("dy")) "*(data/" STRETCHED(
-                                                       CAST("output")) ")",
-           .cost = tni_cost_each_input);
+    TNI_ROW(#name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = reduce_attrs,                   \
+            .shapes = "data:(D..) -> output:(reduce(D..))", .gradients = gradient, .storage = storage_,      \
+            .cost = tni_cost_each_input)
 
 /* ---- NumPy's --------------------------------------------------------------------------------- */
 
 static const tn_attr_def np_sum_attrs[] = TN_ATTR_TABLE(np_sum);
 static const tn_attr_def np_max_attrs[] = TN_ATTR_TABLE(np_max);
 static const tn_attr_def np_all_attrs[] = TN_ATTR_TABLE(np_all);
-static const tn_attr_def np_trace_attrs[] = TN_ATTR_TABLE(np_trace);
 
 #define OVER_AXES ":(D..) -> out:(over(D..))"
 #define NP_PICKED(name) "own: dy a out -> a ; dy = " #name "!(h*_backward_" #name "!(ones_like(~dy), a, out))"
@@ -131,27 +97,10 @@ static const tn_attr_def np_trace_attrs[] = TN_ATTR_TABLE(np_trace);
 #define NP_OVER(op, e) "_backward_" op "(_backward_cast(" e ", ~a), ~a, axis=@axis, keepdims=@keepdims)"
 #define NP_LINEAR(op) "linear: [dtype=None] dy ~a -> a | a = " NP_OVER(op, "dy")
 
-/* X(name, input, attributes, types, gradient, doc, aliases) */
-#define NP_REDUCTIONS(X)                                                                                     \
-    X(_np_sum, "a", np_sum_attrs, "out:attr(dtype,sumof(T))", NP_LINEAR("_np_sum"), "sum", NULL)             \
-    X(_npi_mean, "a", np_sum_attrs, "out:attr(dtype,floatof(T))", NP_LINEAR("_npi_mean"), "mean", NULL)      \
-    X(_np_prod, "a", np_sum_attrs, "out:attr(dtype,sumof(T))",                                               \
-      "composed: [dtype=None] a = _backward__np_sum!(dy*out, ~a)/a | a = " NP_OVER("_np_sum",                \
-                                                                                   "dy*out") "/a",           \
-      "product", "_np_product")                                                                              \
-    X(_np_max, "a", np_max_attrs, NULL, NP_PICKED(_np_max), "largest element", "_np_amax")                   \
-    X(_np_min, "a", np_max_attrs, NULL, NP_PICKED(_np_min), "smallest element", "_np_amin")                  \
-    X(_np_all, "data", np_all_attrs, "out:bool", NULL, "true where no element is 0", NULL)                   \
-    X(_np_any, "data", np_all_attrs, "out:bool", NULL, "true where an element is not 0", "_np_sometrue")
-
 #define NP_REDUCE(name_, input, attrs_, types_, gradient, doc_, ...)                                         \
-    static const tn_op op_##name_ =                                                                          \
-        TNI_OP(#name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = attrs_,                      \
-               .shapes = input OVER_AXES, .types = types_, .gradients = gradient,                            \
-               .flags = (const char *)(gradient) ? 0 : TN_OP_ZERO_GRADIENT, .cost = tni_cost_each_input);
-/* clang-format off */
-NP_REDUCTIONS(NP_REDUCE)
-/* clang-format on */
+    TNI_ROW(#name_, .doc = doc_, .aliases = TNI_NAMES(__VA_ARGS__), .attrs = attrs_,                         \
+            .shapes = input OVER_AXES, .types = types_, .gradients = gradient,                               \
+            .flags = (const char *)(gradient) ? 0 : TN_OP_ZERO_GRADIENT, .cost = tni_cost_each_input)
 
 static tn_status trace_shape(tn_infer *i)
 {
@@ -171,26 +120,55 @@ static tn_status trace_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &y);
 }
 
-static const tn_op op_trace =
-    TNI_OP("_np_trace", .doc = "sum of a diagonal", .attrs = np_trace_attrs, .inputs = TNI_NAMES("data"),
-           .outputs = TNI_NAMES("out"), .shape = trace_shape, .gradients = "linear: dy ~data -> data");
-
 /* ---- positions --------------------------------------------------------------------------------- */
 
-#define POSITION(id, name_, doc_, ...)                                                                       \
-    static const tn_op id =                                                                                  \
-        TNI_OP(name_, .doc = doc_, .flags = TN_OP_ZERO_GRADIENT, .cost = tni_cost_each_input, __VA_ARGS__);
+#define POSITION(name_, doc_, ...)                                                                           \
+    TNI_ROW(name_, .doc = doc_, .flags = TN_OP_ZERO_GRADIENT, .cost = tni_cost_each_input, __VA_ARGS__)
 #define ARG                                                                                                  \
     .attrs = arg_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = arg_shape
 /* clang-format off */
-POSITION(op_argmax, "argmax", "position of the largest element; the first if there are several", ARG)
-POSITION(op_argmin, "argmin", "position of the smallest element; the first if there are several", ARG)
-POSITION(op_argmax_channel, "argmax_channel", "position of the largest element along axis 1",
-         .shapes = "data:(N,C,S..) -> output:(N,S..)")
-
 const tn_op *const tni_family_reduce[] = {
-#define POINTER(name, ...) &op_##name,
-    REDUCTIONS(POINTER) NP_REDUCTIONS(POINTER) &op_norm, &op_argmax, &op_argmin, &op_argmax_channel,
-    &op_trace, NULL,
+    /* REDUCE(name, storage, gradient, doc, aliases) */
+    REDUCE(sum, csr_storage, "linear: dy ~data -> data", "sum", "_sparse_sum", "sum_axis"),
+    REDUCE(mean, csr_storage, "linear: dy ~data -> data", "arithmetic mean", "_sparse_mean"),
+    REDUCE(prod, NULL, "composed: data = " STRETCHED("dy*output") "/data", "product", NULL),
+    REDUCE(nansum, NULL, PICKED(nansum), "sum of what is not NaN", NULL),
+    REDUCE(nanprod, NULL, "once: dy data output -> data", "product of what is not NaN", NULL),
+    REDUCE(max, NULL, PICKED(max), "largest element; NaN if there is one", "max_axis"),
+    REDUCE(min, NULL, PICKED(min), "smallest element; NaN if there is one", "min_axis"),
+    REDUCE(_square_sum, rows_storage, "composed: data = " STRETCHED("dy") "*data*2", "sum of squares", NULL),
+    /* NP_REDUCE(name, input, attributes, types, gradient, doc, aliases) */
+    NP_REDUCE(_np_sum, "a", np_sum_attrs, "out:attr(dtype,sumof(T))", NP_LINEAR("_np_sum"), "sum", NULL),
+    NP_REDUCE(_npi_mean, "a", np_sum_attrs, "out:attr(dtype,floatof(T))", NP_LINEAR("_npi_mean"), "mean",
+              NULL),
+    NP_REDUCE(_np_prod, "a", np_sum_attrs, "out:attr(dtype,sumof(T))",
+              "composed: [dtype=None] a = _backward__np_sum!(dy*out, ~a)/a | a = " NP_OVER("_np_sum",
+              "dy*out") "/a",
+              "product", "_np_product"),
+    NP_REDUCE(_np_max, "a", np_max_attrs, NULL, NP_PICKED(_np_max), "largest element", "_np_amax"),
+    NP_REDUCE(_np_min, "a", np_max_attrs, NULL, NP_PICKED(_np_min), "smallest element", "_np_amin"),
+    NP_REDUCE(_np_all, "data", np_all_attrs, "out:bool", NULL, "true where no element is 0", NULL),
+    NP_REDUCE(_np_any, "data", np_all_attrs, "out:bool", NULL, "true where an element is not 0",
+              "_np_sometrue"),
+/* Of ord 1 dy sign(x), else dy x / y, in the type of x. */
+    TNI_ROW("norm", .doc = "norm over axes", .aliases = TNI_NAMES("_sparse_norm"), .attrs = TNI_ATTRS(norm),
+            .shapes = "data:(D..) -> output:(reduce(D..))", .types = "output:attr(out_dtype,T)",
+            .gradients = "composed: [ord=1&out_dtype=None] data = " STRETCHED(
+                "dy") "*sign(data)"
+                      " | [ord=1] data = " STRETCHED(
+                          CAST("dy")) "*sign(data)"
+                                      " | [out_dtype=None] data = " STRETCHED("dy") "*(data/" STRETCHED(
+                                          "output") ")"
+                                                    " | data = " STRETCHED(CAST("dy")) "*(data/" STRETCHED(
+                                                        CAST("output")) ")",
+            .cost = tni_cost_each_input),
+    POSITION("argmax", "position of the largest element; the first if there are several", ARG),
+    POSITION("argmin", "position of the smallest element; the first if there are several", ARG),
+    POSITION("argmax_channel", "position of the largest element along axis 1",
+             .shapes = "data:(N,C,S..) -> output:(N,S..)"),
+    TNI_ROW("_np_trace", .doc = "sum of a diagonal", .attrs = TNI_ATTRS(np_trace),
+            .inputs = TNI_NAMES("data"),
+            .outputs = TNI_NAMES("out"), .shape = trace_shape, .gradients = "linear: dy ~data -> data"),
+    NULL,
 };
 /* clang-format on */

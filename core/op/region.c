@@ -6,11 +6,6 @@
 #include "op/cost.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def pooling_attrs[] = TN_ATTR_TABLE(ROIPooling);
-static const tn_attr_def align_attrs[] = TN_ATTR_TABLE(contrib_ROIAlign);
-static const tn_attr_def psroi_attrs[] = TN_ATTR_TABLE(contrib_PSROIPooling);
-static const tn_attr_def correlation_attrs[] = TN_ATTR_TABLE(Correlation);
-
 /* The regions, and the data's rank; `known`: there is something to tell of the output. */
 static tn_status regions_check(tn_infer *i, bool *known)
 {
@@ -115,24 +110,24 @@ static tn_status correlation_shape(tn_infer *i)
     return tni_shape_assign(i, i->out_shape[0], &y);
 }
 
-#define REGION(id, name_, outputs_, types_, gradients_, ...)                                                 \
-    static const tn_op id = TNI_OP(name_, .attrs = id##_attrs, .inputs = TNI_NAMES("data", "rois"),          \
-                                   .outputs = outputs_, .visible = 1, .shape = id##_shape, .types = types_,  \
-                                   .gradients = gradients_, .cost = tni_cost_each_output, __VA_ARGS__);
-/* clang-format off */
-REGION(pooling, "ROIPooling", TNI_NAMES("output", "max_idx"), "T:float; max_idx:i64",
-       "once: dy ~data rois max_idx -> data rois=0", .aliases = TNI_NAMES("_npx_roi_pooling"),
-       .doc = "The maximum of each part of each region.")
-REGION(align, "_contrib_ROIAlign", TNI_NAMES("output"), "T:float", "linear: dy ~data rois -> data rois=0",
-       .doc = "Means of samples of each part of each region, by bilinear interpolation.")
-REGION(psroi, "_contrib_PSROIPooling", TNI_NAMES("output"), "T:float", "linear: dy ~data rois -> data rois=0",
-       .doc = "The mean of each part of each region, of a channel of its own.")
-/* clang-format on */
+#define REGION(name_, attrs_, shape_, outputs_, types_, gradients_, ...)                                     \
+    TNI_ROW(name_, .attrs = attrs_, .inputs = TNI_NAMES("data", "rois"), .outputs = outputs_, .visible = 1,  \
+            .shape = shape_, .types = types_, .gradients = gradients_, .cost = tni_cost_each_output,         \
+            __VA_ARGS__)
 
-static const tn_op correlation =
-    TNI_OP("Correlation", .doc = "Patches of one image with those around the same place in another one.",
-           .attrs = correlation_attrs, .inputs = TNI_NAMES("data1", "data2"), .outputs = TNI_NAMES("output"),
-           .shape = correlation_shape, .types = "T:float", .gradients = "once: dy data1 data2 -> data1 data2",
-           .cost = tni_cost_each_output);
-
-const tn_op *const tni_family_region[] = {&pooling, &align, &psroi, &correlation, NULL};
+const tn_op *const tni_family_region[] = {
+    REGION("ROIPooling", TNI_ATTRS(ROIPooling), pooling_shape, TNI_NAMES("output", "max_idx"),
+           "T:float; max_idx:i64", "once: dy ~data rois max_idx -> data rois=0",
+           .aliases = TNI_NAMES("_npx_roi_pooling"), .doc = "The maximum of each part of each region."),
+    REGION("_contrib_ROIAlign", TNI_ATTRS(contrib_ROIAlign), align_shape, TNI_NAMES("output"), "T:float",
+           "linear: dy ~data rois -> data rois=0",
+           .doc = "Means of samples of each part of each region, by bilinear interpolation."),
+    REGION("_contrib_PSROIPooling", TNI_ATTRS(contrib_PSROIPooling), psroi_shape, TNI_NAMES("output"),
+           "T:float", "linear: dy ~data rois -> data rois=0",
+           .doc = "The mean of each part of each region, of a channel of its own."),
+    TNI_ROW("Correlation", .doc = "Patches of one image with those around the same place in another one.",
+            .attrs = TNI_ATTRS(Correlation), .inputs = TNI_NAMES("data1", "data2"),
+            .outputs = TNI_NAMES("output"), .shape = correlation_shape, .types = "T:float",
+            .gradients = "once: dy data1 data2 -> data1 data2", .cost = tni_cost_each_output),
+    NULL,
+};

@@ -31,15 +31,17 @@ static tn_status regression_shape(tn_infer *i)
     return st ? st : label_unify(i, i->in_shape[0], i->in_shape[1]);
 }
 
-#define REGRESSION(id, name_, doc_)                                                                          \
-    static const tn_op id = TNI_OP(                                                                          \
-        name_, .doc = doc_, .aliases = TNI_NAMES("_sparse_" name_), .attrs = regression_attrs,               \
-        .inputs = TNI_NAMES("data", "label"), .outputs = TNI_NAMES("output"), .flags = TN_OP_IGNORE_HEAD,    \
-        .shape = regression_shape, .types = "T:float", .gradients = "once: output label -> data label=0");
-/* clang-format off */
-REGRESSION(linear, "LinearRegressionOutput", "The input; squared loss.")
-REGRESSION(logistic, "LogisticRegressionOutput", "The input's sigmoid; cross-entropy.")
-REGRESSION(mae, "MAERegressionOutput", "The input; mean absolute error.")
-/* clang-format on */
+#define REGRESSION(name_, doc_)                                                                              \
+    TNI_ROW(name_, .doc = doc_, .aliases = TNI_NAMES("_sparse_" name_), .attrs = regression_attrs,           \
+            .inputs = TNI_NAMES("data", "label"), .outputs = TNI_NAMES("output"),                            \
+            .flags = TN_OP_IGNORE_HEAD, .shape = regression_shape, .types = "T:float",                       \
+            .gradients = "once: output label -> data label=0")
 
-const tn_op *const tni_family_regression[] = {&linear, &logistic, &mae, NULL};
+/* clang-format off */
+const tn_op *const tni_family_regression[] = {
+    REGRESSION("LinearRegressionOutput", "The input; squared loss."),
+    REGRESSION("LogisticRegressionOutput", "The input's sigmoid; cross-entropy."),
+    REGRESSION("MAERegressionOutput", "The input; mean absolute error."),
+    NULL,
+};
+/* clang-format on */

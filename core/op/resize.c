@@ -6,11 +6,6 @@
 #include "op/cost.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def upsampling_attrs[] = TN_ATTR_TABLE(UpSampling);
-static const tn_attr_def crop_attrs[] = TN_ATTR_TABLE(Crop);
-static const tn_attr_def bilinear_attrs[] = TN_ATTR_TABLE(contrib_BilinearResize2D);
-static const tn_attr_def adaptive_attrs[] = TN_ATTR_TABLE(contrib_AdaptiveAvgPooling2D);
-
 static tn_status image_check(tn_infer *i, const tn_shape *s)
 {
     return s->ndim == 4 ? TN_OK
@@ -159,29 +154,25 @@ static tn_status adaptive_shape(tn_infer *i)
 
 /* ---- table ------------------------------------------------------------------------------------------- */
 
-static const tn_op upsampling =
-    TNI_OP("UpSampling", .doc = "Each element in scale * scale copies, or a Deconvolution with stride scale.",
-           .attrs = upsampling_attrs, .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("output"),
-           .args = upsampling_args, .shape = upsampling_shape, .types = "T:float",
-           .gradients = "once: dy arg* -> arg*", .cost = tni_cost_each_output);
-
-static const tn_op crop =
-    TNI_OP("Crop", .doc = "A window of the last two dimensions; a second input says its size.",
-           .attrs = crop_attrs, .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("output"),
-           .shape = crop_shape, .gradients = "linear: dy ~arg* -> arg*");
-
-static const tn_op bilinear = TNI_OP(
-    "_contrib_BilinearResize2D", .doc = "The image in another size, by bilinear interpolation.",
-    .attrs = bilinear_attrs,
-    .shapes = "[mode=like] data:(N,C,H,W) like?mode=like:(M,D,T,U) -> output:(N,C,T,U) "
-              "| data:(N,C,S..) like?mode=like:(M,D,T,U) -> output:(N,C,resized(S..)) "
-              "; A=H-1 ; B=W-1", /* there is a pixel */
-    .types = "T:float", .gradients = "linear: dy ~data ~like -> data like=0", .cost = tni_cost_each_output);
-
-static const tn_op adaptive =
-    TNI_OP("_contrib_AdaptiveAvgPooling2D", .doc = "The means of output_size parts of the image.",
-           .attrs = adaptive_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-           .shape = adaptive_shape, .types = "T:float", .gradients = "linear: dy ~data -> data",
-           .cost = tni_cost_each_input);
-
-const tn_op *const tni_family_resize[] = {&upsampling, &crop, &bilinear, &adaptive, NULL};
+const tn_op *const tni_family_resize[] = {
+    TNI_ROW("UpSampling",
+            .doc = "Each element in scale * scale copies, or a Deconvolution with stride scale.",
+            .attrs = TNI_ATTRS(UpSampling), .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("output"),
+            .args = upsampling_args, .shape = upsampling_shape, .types = "T:float",
+            .gradients = "once: dy arg* -> arg*", .cost = tni_cost_each_output),
+    TNI_ROW("Crop", .doc = "A window of the last two dimensions; a second input says its size.",
+            .attrs = TNI_ATTRS(Crop), .inputs = TNI_NAMES("arg*"), .outputs = TNI_NAMES("output"),
+            .shape = crop_shape, .gradients = "linear: dy ~arg* -> arg*"),
+    TNI_ROW("_contrib_BilinearResize2D", .doc = "The image in another size, by bilinear interpolation.",
+            .attrs = TNI_ATTRS(contrib_BilinearResize2D),
+            .shapes = "[mode=like] data:(N,C,H,W) like?mode=like:(M,D,T,U) -> output:(N,C,T,U) "
+                      "| data:(N,C,S..) like?mode=like:(M,D,T,U) -> output:(N,C,resized(S..)) "
+                      "; A=H-1 ; B=W-1", /* there is a pixel */
+            .types = "T:float", .gradients = "linear: dy ~data ~like -> data like=0",
+            .cost = tni_cost_each_output),
+    TNI_ROW("_contrib_AdaptiveAvgPooling2D", .doc = "The means of output_size parts of the image.",
+            .attrs = TNI_ATTRS(contrib_AdaptiveAvgPooling2D), .inputs = TNI_NAMES("data"),
+            .outputs = TNI_NAMES("output"), .shape = adaptive_shape, .types = "T:float",
+            .gradients = "linear: dy ~data -> data", .cost = tni_cost_each_input),
+    NULL,
+};

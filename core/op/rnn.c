@@ -10,8 +10,6 @@
 #include "op/cost.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def rnn_attrs[] = TN_ATTR_TABLE(RNN);
-
 /* Each weight meets each of T · N rows once. */
 static void rnn_cost(const tn_infer *i, tn_cost *c)
 {
@@ -30,19 +28,19 @@ static void rnn_cost(const tn_infer *i, tn_cost *c)
         c, tn_cost_times(tn_cost_times((uint64_t)x->dim[0], (uint64_t)x->dim[1]), parameters - biases));
 }
 
-static const tn_op rnn =
-    TNI_OP("RNN", .doc = "Recurrent layers over sequences: LSTM, GRU, or cells of one activation.",
-           .aliases = TNI_NAMES("_npx_rnn"), .attrs = rnn_attrs, .effects = TN_EFFECT_RANDOM,
-           .shapes = "data:(T,N:sequences,I) parameters:(Z*(I+P+2)+(num_layers-1)*Z*(O+P+2)+Q) state:(L,N,P)"
-              " state_cell?mode=lstm:(L,N,state_size) sequence_length?use_sequence_length:(N)"
-              " -> output:(T,N,O) state_out?state_outputs:state"
-              " statecell_out?state_outputs&mode=lstm:state_cell mask~:(if(p,num_layers-1,0),T,N,O)"
-              " ; R=1+bidirectional ; L=R*num_layers ; P=or(projection_size,state_size) ; O=R*P"
-              " ; Z=if(mode=lstm,4,if(mode=gru,3,1))*state_size*R ; Q=projection_size*state_size*L"
-              " ; U=if(mode=lstm,0,0-projection_size)", /* no other cell has one */
-    .types = "T:float; sequence_length:or(T)",
-           .gradients = "once: dy dy1 dy2 data parameters state state_cell sequence_length mask"
-                        " -> data parameters state state_cell",
-           .cost = rnn_cost);
-
-const tn_op *const tni_family_rnn[] = {&rnn, NULL};
+const tn_op *const tni_family_rnn[] = {
+    TNI_ROW("RNN", .doc = "Recurrent layers over sequences: LSTM, GRU, or cells of one activation.",
+            .aliases = TNI_NAMES("_npx_rnn"), .attrs = TNI_ATTRS(RNN), .effects = TN_EFFECT_RANDOM,
+            .shapes = "data:(T,N:sequences,I) parameters:(Z*(I+P+2)+(num_layers-1)*Z*(O+P+2)+Q) state:(L,N,P)"
+                      " state_cell?mode=lstm:(L,N,state_size) sequence_length?use_sequence_length:(N)"
+                      " -> output:(T,N,O) state_out?state_outputs:state"
+                      " statecell_out?state_outputs&mode=lstm:state_cell mask~:(if(p,num_layers-1,0),T,N,O)"
+                      " ; R=1+bidirectional ; L=R*num_layers ; P=or(projection_size,state_size) ; O=R*P"
+                      " ; Z=if(mode=lstm,4,if(mode=gru,3,1))*state_size*R ; Q=projection_size*state_size*L"
+                      " ; U=if(mode=lstm,0,0-projection_size)", /* no other cell has one */
+            .types = "T:float; sequence_length:or(T)",
+            .gradients = "once: dy dy1 dy2 data parameters state state_cell sequence_length mask"
+                         " -> data parameters state state_cell",
+            .cost = rnn_cost),
+    NULL,
+};

@@ -6,10 +6,6 @@
 #include "op/cost.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def sampler_attrs[] = TN_ATTR_TABLE(BilinearSampler);
-static const tn_attr_def grid_attrs[] = TN_ATTR_TABLE(GridGenerator);
-static const tn_attr_def transformer_attrs[] = TN_ATTR_TABLE(SpatialTransformer);
-
 static tn_status grid_shape(tn_infer *i)
 {
     const bool affine =
@@ -77,20 +73,21 @@ static tn_status transformer_grad(tn_grad *g)
     return st ? st : g->ops->set(g, 1, loc);
 }
 
-static const tn_op sampler =
-    TNI_OP("BilinearSampler", .doc = "The image at the places of a grid, by bilinear interpolation.",
-           .attrs = sampler_attrs, .shapes = "data:(N,C,H,W) grid:(N,2,T,U) -> output:(N,C,T,U)",
-           .types = "T:float", .gradients = "once: dy data grid -> data grid", .cost = tni_cost_each_output);
+static const tn_op grid =
+    TNI_OP("GridGenerator", .doc = "A grid of places, by matrices (2, 3) or by shifts of pixels.",
+           .attrs = TNI_ATTRS(GridGenerator), .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+           .shape = grid_shape, .types = "T:float", .gradients = "once: dy ~data -> data",
+           .cost = tni_cost_each_output);
 
-static const tn_op grid = TNI_OP(
-    "GridGenerator", .doc = "A grid of places, by matrices (2, 3) or by shifts of pixels.",
-    .attrs = grid_attrs, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = grid_shape,
-    .types = "T:float", .gradients = "once: dy ~data -> data", .cost = tni_cost_each_output);
-
-static const tn_op transformer =
-    TNI_OP("SpatialTransformer", .doc = "The image behind an affine transformation of its plane.",
-           .attrs = transformer_attrs, .inputs = TNI_NAMES("data", "loc"),
-           .outputs = TNI_NAMES("output", "grid_src"), .visible = 1, .shape = transformer_shape,
-           .types = "T:float", .gradient = transformer_grad, .cost = tni_cost_each_output);
-
-const tn_op *const tni_family_sampler[] = {&sampler, &grid, &transformer, NULL};
+const tn_op *const tni_family_sampler[] = {
+    TNI_ROW("BilinearSampler", .doc = "The image at the places of a grid, by bilinear interpolation.",
+            .attrs = TNI_ATTRS(BilinearSampler),
+            .shapes = "data:(N,C,H,W) grid:(N,2,T,U) -> output:(N,C,T,U)", .types = "T:float",
+            .gradients = "once: dy data grid -> data grid", .cost = tni_cost_each_output),
+    &grid,
+    TNI_ROW("SpatialTransformer", .doc = "The image behind an affine transformation of its plane.",
+            .attrs = TNI_ATTRS(SpatialTransformer), .inputs = TNI_NAMES("data", "loc"),
+            .outputs = TNI_NAMES("output", "grid_src"), .visible = 1, .shape = transformer_shape,
+            .types = "T:float", .gradient = transformer_grad, .cost = tni_cost_each_output),
+    NULL,
+};

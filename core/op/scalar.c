@@ -7,59 +7,51 @@
 
 const tn_attr_def tni_scalar_attrs[] = TN_ATTR_TABLE(scalar);
 
-/* X(name, gradient, doc, aliases) */
-#define OPS(X)                                                                                               \
-    X(_plus_scalar, "composed: data = dy", "x + scalar", "_PlusScalar")                                      \
-    X(_minus_scalar, "composed: data = dy", "x - scalar", "_MinusScalar")                                    \
-    X(_rminus_scalar, "composed: data = -dy", "scalar - x", "_RMinusScalar")                                 \
-    X(_mul_scalar, "composed: data = dy*scalar", "x * scalar", "_MulScalar")                                 \
-    X(_div_scalar, "composed: data = dy/scalar", "x / scalar", "_DivScalar")                                 \
-    X(_rdiv_scalar, "composed: data = -(dy*output/data)", "scalar / x", "_RDivScalar")                       \
-    X(_mod_scalar, "composed: data = dy", "remainder of x / scalar, with the sign of scalar", "_ModScalar")  \
-    X(_rmod_scalar, "composed: data = -(dy*floor(scalar/data))",                                             \
-      "remainder of scalar / x, with the sign of x", "_RModScalar")                                          \
-    X(_power_scalar, POWER_GRAD, "x to the power of scalar", "_PowerScalar")                                 \
-    X(_rpower_scalar, "composed: data = dy*(output*log(ones_like(~data)*scalar))",                           \
-      "scalar to the power of x", "_RPowerScalar")                                                           \
-    X(_maximum_scalar, "composed: data = dy*(data>=scalar)", "the larger of x and scalar", "_MaximumScalar", \
-      "_npi_maximum_scalar")                                                                                 \
-    X(_minimum_scalar, "composed: data = dy*(data<=scalar)", "the smaller of x and scalar",                  \
-      "_MinimumScalar", "_npi_minimum_scalar")                                                               \
-    X(_hypot_scalar, "composed: data = dy*(data/output)", "sqrt(x^2 + scalar^2)", "_HypotScalar",            \
-      "_npi_hypot_scalar")                                                                                   \
-    X(_scatter_plus_scalar, "composed: data = dy", "x + scalar, where x is stored", NULL)                    \
-    X(_scatter_minus_scalar, "composed: data = dy", "x - scalar, where x is stored", NULL)
-
 /* dy s x^(s-1), whose factor has the derivative s (s-1) x^(s-2). */
 #define NUMBER "ones_like(~data)*scalar"
 #define POWER_GRAD "pointwise: dy data -> data ; " NUMBER "*(" NUMBER "-1)*data^(" NUMBER "-2)"
 
-/* X(name, doc, alias) */
-#define QUESTIONS(X)                                                                                         \
-    X(_equal_scalar, "1 where x = scalar, else 0", "_EqualScalar")                                           \
-    X(_not_equal_scalar, "1 where x differs from scalar, else 0", "_NotEqualScalar")                         \
-    X(_greater_scalar, "1 where x > scalar, else 0", "_GreaterScalar")                                       \
-    X(_greater_equal_scalar, "1 where x >= scalar, else 0", "_GreaterEqualScalar")                           \
-    X(_lesser_scalar, "1 where x < scalar, else 0", "_LesserScalar")                                         \
-    X(_lesser_equal_scalar, "1 where x <= scalar, else 0", "_LesserEqualScalar")                             \
-    X(_logical_and_scalar, "1 where neither x nor scalar is 0, else 0", "_LogicalAndScalar")                 \
-    X(_logical_or_scalar, "1 where one of x and scalar is not 0, else 0", "_LogicalOrScalar")                \
-    X(_logical_xor_scalar, "1 where exactly one of x and scalar is not 0, else 0", "_LogicalXorScalar")
-
 #define SCALAR(name_, doc_, ...)                                                                             \
-    static const tn_op op_##name_ =                                                                          \
-        TNI_OP(#name_, .doc = doc_, .attrs = tni_scalar_attrs, .inputs = TNI_NAMES("data"),                  \
-               .outputs = TNI_NAMES("output"), .shape = tni_shape_same, __VA_ARGS__);
+    TNI_ROW(#name_, .doc = doc_, .attrs = tni_scalar_attrs, .inputs = TNI_NAMES("data"),                     \
+            .outputs = TNI_NAMES("output"), .shape = tni_shape_same, __VA_ARGS__)
 #define OP(name, gradient, doc, ...)                                                                         \
     SCALAR(name, doc, .aliases = TNI_NAMES(__VA_ARGS__), .flags = TN_OP_POINTWISE, .gradients = gradient)
 #define QUESTION(name, doc, alias)                                                                           \
     SCALAR(name, doc, .aliases = TNI_NAMES(alias), .flags = TN_OP_POINTWISE | TN_OP_ZERO_GRADIENT)
 /* clang-format off */
-OPS(OP)
-QUESTIONS(QUESTION)
-
 const tn_op *const tni_family_scalar[] = {
-#define POINTER(name, ...) &op_##name,
-    OPS(POINTER) QUESTIONS(POINTER) NULL,
+    /* OP(name, gradient, doc, aliases) */
+    OP(_plus_scalar, "composed: data = dy", "x + scalar", "_PlusScalar"),
+    OP(_minus_scalar, "composed: data = dy", "x - scalar", "_MinusScalar"),
+    OP(_rminus_scalar, "composed: data = -dy", "scalar - x", "_RMinusScalar"),
+    OP(_mul_scalar, "composed: data = dy*scalar", "x * scalar", "_MulScalar"),
+    OP(_div_scalar, "composed: data = dy/scalar", "x / scalar", "_DivScalar"),
+    OP(_rdiv_scalar, "composed: data = -(dy*output/data)", "scalar / x", "_RDivScalar"),
+    OP(_mod_scalar, "composed: data = dy", "remainder of x / scalar, with the sign of scalar", "_ModScalar"),
+    OP(_rmod_scalar, "composed: data = -(dy*floor(scalar/data))",
+       "remainder of scalar / x, with the sign of x", "_RModScalar"),
+    OP(_power_scalar, POWER_GRAD, "x to the power of scalar", "_PowerScalar"),
+    OP(_rpower_scalar, "composed: data = dy*(output*log(ones_like(~data)*scalar))",
+       "scalar to the power of x", "_RPowerScalar"),
+    OP(_maximum_scalar, "composed: data = dy*(data>=scalar)", "the larger of x and scalar", "_MaximumScalar",
+       "_npi_maximum_scalar"),
+    OP(_minimum_scalar, "composed: data = dy*(data<=scalar)", "the smaller of x and scalar",
+       "_MinimumScalar", "_npi_minimum_scalar"),
+    OP(_hypot_scalar, "composed: data = dy*(data/output)", "sqrt(x^2 + scalar^2)", "_HypotScalar",
+       "_npi_hypot_scalar"),
+    OP(_scatter_plus_scalar, "composed: data = dy", "x + scalar, where x is stored", NULL),
+    OP(_scatter_minus_scalar, "composed: data = dy", "x - scalar, where x is stored", NULL),
+    /* QUESTION(name, doc, alias) */
+    QUESTION(_equal_scalar, "1 where x = scalar, else 0", "_EqualScalar"),
+    QUESTION(_not_equal_scalar, "1 where x differs from scalar, else 0", "_NotEqualScalar"),
+    QUESTION(_greater_scalar, "1 where x > scalar, else 0", "_GreaterScalar"),
+    QUESTION(_greater_equal_scalar, "1 where x >= scalar, else 0", "_GreaterEqualScalar"),
+    QUESTION(_lesser_scalar, "1 where x < scalar, else 0", "_LesserScalar"),
+    QUESTION(_lesser_equal_scalar, "1 where x <= scalar, else 0", "_LesserEqualScalar"),
+    QUESTION(_logical_and_scalar, "1 where neither x nor scalar is 0, else 0", "_LogicalAndScalar"),
+    QUESTION(_logical_or_scalar, "1 where one of x and scalar is not 0, else 0", "_LogicalOrScalar"),
+    QUESTION(_logical_xor_scalar, "1 where exactly one of x and scalar is not 0, else 0",
+             "_LogicalXorScalar"),
+    NULL,
 };
 /* clang-format on */

@@ -3,10 +3,6 @@
 #include "op/cost.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def cumsum_attrs[] = TN_ATTR_TABLE(np_cumsum);
-static const tn_attr_def diff_attrs[] = TN_ATTR_TABLE(npi_diff);
-static const tn_attr_def ediff1d_attrs[] = TN_ATTR_TABLE(npi_ediff1d);
-
 static tn_status diff_shape(tn_infer *i)
 {
     const int64_t n = tni_attr_int(i->attrs, TN_npi_diff_n);
@@ -27,31 +23,29 @@ static tn_status diff_shape(tn_infer *i)
 #define FROM_END(axis)                                                                                       \
     "reverse(_np_cumsum(reverse(_backward_cast(dy, ~a), axis=" axis "), axis=" axis "), axis=" axis ")"
 
-static const tn_op cumsum =
-    TNI_OP("_np_cumsum", .doc = "Running sums along an axis.", .aliases = TNI_NAMES("cumsum"),
-           .attrs = cumsum_attrs, .shapes = "[axis=None] a:(D..) -> out:(#D) | a:(A..,D@axis,B..) -> out:a",
-           .types = "out:attr(dtype,sumof(T))", .cost = tni_cost_each_input,
-           .gradients =
-               "composed: [axis=None] a = _backward_reshape(" FROM_END("0") ", ~a) | a = " FROM_END("@axis"));
-
-static const tn_op diff =
-    TNI_OP("_npi_diff", .doc = "Differences of neighbours along an axis, taken n times.", .attrs = diff_attrs,
-           .inputs = TNI_NAMES("a"), .outputs = TNI_NAMES("out"), .shape = diff_shape,
-           .gradients = "linear: dy ~a -> a");
-
 /* How many stand before and behind the differences. */
 #define PART(arr, scalar, inputs) "if(" arr "," inputs ",if(!" scalar "=None,1,0))"
-static const tn_op ediff1d = TNI_OP(
-    "_npi_ediff1d",
-    .doc = "Differences of neighbours in the flat array, with something before and behind them.",
-    .attrs = ediff1d_attrs,
-    .shapes = "input1:(D..) input2?to_begin_arr_given:(B..) input3?to_end_arr_given:(E..) -> out:(#D-1+" PART(
-        "to_begin_arr_given", "to_begin_scalar", "#B") "+" PART("to_end_arr_given", "to_end_scalar",
-                                                                "#E") ")",
-    .gradients = "once: dy ~input1 ~input2 ~input3 -> input1 input2 input3");
 
-static const tn_op polyval =
-    TNI_OP("_npi_polyval", .doc = "The polynomial with coefficients p, the highest first, at each x.",
-           .shapes = "p:(N) x:(D..) -> out:x", .types = "T:number", .gradients = "once: dy p x -> p x");
-
-const tn_op *const tni_family_scan[] = {&cumsum, &diff, &ediff1d, &polyval, NULL};
+const tn_op *const tni_family_scan[] = {
+    TNI_ROW("_np_cumsum", .doc = "Running sums along an axis.", .aliases = TNI_NAMES("cumsum"),
+            .attrs = TNI_ATTRS(np_cumsum),
+            .shapes = "[axis=None] a:(D..) -> out:(#D) | a:(A..,D@axis,B..) -> out:a",
+            .types = "out:attr(dtype,sumof(T))", .cost = tni_cost_each_input,
+            .gradients = "composed: [axis=None] a = _backward_reshape(" FROM_END("0") ", ~a) | a = " FROM_END(
+                "@axis")),
+    TNI_ROW("_npi_diff", .doc = "Differences of neighbours along an axis, taken n times.",
+            .attrs = TNI_ATTRS(npi_diff), .inputs = TNI_NAMES("a"), .outputs = TNI_NAMES("out"),
+            .shape = diff_shape, .gradients = "linear: dy ~a -> a"),
+    TNI_ROW(
+        "_npi_ediff1d",
+        .doc = "Differences of neighbours in the flat array, with something before and behind them.",
+        .attrs = TNI_ATTRS(npi_ediff1d),
+        .shapes =
+            "input1:(D..) input2?to_begin_arr_given:(B..) input3?to_end_arr_given:(E..) -> out:(#D-1+" PART(
+                "to_begin_arr_given", "to_begin_scalar", "#B") "+" PART("to_end_arr_given", "to_end_scalar",
+                                                                        "#E") ")",
+        .gradients = "once: dy ~input1 ~input2 ~input3 -> input1 input2 input3"),
+    TNI_ROW("_npi_polyval", .doc = "The polynomial with coefficients p, the highest first, at each x.",
+            .shapes = "p:(N) x:(D..) -> out:x", .types = "T:number", .gradients = "once: dy p x -> p x"),
+    NULL,
+};

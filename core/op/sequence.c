@@ -7,33 +7,26 @@
 #include "tenon/plugin/op/sequence.h"
 #include "op/infer_help.h"
 
-static const tn_attr_def mask_attrs[] = TN_ATTR_TABLE(SequenceMask);
-
-static const tn_attr_def last_attrs[] = TN_ATTR_TABLE(SequenceLast);
-
-static const tn_attr_def reverse_attrs[] = TN_ATTR_TABLE(SequenceReverse);
-
-static const tn_op mask = TNI_OP(
-    "SequenceMask", .doc = "Sets what is behind the end of each sequence to a value.",
-    .aliases = TNI_NAMES("_npx_sequence_mask"), .attrs = mask_attrs,
-    .shapes = "[axis=1] data:(N:sequences,T,R..) sequence_length?use_sequence_length:(N) -> output:data "
-              "| data:(T,N,R..) sequence_length?use_sequence_length:(N) -> output:data",
-    .types = "sequence_length:or(T)",
-    .gradients = "composed: data = SequenceMask!(dy, sequence_length, value=0) ; sequence_length = "
-                 "zeros_like(~sequence_length)");
-
-static const tn_op last = TNI_OP(
-    "SequenceLast", .doc = "The last step of each sequence.", .attrs = last_attrs,
-    .shapes = "[axis=1] data:(N:sequences,T,R..) sequence_length?use_sequence_length:(N) -> output:(N,R..) "
-              "| data:(T,N,R..) sequence_length?use_sequence_length:(N) -> output:(N,R..) "
-              "; L=T-1", /* there is a last step */
-    .gradients = "linear: dy ~data sequence_length -> data", .types = "sequence_length:or(T)");
-
-static const tn_op reverse = TNI_OP(
-    "SequenceReverse", .doc = "The steps of each sequence from its end to its begin.", .attrs = reverse_attrs,
-    .shapes = "data:(T,N:sequences,R..) sequence_length?use_sequence_length:(N) -> output:data",
-    .types = "sequence_length:or(T)",
-    .gradients = "composed: data = SequenceReverse!(dy, sequence_length) ; sequence_length = "
-                 "zeros_like(~sequence_length)");
-
-const tn_op *const tni_family_sequence[] = {&mask, &last, &reverse, NULL};
+const tn_op *const tni_family_sequence[] = {
+    TNI_ROW("SequenceMask", .doc = "Sets what is behind the end of each sequence to a value.",
+            .aliases = TNI_NAMES("_npx_sequence_mask"), .attrs = TNI_ATTRS(SequenceMask),
+            .shapes =
+                "[axis=1] data:(N:sequences,T,R..) sequence_length?use_sequence_length:(N) -> output:data "
+                "| data:(T,N,R..) sequence_length?use_sequence_length:(N) -> output:data",
+            .types = "sequence_length:or(T)",
+            .gradients = "composed: data = SequenceMask!(dy, sequence_length, value=0) ; sequence_length = "
+                         "zeros_like(~sequence_length)"),
+    TNI_ROW("SequenceLast", .doc = "The last step of each sequence.", .attrs = TNI_ATTRS(SequenceLast),
+            .shapes =
+                "[axis=1] data:(N:sequences,T,R..) sequence_length?use_sequence_length:(N) -> output:(N,R..) "
+                "| data:(T,N,R..) sequence_length?use_sequence_length:(N) -> output:(N,R..) "
+                "; L=T-1", /* there is a last step */
+            .gradients = "linear: dy ~data sequence_length -> data", .types = "sequence_length:or(T)"),
+    TNI_ROW("SequenceReverse", .doc = "The steps of each sequence from its end to its begin.",
+            .attrs = TNI_ATTRS(SequenceReverse),
+            .shapes = "data:(T,N:sequences,R..) sequence_length?use_sequence_length:(N) -> output:data",
+            .types = "sequence_length:or(T)",
+            .gradients = "composed: data = SequenceReverse!(dy, sequence_length) ; sequence_length = "
+                         "zeros_like(~sequence_length)"),
+    NULL,
+};

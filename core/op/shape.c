@@ -12,20 +12,7 @@
 #include "op/reshape.h"
 #include "tenon/plugin/op/shape.h"
 
-static const tn_attr_def reshape_attrs[] = TN_ATTR_TABLE(Reshape);
-static const tn_attr_def expand_dims_attrs[] = TN_ATTR_TABLE(expand_dims);
-static const tn_attr_def squeeze_attrs[] = TN_ATTR_TABLE(squeeze);
-static const tn_attr_def transpose_attrs[] = TN_ATTR_TABLE(transpose);
-static const tn_attr_def swap_axis_attrs[] = TN_ATTR_TABLE(SwapAxis);
-static const tn_attr_def depth_to_space_attrs[] = TN_ATTR_TABLE(depth_to_space);
-static const tn_attr_def space_to_depth_attrs[] = TN_ATTR_TABLE(space_to_depth);
-static const tn_attr_def diag_attrs[] = TN_ATTR_TABLE(diag);
-static const tn_attr_def moveaxis_attrs[] = TN_ATTR_TABLE(np_moveaxis);
-static const tn_attr_def np_reshape_attrs[] = TN_ATTR_TABLE(np_reshape);
-static const tn_attr_def npx_reshape_attrs[] = TN_ATTR_TABLE(npx_reshape);
-static const tn_attr_def reshape_like_attrs[] = TN_ATTR_TABLE(reshape_like);
 static const tn_attr_def np_diag_attrs[] = TN_ATTR_TABLE(np_diag);
-static const tn_attr_def diagonal_attrs[] = TN_ATTR_TABLE(np_diagonal);
 
 static tn_status reshape_shape(tn_infer *i)
 {
@@ -402,89 +389,74 @@ static tn_status diagonal_shape(tn_infer *i)
 
 /* ---- table -------------------------------------------------------------------------------------------- */
 
-#define VIEW(id, name_, ...)                                                                                 \
-    static const tn_op id =                                                                                  \
-        TNI_OP(name_, .flags = TN_OP_VIEW, .gradients = "composed: data = _backward_reshape(dy, ~data)",     \
-               __VA_ARGS__);
+#define VIEW(name_, ...)                                                                                     \
+    TNI_ROW(name_, .flags = TN_OP_VIEW, .gradients = "composed: data = _backward_reshape(dy, ~data)",        \
+            __VA_ARGS__)
 #define DATA .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output")
-/* clang-format off */
-VIEW(reshape, "Reshape", .doc = "The same elements in another shape.", .aliases = TNI_NAMES("reshape"),
-     .attrs = reshape_attrs, DATA, .shape = reshape_shape)
-VIEW(flatten, "Flatten", .doc = "All axes but the first as one.",
-     .aliases = TNI_NAMES("_npx_batch_flatten", "flatten"), .shapes = "data:(N,S..) -> output:(N,#S)")
-VIEW(expand_dims, "expand_dims", .doc = "A new axis of size 1.", .aliases = TNI_NAMES("_npi_expand_dims"),
-     .attrs = expand_dims_attrs, DATA, .shape = expand_dims_shape)
-VIEW(squeeze, "squeeze", .doc = "Drops axes of size 1.", .attrs = squeeze_attrs, DATA, .shape = squeeze_shape)
-/* clang-format on */
-
-static const tn_op backward_reshape =
-    TNI_OP("_backward_reshape", .doc = "Gradient of the operators that only reshape.",
-           .flags = TN_OP_BACKWARD | TN_OP_VIEW, .shapes_only = 2, .inputs = TNI_NAMES("dy", "data"),
-           .outputs = TNI_NAMES("dx"), .shape = backward_reshape_shape,
-           .gradients = "composed: dy = _backward_reshape(h, ~dy)");
-
-static const tn_op transpose = TNI_OP(
-    "transpose", .doc = "The axes in another order.", .attrs = transpose_attrs,
-    .shapes = "data:(D..) -> output:(permute(D..))", .gradient = transpose_grad, .view = transpose_view);
-
-static const tn_op swap_axis =
-    TNI_OP("SwapAxis", .doc = "Two axes change places.", .aliases = TNI_NAMES("_npi_swapaxes", "swapaxes"),
-           .attrs = swap_axis_attrs, DATA, .shape = swap_axis_shape,
-           .gradients = "composed: data = SwapAxis!(dy)", .view = swap_axis_view);
-
-static const tn_op depth_to_space =
-    TNI_OP("depth_to_space", .doc = "Channels become blocks of space; of a block, channels stand together.",
-           .attrs = depth_to_space_attrs,
-           .shapes = "data:(N,C:channels,H,W) "
-                     "-> output:(N,C/(block_size*block_size),H*block_size,W*block_size)",
-           .gradients = "composed: data = space_to_depth!(dy)");
-
-static const tn_op space_to_depth =
-    TNI_OP("space_to_depth", .doc = "Blocks of space become channels: undoes depth_to_space.",
-           .attrs = space_to_depth_attrs,
-           .shapes = "data:(N,C:channels,H:height,W:width) "
-                     "-> output:(N,C*block_size*block_size,H/block_size,W/block_size)",
-           .gradients = "composed: data = depth_to_space!(dy)");
-
-static const tn_op diag =
-    TNI_OP("diag", .doc = "A diagonal of matrices, or of a vector the matrix that it is a diagonal of.",
-           .attrs = diag_attrs, DATA, .shape = diag_shape, .gradients = "linear: dy ~data -> data");
 
 /* ---- NumPy's, and what is made of shapes -------------------------------------------------------------- */
 
 #define INPUT(name) .inputs = TNI_NAMES(name), .outputs = TNI_NAMES("out")
 #define VIEW_GRAD(name) "composed: " name " = _backward_reshape(dy, ~" name ")"
-#define ROW(id, name_, ...) static const tn_op id = TNI_OP(name_, __VA_ARGS__);
-/* clang-format off */
-ROW(np_reshape, "_np_reshape", .doc = "The same elements in another shape.", .attrs = np_reshape_attrs,
-    INPUT("a"), .flags = TN_OP_VIEW, .shape = np_reshape_shape, .gradients = VIEW_GRAD("a"))
-ROW(npx_reshape, "_npx_reshape", .doc = "The same elements in another shape.",
-    .aliases = TNI_NAMES("_npi_reshape"), .attrs = npx_reshape_attrs, INPUT("a"), .flags = TN_OP_VIEW,
-    .shape = npx_reshape_shape, .gradients = VIEW_GRAD("a"))
-ROW(reshape_like, "reshape_like", .doc = "lhs in the shape of rhs, or with some of its dimensions.",
-    .aliases = TNI_NAMES("_npx_reshape_like"), .attrs = reshape_like_attrs, .inputs = TNI_NAMES("lhs", "rhs"),
-    .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW, .shapes_only = 2, .shape = reshape_like_shape,
-    .types = "rhs:R", .gradients = VIEW_GRAD("lhs") " ; rhs = zeros_like(~rhs)")
-ROW(shape_array, "shape_array", .doc = "The shape as an array.", .aliases = TNI_NAMES("_npx_shape_array"),
-    DATA,
-    .flags = TN_OP_ZERO_GRADIENT, .shapes_only = 1, .shape = shape_array_shape, .types = "output:i64")
-ROW(size_array, "size_array", .doc = "The number of elements as an array.", DATA,
-    .flags = TN_OP_ZERO_GRADIENT, .shapes_only = 1, .shape = size_array_shape, .types = "output:i64")
-ROW(moveaxis, "_np_moveaxis", .doc = "Some axes in other places.", .attrs = moveaxis_attrs, INPUT("a"),
-    .shape = moveaxis_shape,
-    .gradients = "composed: a = _np_moveaxis(dy, source=@destination, destination=@source)")
-ROW(np_diag, "_np_diag", .doc = "A diagonal of a matrix, or the matrix that a vector is a diagonal of.",
-    .attrs = np_diag_attrs, DATA, .shape = np_diag_shape, .gradients = "linear: dy ~data -> data")
-ROW(diagflat, "_np_diagflat", .doc = "The matrix that the flat input is a diagonal of.",
-    .attrs = np_diag_attrs, DATA, .shape = diagflat_shape,
-    .gradients = "composed: data = _backward_reshape(_np_diag!(dy), ~data)")
-ROW(diagonal, "_np_diagonal", .doc = "A diagonal of matrices.", .attrs = diagonal_attrs, DATA,
-    .shape = diagonal_shape, .gradients = "linear: dy ~data -> data")
-/* clang-format on */
+#define ROW(name_, ...) TNI_ROW(name_, __VA_ARGS__)
 
+/* clang-format off */
 const tn_op *const tni_family_shape[] = {
-    &reshape,    &flatten,     &expand_dims,    &squeeze,        &backward_reshape,
-    &transpose,  &swap_axis,   &depth_to_space, &space_to_depth, &diag,
-    &np_reshape, &npx_reshape, &reshape_like,   &shape_array,    &size_array,
-    &moveaxis,   &np_diag,     &diagflat,       &diagonal,       NULL,
+    VIEW("Reshape", .doc = "The same elements in another shape.", .aliases = TNI_NAMES("reshape"),
+         .attrs = TNI_ATTRS(Reshape), DATA, .shape = reshape_shape),
+    VIEW("Flatten", .doc = "All axes but the first as one.",
+         .aliases = TNI_NAMES("_npx_batch_flatten", "flatten"), .shapes = "data:(N,S..) -> output:(N,#S)"),
+    VIEW("expand_dims", .doc = "A new axis of size 1.", .aliases = TNI_NAMES("_npi_expand_dims"),
+         .attrs = TNI_ATTRS(expand_dims), DATA, .shape = expand_dims_shape),
+    VIEW("squeeze", .doc = "Drops axes of size 1.", .attrs = TNI_ATTRS(squeeze), DATA,
+         .shape = squeeze_shape),
+    TNI_ROW("_backward_reshape", .doc = "Gradient of the operators that only reshape.",
+            .flags = TN_OP_BACKWARD | TN_OP_VIEW, .shapes_only = 2, .inputs = TNI_NAMES("dy", "data"),
+            .outputs = TNI_NAMES("dx"), .shape = backward_reshape_shape,
+            .gradients = "composed: dy = _backward_reshape(h, ~dy)"),
+    TNI_ROW(
+        "transpose", .doc = "The axes in another order.", .attrs = TNI_ATTRS(transpose),
+        .shapes = "data:(D..) -> output:(permute(D..))", .gradient = transpose_grad, .view = transpose_view),
+    TNI_ROW("SwapAxis", .doc = "Two axes change places.", .aliases = TNI_NAMES("_npi_swapaxes", "swapaxes"),
+            .attrs = TNI_ATTRS(SwapAxis), DATA, .shape = swap_axis_shape,
+            .gradients = "composed: data = SwapAxis!(dy)", .view = swap_axis_view),
+    TNI_ROW("depth_to_space", .doc = "Channels become blocks of space; of a block, channels stand together.",
+            .attrs = TNI_ATTRS(depth_to_space),
+            .shapes = "data:(N,C:channels,H,W) "
+                      "-> output:(N,C/(block_size*block_size),H*block_size,W*block_size)",
+            .gradients = "composed: data = space_to_depth!(dy)"),
+    TNI_ROW("space_to_depth", .doc = "Blocks of space become channels: undoes depth_to_space.",
+            .attrs = TNI_ATTRS(space_to_depth),
+            .shapes = "data:(N,C:channels,H:height,W:width) "
+                      "-> output:(N,C*block_size*block_size,H/block_size,W/block_size)",
+            .gradients = "composed: data = depth_to_space!(dy)"),
+    TNI_ROW("diag", .doc = "A diagonal of matrices, or of a vector the matrix that it is a diagonal of.",
+            .attrs = TNI_ATTRS(diag), DATA, .shape = diag_shape, .gradients = "linear: dy ~data -> data"),
+    ROW("_np_reshape", .doc = "The same elements in another shape.", .attrs = TNI_ATTRS(np_reshape),
+        INPUT("a"), .flags = TN_OP_VIEW, .shape = np_reshape_shape, .gradients = VIEW_GRAD("a")),
+    ROW("_npx_reshape", .doc = "The same elements in another shape.",
+        .aliases = TNI_NAMES("_npi_reshape"), .attrs = TNI_ATTRS(npx_reshape), INPUT("a"),
+        .flags = TN_OP_VIEW, .shape = npx_reshape_shape, .gradients = VIEW_GRAD("a")),
+    ROW("reshape_like", .doc = "lhs in the shape of rhs, or with some of its dimensions.",
+        .aliases = TNI_NAMES("_npx_reshape_like"), .attrs = TNI_ATTRS(reshape_like),
+        .inputs = TNI_NAMES("lhs", "rhs"),
+        .outputs = TNI_NAMES("output"), .flags = TN_OP_VIEW, .shapes_only = 2, .shape = reshape_like_shape,
+        .types = "rhs:R", .gradients = VIEW_GRAD("lhs") " ; rhs = zeros_like(~rhs)"),
+    ROW("shape_array", .doc = "The shape as an array.", .aliases = TNI_NAMES("_npx_shape_array"),
+        DATA,
+        .flags = TN_OP_ZERO_GRADIENT, .shapes_only = 1, .shape = shape_array_shape, .types = "output:i64"),
+    ROW("size_array", .doc = "The number of elements as an array.", DATA,
+        .flags = TN_OP_ZERO_GRADIENT, .shapes_only = 1, .shape = size_array_shape, .types = "output:i64"),
+    ROW("_np_moveaxis", .doc = "Some axes in other places.",
+        .attrs = TNI_ATTRS(np_moveaxis), INPUT("a"), .shape = moveaxis_shape,
+        .gradients = "composed: a = _np_moveaxis(dy, source=@destination, destination=@source)"),
+    ROW("_np_diag", .doc = "A diagonal of a matrix, or the matrix that a vector is a diagonal of.",
+        .attrs = np_diag_attrs, DATA, .shape = np_diag_shape, .gradients = "linear: dy ~data -> data"),
+    ROW("_np_diagflat", .doc = "The matrix that the flat input is a diagonal of.",
+        .attrs = np_diag_attrs, DATA, .shape = diagflat_shape,
+        .gradients = "composed: data = _backward_reshape(_np_diag!(dy), ~data)"),
+    ROW("_np_diagonal", .doc = "A diagonal of matrices.", .attrs = TNI_ATTRS(np_diagonal), DATA,
+        .shape = diagonal_shape, .gradients = "linear: dy ~data -> data"),
+    NULL,
 };
+/* clang-format on */

@@ -263,27 +263,6 @@ static tn_status slice_storage(tn_infer *i)
     return TN_OK;
 }
 
-static const tn_op slice =
-    TNI_OP("slice", .doc = "A window of the input, with steps.",
-           .aliases = TNI_NAMES("_npi_slice", "_npx_slice", "_sparse_slice", "crop"), .attrs = slice_attrs,
-           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_shape,
-           .gradient = slice_grad, .view = slice_view, .storage = slice_storage);
-
-static const tn_op backward_slice =
-    TNI_OP("_backward_slice", .doc = "Gradient of slice.", .attrs = slice_attrs, .flags = TN_OP_BACKWARD,
-           .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2, .outputs = TNI_NAMES("dx"),
-           .shape = backward_slice_shape, .gradient = tni_grad_of_linear);
-
-static const tn_op slice_axis =
-    TNI_OP("slice_axis", .doc = "A window along one axis.", .attrs = slice_axis_attrs,
-           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_axis_shape,
-           .gradient = slice_axis_grad, .view = slice_axis_view);
-
-static const tn_op backward_slice_axis =
-    TNI_OP("_backward_slice_axis", .doc = "Gradient of slice_axis.", .attrs = slice_axis_attrs,
-           .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2,
-           .outputs = TNI_NAMES("dx"), .shape = backward_slice_axis_shape, .gradient = tni_grad_of_linear);
-
 /* Only the shape of dy counts, and that of the data. */
 static tn_status backward_slice_like_grad(tn_grad *g)
 {
@@ -297,16 +276,6 @@ static tn_status backward_slice_like_grad(tn_grad *g)
     st = g->ops->emit(g, &e, &out);
     return tni_grad_set(g, &st, 0, out);
 }
-
-static const tn_op slice_like = TNI_OP(
-    "slice_like", .doc = "The beginning of the input, as much as another one has.", .attrs = slice_like_attrs,
-    .inputs = TNI_NAMES("data", "shape_like"), .shapes_only = 2, .outputs = TNI_NAMES("output"),
-    .shape = slice_like_shape, .gradient = slice_like_grad, .view = slice_like_view);
-
-static const tn_op backward_slice_like = TNI_OP(
-    "_backward_slice_like", .doc = "Gradient of slice_like.", .attrs = slice_like_attrs,
-    .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2, .outputs = TNI_NAMES("dx"),
-    .shape = backward_slice_like_shape, .gradient = backward_slice_like_grad);
 
 /* ---- windows that are written
  * --------------------------------------------------------------------------- */
@@ -326,19 +295,34 @@ static tn_status slice_assign_scalar_shape(tn_infer *i)
     return st ? st : window_unify(i, i->attrs + TN_slice_assign_scalar_begin, i->in_shape[0], &window);
 }
 
-static const tn_attr_def assign_scalar_attrs[] = TN_ATTR_TABLE(slice_assign_scalar);
-
-static const tn_op slice_assign =
-    TNI_OP("_slice_assign", .doc = "lhs, with rhs in a window of it.",
-           .aliases = TNI_NAMES("_crop_assign", "_npi_slice_assign"), .attrs = slice_attrs,
-           .inputs = TNI_NAMES("lhs", "rhs"), .outputs = TNI_NAMES("output"), .shape = slice_assign_shape);
-
-static const tn_op slice_assign_scalar = TNI_OP(
-    "_slice_assign_scalar", .doc = "data, with a number in each element of a window.",
-    .aliases = TNI_NAMES("_crop_assign_scalar", "_npi_slice_assign_scalar"), .attrs = assign_scalar_attrs,
-    .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_assign_scalar_shape);
-
 const tn_op *const tni_family_slice[] = {
-    &slice_assign, &slice_assign_scalar, &slice, &backward_slice, &slice_axis, &backward_slice_axis,
-    &slice_like,   &backward_slice_like, NULL,
+    TNI_ROW("_slice_assign", .doc = "lhs, with rhs in a window of it.",
+            .aliases = TNI_NAMES("_crop_assign", "_npi_slice_assign"), .attrs = slice_attrs,
+            .inputs = TNI_NAMES("lhs", "rhs"), .outputs = TNI_NAMES("output"), .shape = slice_assign_shape),
+    TNI_ROW("_slice_assign_scalar", .doc = "data, with a number in each element of a window.",
+            .aliases = TNI_NAMES("_crop_assign_scalar", "_npi_slice_assign_scalar"),
+            .attrs = TNI_ATTRS(slice_assign_scalar), .inputs = TNI_NAMES("data"),
+            .outputs = TNI_NAMES("output"), .shape = slice_assign_scalar_shape),
+    TNI_ROW("slice", .doc = "A window of the input, with steps.",
+            .aliases = TNI_NAMES("_npi_slice", "_npx_slice", "_sparse_slice", "crop"), .attrs = slice_attrs,
+            .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_shape,
+            .gradient = slice_grad, .view = slice_view, .storage = slice_storage),
+    TNI_ROW("_backward_slice", .doc = "Gradient of slice.", .attrs = slice_attrs, .flags = TN_OP_BACKWARD,
+            .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2, .outputs = TNI_NAMES("dx"),
+            .shape = backward_slice_shape, .gradient = tni_grad_of_linear),
+    TNI_ROW("slice_axis", .doc = "A window along one axis.", .attrs = slice_axis_attrs,
+            .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_axis_shape,
+            .gradient = slice_axis_grad, .view = slice_axis_view),
+    TNI_ROW("_backward_slice_axis", .doc = "Gradient of slice_axis.", .attrs = slice_axis_attrs,
+            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2,
+            .outputs = TNI_NAMES("dx"), .shape = backward_slice_axis_shape, .gradient = tni_grad_of_linear),
+    TNI_ROW("slice_like", .doc = "The beginning of the input, as much as another one has.",
+            .attrs = slice_like_attrs, .inputs = TNI_NAMES("data", "shape_like"), .shapes_only = 2,
+            .outputs = TNI_NAMES("output"), .shape = slice_like_shape, .gradient = slice_like_grad,
+            .view = slice_like_view),
+    TNI_ROW("_backward_slice_like", .doc = "Gradient of slice_like.", .attrs = slice_like_attrs,
+            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2,
+            .outputs = TNI_NAMES("dx"), .shape = backward_slice_like_shape,
+            .gradient = backward_slice_like_grad),
+    NULL,
 };

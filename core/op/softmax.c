@@ -65,36 +65,12 @@ static tn_status softmax_shape(tn_infer *i)
     " ; output = -broadcast_mul(w, sum(dy, axis=@axis, keepdims=True))/temperature"
 
 #define SOFTMAX_TYPES "T:float; output:attr(dtype,T):float"
-#define SOFTMAX(id, name_, names, types_, gradient, aliases_, doc_)                                          \
-    static const tn_op id =                                                                                  \
-        TNI_OP(name_, .doc = doc_, .aliases = aliases_, .attrs = softmax_attrs, .inputs = names,             \
-               .outputs = TNI_NAMES("output"), .args = softmax_args, .shape = softmax_shape,                 \
-               .types = types_, .gradients = gradient, .cost = tni_cost_normalise);
-/* clang-format off */
-SOFTMAX(softmax, "softmax", TNI_NAMES("data", "length"), SOFTMAX_TYPES "; length:L",
-        GRAD("softmax") " ; output = " TO_Y("axis=@axis") "/temperature", TNI_NAMES("_npx_softmax"),
-        "exp(x / T), scaled to sum to 1")
-SOFTMAX(log_softmax, "log_softmax", TNI_NAMES("data"), SOFTMAX_TYPES, LOG_GRAD, TNI_NAMES("_npx_log_softmax"),
-        "logarithm of softmax")
-SOFTMAX(softmin, "softmin", TNI_NAMES("data"), SOFTMAX_TYPES,
-        GRAD("softmin") " ; output = -" TO_Y("axis=@axis") "/temperature", NULL, "softmax of -x")
-/* clang-format on */
-
-/* ---- SoftmaxActivation ------------------------------------------------------------------------ */
-
-static const tn_attr_def activation_attrs[] = TN_ATTR_TABLE(SoftmaxActivation);
-
-static const tn_op activation =
-    TNI_OP("SoftmaxActivation", .doc = "softmax over an example or its channels", .attrs = activation_attrs,
-           .shapes = "data:(N,C,S..) -> output:data", .types = "T:float",
-           .gradients = "own: dy output -> data ; [mode=channel] dy = _backward_SoftmaxActivation!(h, output)"
-                        " ; output = " TO_Y("axis=1") " | dy = _backward_SoftmaxActivation!(h, output)"
-                                                      " ; output = " TO_Y("axis=0, exclude=True"),
-           .cost = tni_cost_normalise);
+#define SOFTMAX(name_, names, types_, gradient, aliases_, doc_)                                              \
+    TNI_ROW(name_, .doc = doc_, .aliases = aliases_, .attrs = softmax_attrs, .inputs = names,                \
+            .outputs = TNI_NAMES("output"), .args = softmax_args, .shape = softmax_shape, .types = types_,   \
+            .gradients = gradient, .cost = tni_cost_normalise)
 
 /* ---- SoftmaxOutput ---------------------------------------------------------------------------- */
-
-static const tn_attr_def output_attrs[] = TN_ATTR_TABLE(SoftmaxOutput);
 
 static bool shapes_equal(const tn_shape *a, const tn_shape *b)
 {
@@ -140,27 +116,43 @@ static tn_status output_shape(tn_infer *i)
     return st ? st : label_shape(i, i->in_shape[0], i->in_shape[1]);
 }
 
-static const tn_op output =
-    TNI_OP("SoftmaxOutput", .doc = "softmax; its gradient is that of cross-entropy with the labels",
-           .aliases = TNI_NAMES("Softmax"), .attrs = output_attrs, .inputs = TNI_NAMES("data", "label"),
-           .outputs = TNI_NAMES("output"), .flags = TN_OP_IGNORE_HEAD, .shape = output_shape,
-           .types = "T:float; label:or(T)", /* a type of its own, if there is one */
-           .gradients = "once: [out_grad] data = _backward_SoftmaxOutput!(label, output, out_grad=0)*dy"
-                        " | label output -> data",
-           .cost = tni_cost_normalise);
-
 /* ---- softmax_cross_entropy -------------------------------------------------------------------- */
 
-/* dx = dy (p - chosen), p = softmax(data): to dy goes sum(h (p - chosen)), to data dy p (h - sum(h p)). */
-static const tn_op entropy = TNI_OP(
-    "softmax_cross_entropy", .doc = "sum over examples of -log softmax(data)[label]",
-    .shapes = "data:(N:examples,C) label:(N) -> output:(1)", .types = "T:float; label:or(T)",
-    .gradients = "own: dy data label -> data"
-                 " ; p = _backward_softmax_cross_entropy(ones_like(~dy), data, label)"
-                 " ; dy = _backward_reshape(sum(h*p), ~dy)"
-                 " ; data = broadcast_mul(_backward_softmax(h, softmax(data)), expand_dims(dy, axis=0))",
-    .cost = tni_cost_normalise);
-
+/* clang-format off */
 const tn_op *const tni_family_softmax[] = {
-    &softmax, &log_softmax, &softmin, &activation, &output, &entropy, NULL,
+    SOFTMAX("softmax", TNI_NAMES("data", "length"), SOFTMAX_TYPES "; length:L",
+            GRAD("softmax") " ; output = " TO_Y("axis=@axis") "/temperature", TNI_NAMES("_npx_softmax"),
+            "exp(x / T), scaled to sum to 1"),
+    SOFTMAX("log_softmax", TNI_NAMES("data"), SOFTMAX_TYPES, LOG_GRAD, TNI_NAMES("_npx_log_softmax"),
+            "logarithm of softmax"),
+    SOFTMAX("softmin", TNI_NAMES("data"), SOFTMAX_TYPES,
+            GRAD("softmin") " ; output = -" TO_Y("axis=@axis") "/temperature", NULL, "softmax of -x"),
+    TNI_ROW(
+        "SoftmaxActivation", .doc = "softmax over an example or its channels",
+        .attrs = TNI_ATTRS(SoftmaxActivation), .shapes = "data:(N,C,S..) -> output:data", .types = "T:float",
+        .gradients = "own: dy output -> data ; [mode=channel] dy = _backward_SoftmaxActivation!(h, output)"
+                     " ; output = " TO_Y("axis=1") " | dy = _backward_SoftmaxActivation!(h, output)"
+                                                   " ; output = " TO_Y("axis=0, exclude=True"),
+        .cost = tni_cost_normalise),
+    TNI_ROW("SoftmaxOutput", .doc = "softmax; its gradient is that of cross-entropy with the labels",
+            .aliases = TNI_NAMES("Softmax"), .attrs = TNI_ATTRS(SoftmaxOutput),
+            .inputs = TNI_NAMES("data", "label"), .outputs = TNI_NAMES("output"),
+            .flags = TN_OP_IGNORE_HEAD,
+            .shape = output_shape,
+            .types = "T:float; label:or(T)", /* a type of its own, if there is one */
+            .gradients = "once: [out_grad] data = _backward_SoftmaxOutput!(label, output, out_grad=0)*dy"
+                         " | label output -> data",
+            .cost = tni_cost_normalise),
+    /* dx = dy (p - chosen), p = softmax(data): to dy goes sum(h (p - chosen)), to data
+     * dy p (h - sum(h p)). */
+    TNI_ROW(
+        "softmax_cross_entropy", .doc = "sum over examples of -log softmax(data)[label]",
+        .shapes = "data:(N:examples,C) label:(N) -> output:(1)", .types = "T:float; label:or(T)",
+        .gradients = "own: dy data label -> data"
+                     " ; p = _backward_softmax_cross_entropy(ones_like(~dy), data, label)"
+                     " ; dy = _backward_reshape(sum(h*p), ~dy)"
+                     " ; data = broadcast_mul(_backward_softmax(h, softmax(data)), expand_dims(dy, axis=0))",
+        .cost = tni_cost_normalise),
+    NULL,
 };
+/* clang-format on */

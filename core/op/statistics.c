@@ -9,8 +9,6 @@
 
 /* ---- moments ---------------------------------------------------------------------------------- */
 
-static const tn_attr_def moments_attrs[] = TN_ATTR_TABLE(moments);
-
 static tn_status moments_shape(tn_infer *i)
 {
     const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_moments_axes);
@@ -32,42 +30,16 @@ static tn_status moments_shape(tn_infer *i)
 
 /* What arrives at an output, over its elements. */
 #define OVER(op, e) "_backward_" op "(" e ", ~data, axis=@axes, keepdims=@keepdims)"
-static const tn_op op_moments =
-    TNI_OP("moments", .doc = "mean and variance over axes", .attrs = moments_attrs, .types = "T:number",
-           .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("mean", "var"), .shape = moments_shape,
-           .gradients = "composed: data = " OVER("mean", "dy") "+" OVER("mean", "dy1") "*2*(data-" OVER(
-               "sum", "mean") ")",
-           .cost = tni_cost_each_input);
 
 /* ---- NumPy's ------------------------------------------------------------------------------------ */
 
 static const tn_attr_def var_attrs[] = TN_ATTR_TABLE(npi_var);
-static const tn_attr_def average_attrs[] = TN_ATTR_TABLE(npi_average);
-static const tn_attr_def percentile_attrs[] = TN_ATTR_TABLE(npi_percentile);
-static const tn_attr_def histogram_attrs[] = TN_ATTR_TABLE(histogram);
-static const tn_attr_def bincount_attrs[] = TN_ATTR_TABLE(npi_bincount);
 
-#define SPREAD(id, name_, doc_)                                                                              \
-    static const tn_op id =                                                                                  \
-        TNI_OP(name_, .doc = doc_, .attrs = var_attrs, .shapes = "a:(D..) -> out:(over(D..))",               \
-               .types = "out:attr(dtype,T)", .flags = TN_OP_ZERO_GRADIENT, .cost = tni_cost_each_input);
-/* clang-format off */
-SPREAD(op_var, "_npi_var", "variance over axes")
-SPREAD(op_std, "_npi_std", "standard deviation over axes")
-/* clang-format on */
-
-/* The gradient of the sum of the weights is left out, as in MXNet. */
-static const tn_op op_average = TNI_OP(
-    "_npi_average", .doc = "average over axes, and the sum of the weights", .attrs = average_attrs,
-    .shapes = "a:(D..) weights?weighted:(D..)/(line(D..)) -> out:(over(D..)) sum_of_weights~returned:out",
-    .gradients = "once: dy a weights out sum_of_weights -> a weights", .cost = tni_cost_each_input);
+#define SPREAD(name_, doc_)                                                                                  \
+    TNI_ROW(name_, .doc = doc_, .attrs = var_attrs, .shapes = "a:(D..) -> out:(over(D..))",                  \
+            .types = "out:attr(dtype,T)", .flags = TN_OP_ZERO_GRADIENT, .cost = tni_cost_each_input)
 
 #define Q "a:(D..) q?q_scalar=None:(Q..) -> "
-static const tn_op op_percentile =
-    TNI_OP("_npi_percentile", .doc = "the numbers below which so many of 100 elements lie",
-           .attrs = percentile_attrs, .flags = TN_OP_ZERO_GRADIENT | TN_OP_CHECKS_VALUES,
-           .shapes = "[q_scalar=None] " Q "out:(Q..,over(D..)) | " Q "out:(over(D..))",
-           .types = "q:Q:float; out:stat(T)", .cost = tni_cost_each_input);
 
 /* The edges are an input, or follow from their number and range. */
 static tn_status histogram_args(tn_infer *i)
@@ -97,18 +69,34 @@ static tn_status histogram_shape(tn_infer *i)
     return tn_shape_unify(i, i->out_shape[0], &counts);
 }
 
-static const tn_op op_histogram =
-    TNI_OP("_histogram", .doc = "how many elements lie in each bin, and the edges of the bins",
-           .aliases = TNI_NAMES("_npi_histogram"), .attrs = histogram_attrs, .flags = TN_OP_ZERO_GRADIENT,
-           .inputs = TNI_NAMES("data", "bins"), .outputs = TNI_NAMES("bin_cnts", "edges"),
-           .args = histogram_args, .shape = histogram_shape, .types = "bin_cnts:i64");
-
-static const tn_op op_bincount =
-    TNI_OP("_npi_bincount", .doc = "how often each number from 0 on is there, or the sum of its weights",
-           .attrs = bincount_attrs, .flags = TN_OP_ZERO_GRADIENT | TN_OP_CHECKS_VALUES,
-           .shapes = "data:(N) weights?has_weights:(N) -> out:(?)",
-           .types = "data:D:integer; weights:W; out:D; [has_weights] out:W");
-
+/* clang-format off */
 const tn_op *const tni_family_statistics[] = {
-    &op_moments, &op_var, &op_std, &op_average, &op_percentile, &op_histogram, &op_bincount, NULL,
+    TNI_ROW("moments", .doc = "mean and variance over axes", .attrs = TNI_ATTRS(moments), .types = "T:number",
+            .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("mean", "var"), .shape = moments_shape,
+            .gradients = "composed: data = " OVER("mean", "dy") "+" OVER("mean", "dy1") "*2*(data-" OVER(
+                "sum", "mean") ")",
+            .cost = tni_cost_each_input),
+    SPREAD("_npi_var", "variance over axes"),
+    SPREAD("_npi_std", "standard deviation over axes"),
+    /* The gradient of the sum of the weights is left out, as in MXNet. */
+    TNI_ROW(
+        "_npi_average", .doc = "average over axes, and the sum of the weights",
+        .attrs = TNI_ATTRS(npi_average),
+        .shapes = "a:(D..) weights?weighted:(D..)/(line(D..)) -> out:(over(D..)) sum_of_weights~returned:out",
+        .gradients = "once: dy a weights out sum_of_weights -> a weights", .cost = tni_cost_each_input),
+    TNI_ROW("_npi_percentile", .doc = "the numbers below which so many of 100 elements lie",
+            .attrs = TNI_ATTRS(npi_percentile), .flags = TN_OP_ZERO_GRADIENT | TN_OP_CHECKS_VALUES,
+            .shapes = "[q_scalar=None] " Q "out:(Q..,over(D..)) | " Q "out:(over(D..))",
+            .types = "q:Q:float; out:stat(T)", .cost = tni_cost_each_input),
+    TNI_ROW(
+        "_histogram", .doc = "how many elements lie in each bin, and the edges of the bins",
+        .aliases = TNI_NAMES("_npi_histogram"), .attrs = TNI_ATTRS(histogram), .flags = TN_OP_ZERO_GRADIENT,
+        .inputs = TNI_NAMES("data", "bins"), .outputs = TNI_NAMES("bin_cnts", "edges"),
+        .args = histogram_args, .shape = histogram_shape, .types = "bin_cnts:i64"),
+    TNI_ROW("_npi_bincount", .doc = "how often each number from 0 on is there, or the sum of its weights",
+            .attrs = TNI_ATTRS(npi_bincount), .flags = TN_OP_ZERO_GRADIENT | TN_OP_CHECKS_VALUES,
+            .shapes = "data:(N) weights?has_weights:(N) -> out:(?)",
+            .types = "data:D:integer; weights:W; out:D; [has_weights] out:W"),
+    NULL,
 };
+/* clang-format on */

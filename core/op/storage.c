@@ -13,9 +13,6 @@
 
 /* ---- definitions --------------------------------------------------------------------------------------- */
 
-static const tn_attr_def cast_attrs[] = TN_ATTR_TABLE(cast_storage);
-static const tn_attr_def rows_attrs[] = TN_ATTR_TABLE(embedding_rows);
-
 /* A row_sparse array has rows, a csr one is a matrix. */
 static tn_status cast_shape(tn_infer *i)
 {
@@ -49,17 +46,6 @@ static tn_status retain_storage(tn_infer *i)
     return TN_OK;
 }
 
-static const tn_op cast =
-    TNI_OP("cast_storage", .doc = "The same elements in another storage type.",
-           .aliases = TNI_NAMES("_sparse_cast_storage"), .attrs = cast_attrs, .inputs = TNI_NAMES("data"),
-           .outputs = TNI_NAMES("output"), .shape = cast_shape, .storage = cast_storage,
-           .gradients = "composed: data = _copy(dy)");
-
-static const tn_op retain =
-    TNI_OP("_sparse_retain", .doc = "The rows of a row_sparse array that indices name, in ascending order.",
-           .shapes = "data:(N,D..) indices:(R) -> output:(N,D..)", .types = "indices:I",
-           .storage = retain_storage, .flags = TN_OP_CHECKS_VALUES);
-
 static tn_status rows_storage(tn_infer *i)
 {
     i->in_storage[0] = i->in_storage[1] = TN_STORAGE_DENSE;
@@ -67,13 +53,21 @@ static tn_status rows_storage(tn_infer *i)
     return TN_OK;
 }
 
-/* The gradient of Embedding with sparse_grad. */
-static const tn_op embedding_rows = TNI_OP(
-    "_embedding_rows", .doc = "Sums of the rows of dy for each row that data names, and no others.",
-    .attrs = rows_attrs, .flags = TN_OP_INTERNAL, .shapes = "dy:(I..,D) data:(I..) -> output:(input_dim,D)",
-    .types = "data:I", .storage = rows_storage);
-
-const tn_op *const tni_family_storage[] = {&cast, &retain, &embedding_rows, NULL};
+const tn_op *const tni_family_storage[] = {
+    TNI_ROW("cast_storage", .doc = "The same elements in another storage type.",
+            .aliases = TNI_NAMES("_sparse_cast_storage"), .attrs = TNI_ATTRS(cast_storage),
+            .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = cast_shape,
+            .storage = cast_storage, .gradients = "composed: data = _copy(dy)"),
+    TNI_ROW("_sparse_retain", .doc = "The rows of a row_sparse array that indices name, in ascending order.",
+            .shapes = "data:(N,D..) indices:(R) -> output:(N,D..)", .types = "indices:I",
+            .storage = retain_storage, .flags = TN_OP_CHECKS_VALUES),
+    /* The gradient of Embedding with sparse_grad. */
+    TNI_ROW("_embedding_rows", .doc = "Sums of the rows of dy for each row that data names, and no others.",
+            .attrs = TNI_ATTRS(embedding_rows), .flags = TN_OP_INTERNAL,
+            .shapes = "dy:(I..,D) data:(I..) -> output:(input_dim,D)", .types = "data:I",
+            .storage = rows_storage),
+    NULL,
+};
 
 /* ---- the table ----------------------------------------------------------------------------------------- */
 

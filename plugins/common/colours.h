@@ -35,4 +35,14 @@ TNB_INLINE double tnb_light_normal(double deviation, double u, double v)
     return deviation * sqrt(-2 * log(1 - u)) * cos(6.283185307179586 * v);
 }
 
+/* Rows of the family's table. */
+#define IMAGE_ROWS(FLIP, COLOURS)                                                                            \
+    FLIP("flip_left_right", left_right_run), FLIP("flip_top_bottom", top_bottom_run),                        \
+        FLIP("random_flip_left_right", random_left_right_run),                                               \
+        FLIP("random_flip_top_bottom", random_top_bottom_run),                                               \
+        COLOURS("adjust_lighting", adjust_lighting_run), COLOURS("random_brightness", brightness_run),       \
+        COLOURS("random_contrast", contrast_run), COLOURS("random_saturation", saturation_run),              \
+        COLOURS("random_hue", hue_run), COLOURS("random_color_jitter", jitter_run),                          \
+        COLOURS("random_lighting", random_lighting_run)
+
 #endif

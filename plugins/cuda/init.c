@@ -167,25 +167,10 @@ static tn_status identity_run(const tn_plan *plan, const tn_exec *x, tn_err *err
 
 static const char *const all[] = {"*:" TNCUDA_ALL, NULL};
 
+#include "../common/make_rows.inc"
+
 #define MAKES(op, run) TNCUDA_ROW(op, all, 0, make_prepare, run)
 const tn_kernel *const tncuda_family_init[] = {
-    MAKES("_zeros", zeros_run),
-    MAKES("_ones", ones_run),
-    MAKES("_set_value", set_value_run),
-    MAKES("_full", full_run),
-    MAKES("_arange", arange_run),
-    MAKES("_eye", eye_run),
-    MAKES("_linspace", linspace_run),
-    MAKES("_npi_logspace", logspace_run),
-    MAKES("_npi_eye", eye_run),
-    MAKES("_npi_identity", identity_run),
-    MAKES("_npi_indices", indices_run),
-    MAKES("_npi_hamming", hamming_run),
-    MAKES("_npi_hanning", hanning_run),
-    MAKES("_npi_blackman", blackman_run),
-    MAKES("_zeros_without_dtype", zeros_run),
-    MAKES("_npi_diag_indices_from", diag_indices_run),
-    MAKES("_contrib_arange_like", arange_like_run),
-    MAKES("_contrib_index_array", index_array_run),
+    MAKE_ROWS(MAKES),
     NULL,
 };

@@ -1,6 +1,5 @@
 /* Reductions over axes, and the gradients that stretch what arrives over them. */
 #include "tenon/plugin/op/reduce.h"
-#include "../common/axes.h"
 #include "launch.h"
 
 #include <stdio.h>
@@ -18,24 +17,15 @@ typedef struct reduce_state {
     tncuda_reduce_args args;
 } reduce_state;
 
-/* All have the axis first; NumPy's have no `exclude`. */
-static const struct {
-    const char *op, *id;
-    bool mean, numpy;
-} rows[] = {{"sum", "SUM", false, false},         {"mean", "SUM", true, false},
-            {"prod", "PROD", false, false},       {"nansum", "NANSUM", false, false},
-            {"nanprod", "NANPROD", false, false}, {"max", "MAX", false, false},
-            {"min", "MIN", false, false},         {"_square_sum", "SQUARES", false, false},
-            {"_np_sum", "SUM", false, true},      {"_npi_mean", "SUM", true, true},
-            {"_np_prod", "PROD", false, true},    {"_np_max", "MAX", false, true},
-            {"_np_min", "MIN", false, true},      {"_np_all", "ALL", false, true},
-            {"_np_any", "ANY", false, true}};
+static const char *const most_types[] = {"*:" TNCUDA_MOST, NULL};
+static const char *const float_types[] = {"*:" TNCUDA_FLOATS, NULL};
+#include "../common/reduce_plan.inc"
 
-static uint32_t node_mask(const tn_node *node, bool numpy, int32_t ndim)
-{
-    return tnb_axes_mask(node->attrs[TN_reduce_axis], !numpy && node->attrs[TN_reduce_exclude] != 0, numpy,
-                         ndim);
-}
+static const char *const reduction_ids[R_COUNT] = {
+#define REDUCE(id, init, map, join) #id,
+#include "../common/reduce.list"
+#undef REDUCE
+};
 
 void tncuda_reduce_split(const tn_tensor *t, uint32_t mask, tncuda_reduce_args *a)
 {
@@ -74,8 +64,8 @@ static void members_set(tncuda_reduce_args *a, bool room)
     a->slices = (a->inner + a->chunk - 1) / a->chunk;
 }
 
-static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, const char *id, uint32_t mask,
-                           tn_err *err)
+static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, uint32_t id, uint32_t finish,
+                           uint32_t mask, tn_err *err)
 {
     const tn_tensor *in = node->in[0];
     const tn_status st = tncuda_state(plugin, node, plan, sizeof(reduce_state), err);
@@ -83,86 +73,26 @@ static tn_status plan_make(void *plugin, const tn_node *node, tn_plan *plan, con
 
     if (st)
         return st;
-    s->id = id;
+    s->id = reduction_ids[id];
     tncuda_reduce_split(in, mask, &s->args);
     s->args.dtype = in->dtype;
     s->args.out_dtype = node->out[0]->dtype;
-    s->args.divide = 1;
+    s->args.divide = finish == FINISH_MEAN ? (double)s->args.inner : 1;
+    s->args.root = finish == FINISH_ROOT;
     members_set(&s->args, true);
     plan->workspace_bytes =
         s->args.slices > 1 ? (uint64_t)(s->args.outer * s->args.slices) * sizeof(int64_t) : 0;
     return TN_OK;
 }
 
-static tn_status reduce_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+static void plan_begin(tn_plan *plan, int64_t first)
 {
-    size_t row = 0;
-    tn_status st;
-
-    while (strcmp(rows[row].op, node->op) != 0)
-        row++;
-    st =
-        plan_make(plugin, node, plan, rows[row].id, node_mask(node, rows[row].numpy, node->in[0]->ndim), err);
-    if (!st && rows[row].mean)
-        ((reduce_state *)plan->state)->args.divide = (double)((reduce_state *)plan->state)->args.inner;
-    return st;
+    ((reduce_state *)plan->state)->first = first;
 }
 
-static tn_status norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const bool one = tn_value_int(node->attrs[TN_norm_ord]) == 1;
-    const tn_status st =
-        plan_make(plugin, node, plan, one ? "MAGNITUDES" : "SQUARES",
-                  tnb_axes_mask(node->attrs[TN_norm_axis], false, false, node->in[0]->ndim), err);
-
-    if (!st)
-        ((reduce_state *)plan->state)->args.root = !one;
-    return st;
-}
-
-/* A diagonal is an axis whose step is that of rows and columns together. */
-static tn_status trace_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const tn_tensor *in = node->in[0];
-    const int64_t k = tn_value_int(node->attrs[TN_np_trace_offset]);
-    const int32_t row = tnb_axis(tn_value_int(node->attrs[TN_np_trace_axis1]), in->ndim),
-                  column = tnb_axis(tn_value_int(node->attrs[TN_np_trace_axis2]), in->ndim);
-    const int64_t lines = tnb_least(in->shape[row] + (k < 0 ? k : 0), in->shape[column] - (k > 0 ? k : 0));
-    int64_t shape[TN_NDIM_MAX], stride[TN_NDIM_MAX];
-    tn_tensor diagonals = *in;
-    const tn_tensor *const inputs[] = {&diagonals};
-    tn_node seen = *node;
-    tn_status st;
-
-    diagonals.ndim = 0;
-    diagonals.shape = shape;
-    diagonals.stride = stride;
-    for (int32_t d = 0; d <= in->ndim; d++) {
-        const bool whole = d == in->ndim;
-
-        if (d == row || d == column)
-            continue;
-        shape[diagonals.ndim] = whole ? lines > 0 ? lines : 0 : in->shape[d];
-        stride[diagonals.ndim++] = whole ? in->stride[row] + in->stride[column] : in->stride[d];
-    }
-    seen.in = inputs;
-    st = plan_make(plugin, &seen, plan, "SUM", 1u << (diagonals.ndim - 1), err);
-    if (!st)
-        ((reduce_state *)plan->state)->first = k > 0 ? k * in->stride[column] : -k * in->stride[row];
-    return st;
-}
-
-/* The axes that stretching added or repeated. */
 static tn_status sum_like_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const tn_tensor *in = node->in[0], *out = node->out[0];
-    const int32_t lead = in->ndim - out->ndim;
-    uint32_t mask = 0;
-
-    for (int32_t d = 0; d < in->ndim; d++)
-        if (d < lead || (out->shape[d - lead] == 1 && in->shape[d] != 1))
-            mask |= 1u << d;
-    return plan_make(plugin, node, plan, "SUM", mask, err);
+    return plan_make(plugin, node, plan, R_SUM, FINISH_NONE, stretched_mask(node->in[0], node->out[0]), err);
 }
 
 /* The first largest or smallest; NaN counts as either. */
@@ -264,103 +194,33 @@ static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- gradients ----------------------------------------------------------------------------------------- */
 
-static const tncuda_point_row back_rows[] = {
-    {"_backward_sum", TNCUDA_COPY, 1, -1},
-    {"_backward_mean", TNCUDA_OVER, 1, -1},
-    {"_backward_nansum", TNCUDA_NANSUM_BACK, 2, -1},
-    {"_backward_nanprod", TNCUDA_NANPROD_BACK, 3, -1},
-    {"_backward_max", TNCUDA_PICKED_BACK, 3, -1},
-    {"_backward_min", TNCUDA_PICKED_BACK, 3, -1},
-    {"_backward__np_sum", TNCUDA_COPY, 1, -1},
-    {"_backward__npi_mean", TNCUDA_OVER, 1, -1},
-    {"_backward__np_max", TNCUDA_PICKED_BACK, 3, -1},
-    {"_backward__np_min", TNCUDA_PICKED_BACK, 3, -1},
-};
-
-/* A tensor of the reduction's shape, seen with all of the input's axes; the reduced ones have size 1. */
-static void small_view(const tn_tensor *small, const tn_tensor *wide, uint32_t mask, int64_t *dims,
-                       tn_tensor *view)
-{
-    int64_t *shape = dims, *stride = dims + TN_NDIM_MAX;
-    const bool keepdims = small->ndim == wide->ndim;
-
-    for (int32_t d = 0, k = 0; d < wide->ndim; d++) {
-        const bool reduced = mask >> d & 1u;
-        const int32_t at = keepdims ? d : k;
-
-        shape[d] = reduced ? 1 : wide->shape[d];
-        stride[d] = reduced || at >= small->ndim ? 0 : small->stride[at];
-        k += !reduced;
+#define POINT(op, loop, operands)                                                                            \
+    {                                                                                                        \
+        op, TNCUDA_##loop, operands, -1                                                                      \
     }
-    *view = *small;
-    view->ndim = wide->ndim;
-    view->shape = shape;
-    view->stride = stride;
-}
+static const tncuda_point_row back_rows[] = {GRADIENT_POINTS(POINT)};
 
-static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+static tn_status gradient_plan(void *plugin, const tn_node *node, tn_plan *plan, int64_t count, tn_err *err)
 {
-    const tn_tensor *wide = node->out[0];
-    const uint32_t mask = node_mask(node, strncmp(node->op, "_backward__", 11) == 0, wide->ndim);
-    int64_t dims[2][2 * TN_NDIM_MAX], count = 1;
-    tn_tensor views[2];
-    const tn_tensor *in[3] = {&views[0], node->in_count > 1 ? node->in[1] : NULL, &views[1]};
-    tn_node stretched = *node;
-    size_t row = 0;
+    const tncuda_point_row *row = back_rows;
     tn_status st;
 
-    while (strcmp(back_rows[row].op, node->op) != 0)
+    while (strcmp(row->op, node->op) != 0)
         row++;
-    small_view(node->in[0], wide, mask, dims[0], &views[0]);
-    if (node->in_count > 2)
-        small_view(node->in[2], wide, mask, dims[1], &views[1]);
-    stretched.in = in;
-    for (int32_t d = 0; d < wide->ndim; d++)
-        count *= mask >> d & 1u ? wide->shape[d] : 1;
-    st = tncuda_point_plan(&back_rows[row], back_rows[row].operands, plugin, &stretched, plan, err);
+    st = tncuda_point_plan(row, row->operands, plugin, node, plan, err);
     if (!st)
         tncuda_point_number(plan, (double)count);
     return st;
 }
 
-static const char *const most[] = {"*:" TNCUDA_MOST, NULL};
-static const char *const floats[] = {"*:" TNCUDA_FLOATS, NULL};
-
 #define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
-#define REDUCE_ROW(op) TNCUDA_ROW(op, most, TN_KERNEL_ADD_TO, reduce_prepare, reduce_run)
-#define ARG_ROW(op) TNCUDA_ROW(op, most, 0, arg_prepare, arg_run)
+#define REDUCE_ROW(op) TNCUDA_ROW(op, most_types, TN_KERNEL_ADD_TO, reduce_prepare, reduce_run)
+#define ARG_ROW(op) TNCUDA_ROW(op, most_types, 0, arg_prepare, arg_run)
 #define BACK_ROW(op, types) TNCUDA_ROW("_backward_" op, types, FLAGS, back_prepare, tncuda_point_run)
 const tn_kernel *const tncuda_family_reduce[] = {
-    REDUCE_ROW("sum"),
-    REDUCE_ROW("mean"),
-    REDUCE_ROW("prod"),
-    REDUCE_ROW("nansum"),
-    REDUCE_ROW("nanprod"),
-    REDUCE_ROW("max"),
-    REDUCE_ROW("min"),
-    REDUCE_ROW("_square_sum"),
-    REDUCE_ROW("_np_sum"),
-    REDUCE_ROW("_npi_mean"),
-    REDUCE_ROW("_np_prod"),
-    REDUCE_ROW("_np_max"),
-    REDUCE_ROW("_np_min"),
-    REDUCE_ROW("_np_all"),
-    REDUCE_ROW("_np_any"),
-    TNCUDA_ROW("_np_trace", most, TN_KERNEL_ADD_TO, trace_prepare, reduce_run),
-    TNCUDA_ROW("norm", most, TN_KERNEL_ADD_TO, norm_prepare, reduce_run),
-    TNCUDA_ROW("_sum_like", most, TN_KERNEL_ADD_TO, sum_like_prepare, reduce_run),
-    ARG_ROW("argmax"),
-    ARG_ROW("argmin"),
-    ARG_ROW("argmax_channel"),
-    BACK_ROW("sum", most),
-    BACK_ROW("mean", most),
-    BACK_ROW("nansum", floats),
-    BACK_ROW("nanprod", floats),
-    BACK_ROW("max", most),
-    BACK_ROW("min", most),
-    BACK_ROW("_np_sum", most),
-    BACK_ROW("_npi_mean", floats),
-    BACK_ROW("_np_max", most),
-    BACK_ROW("_np_min", most),
+    REDUCE_ROWS(REDUCE_ROW, ARG_ROW, BACK_ROW),
+    TNCUDA_ROW("_np_trace", most_types, TN_KERNEL_ADD_TO, trace_prepare, reduce_run),
+    TNCUDA_ROW("norm", most_types, TN_KERNEL_ADD_TO, norm_prepare, reduce_run),
+    TNCUDA_ROW("_sum_like", most_types, TN_KERNEL_ADD_TO, sum_like_prepare, reduce_run),
     NULL,
 };

@@ -327,52 +327,13 @@ static tn_status group_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
                                              : tncuda_launch(x, "update", "update_group", a.count, &a, err);
 }
 
-static const char *const float_types[] = {"weight:" TNCUDA_FLOATS, "*:=weight", NULL};
-static const char *const multi_types[] = {"weight_*:" TNCUDA_FLOATS, "*:=weight_*", NULL};
-static const char *const mixed_types[] = {"weight:" TNCUDA_FLOATS, "grad:=weight", "output:=weight", "*:f32",
-                                          NULL};
-
-static const char *const scaled_types[] = {"weight:" TNCUDA_FLOATS, "rescale_grad:f32", "*:=weight", NULL};
-static const char *const along_types[] = {"weight:f16,bf16,f32", "grad:=weight", "*:f32", NULL};
-static const char *const move_types[] = {"weight:" TNCUDA_FLOATS, "output:=weight", "*:f32", NULL};
-static const char *const preloaded_types[] = {"weight_*:" TNCUDA_FLOATS, "lrs:f32", "wds:f32", "*:=weight_*",
-                                              NULL};
-static const char *const multi_mixed_types[] = {"weight_*:" TNCUDA_FLOATS, "grad_*:=weight_*",
-                                                "output*:=weight_*", "*:f32", NULL};
+#define FLOATS TNCUDA_FLOATS
+#include "../common/update_rows.inc"
 
 #define ROW(op, types) TNCUDA_ROW(op, types, 0, update_prepare, update_run)
 #define MANY(op, types) TNCUDA_ROW(op, types, 0, update_prepare, many_run)
 const tn_kernel *const tncuda_family_update[] = {
-    ROW("sgd_update", float_types),
-    ROW("sgd_mom_update", float_types),
-    ROW("nag_mom_update", float_types),
-    ROW("signsgd_update", float_types),
-    ROW("signum_update", float_types),
-    ROW("adam_update", float_types),
-    ROW("rmsprop_update", float_types),
-    ROW("rmspropalex_update", float_types),
-    ROW("ftrl_update", float_types),
-    ROW("ftml_update", float_types),
-    ROW("_sparse_adagrad_update", float_types),
-    ROW("_adamw_update", scaled_types),
-    ROW("lamb_update_phase1", float_types),
-    ROW("lamb_update_phase2", float_types),
-    ROW("mp_sgd_update", mixed_types),
-    ROW("mp_sgd_mom_update", mixed_types),
-    ROW("mp_nag_mom_update", mixed_types),
-    ROW("_mp_adamw_update", mixed_types),
-    ROW("mp_lamb_update_phase1", along_types),
-    ROW("mp_lamb_update_phase2", move_types),
-    MANY("multi_sgd_update", multi_types),
-    MANY("multi_sgd_mom_update", multi_types),
-    MANY("_multi_adamw_update", multi_types),
-    MANY("multi_mp_sgd_update", multi_mixed_types),
-    MANY("multi_mp_sgd_mom_update", multi_mixed_types),
-    MANY("_multi_mp_adamw_update", multi_mixed_types),
-    MANY("preloaded_multi_sgd_update", preloaded_types),
-    MANY("preloaded_multi_sgd_mom_update", preloaded_types),
-    MANY("preloaded_multi_mp_sgd_update", multi_mixed_types),
-    MANY("preloaded_multi_mp_sgd_mom_update", multi_mixed_types),
+    UPDATE_ROWS(ROW, MANY),
     TNCUDA_ROW("_multi_lamb_update", multi_types, 0, lamb_prepare, lamb_run),
     TNCUDA_ROW("_multi_mp_lamb_update", multi_mixed_types, 0, lamb_prepare, lamb_run),
     TNCUDA_ROW("_contrib_group_adagrad_update", float_types, 0, group_prepare, group_run),

@@ -145,15 +145,13 @@ static tn_status gamma_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 #define FLAGS TNCPU_POINT_FLAGS
 
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
-
 /* clang-format off */
 const tn_kernel *const tncpu_family_activation[] = {
-    TNCPU_ROW("Activation", floats, FLAGS, activation_prepare, tncpu_point_run),
-    TNCPU_ROW("_backward_Activation", floats, FLAGS, activation_prepare, tncpu_point_run),
-    TNCPU_ROW("LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run),
-    TNCPU_ROW("_backward_LeakyReLU", floats, FLAGS, leaky_prepare, tncpu_point_run),
-    TNCPU_ROW("_backward_prelu_gamma", floats, 0, gamma_prepare, gamma_run),
+    TNCPU_ROW("Activation", tncpu_floats, FLAGS, activation_prepare, tncpu_point_run),
+    TNCPU_ROW("_backward_Activation", tncpu_floats, FLAGS, activation_prepare, tncpu_point_run),
+    TNCPU_ROW("LeakyReLU", tncpu_floats, FLAGS, leaky_prepare, tncpu_point_run),
+    TNCPU_ROW("_backward_LeakyReLU", tncpu_floats, FLAGS, leaky_prepare, tncpu_point_run),
+    TNCPU_ROW("_backward_prelu_gamma", tncpu_floats, 0, gamma_prepare, gamma_run),
     NULL,
 };
 /* clang-format on */

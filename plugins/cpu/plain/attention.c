@@ -67,11 +67,9 @@ static tn_status attention_run(const tn_plan *plan, const tn_exec *x, tn_err *er
     return TN_OK;
 }
 
-static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
-
 #define ATTENTION(id, op)                                                                                    \
-    TNCPU_SHORT_KERNEL(id, op, types, 0, attention_prepare, attention_run)                                   \
-    TNCPU_SHORT_KERNEL(backward_##id, "_backward_" op, types, TN_KERNEL_EMPTY_OK, attention_prepare,         \
+    TNCPU_SHORT_KERNEL(id, op, tncpu_floats, 0, attention_prepare, attention_run)                            \
+    TNCPU_SHORT_KERNEL(backward_##id, "_backward_" op, tncpu_floats, TN_KERNEL_EMPTY_OK, attention_prepare,  \
                        attention_run)
 /* clang-format off */
 ATTENTION(selfatt_qk, "_contrib_interleaved_matmul_selfatt_qk")

@@ -9,8 +9,6 @@
 static const tncpu_point rows[] = {TNB_BROADCAST_2(TNCPU_POINT_2) TNB_BROADCAST_1(TNCPU_POINT_1)
                                        TNB_BROADCAST_LIKE(LIKE_ROW)};
 /* clang-format on */
-static const char *const most[] = {"*:" TNCPU_MOST, NULL};
-static const char *const all[] = {"*:" TNCPU_ALL, NULL};
 
 /* clang-format off */
 TNCPU_POINT_PREPARE(broadcast_prepare, rows)
@@ -24,8 +22,8 @@ static tn_status like_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     return broadcast_prepare(plugin, &one, plan, err);
 }
 
-#define KERNEL2(op, id) TNCPU_POINT_KERNEL(op, broadcast_prepare, most)
-#define KERNEL1(op, id) TNCPU_POINT_KERNEL(op, broadcast_prepare, all)
-#define KERNEL_LIKE(op, id) TNCPU_POINT_KERNEL(op, like_prepare, all)
+#define KERNEL2(op, id) TNCPU_POINT_KERNEL(op, broadcast_prepare, tncpu_most)
+#define KERNEL1(op, id) TNCPU_POINT_KERNEL(op, broadcast_prepare, tncpu_all)
+#define KERNEL_LIKE(op, id) TNCPU_POINT_KERNEL(op, like_prepare, tncpu_all)
 const tn_kernel *const tncpu_family_broadcast[] = {TNB_BROADCAST_2(KERNEL2) TNB_BROADCAST_1(KERNEL1)
                                                        TNB_BROADCAST_LIKE(KERNEL_LIKE) NULL};

@@ -412,28 +412,26 @@ static tn_status contrib_prepare(void *plugin, const tn_node *node, tn_plan *pla
     return tncpu_forms_prepare(forms, plugin, node, plan, err);
 }
 
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
-static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
-static const char *const all[] = {"*:" TNCPU_ALL, NULL};
 static const char *const csr[] = {"data:csr," TNCPU_ALL, "output:i64", NULL};
 
 #define NUMBERS(op, types, flags) TNCPU_ROW(op, types, flags, contrib_prepare, tncpu_forms_run)
 
 /* clang-format off */
 const tn_kernel *const tncpu_family_contrib[] = {
-    NUMBERS("_contrib_div_sqrt_dim", numbers, 0),
-    NUMBERS("_contrib_quadratic", numbers, 0),
-    NUMBERS("_contrib_gradientmultiplier", all, 0),
-    NUMBERS("_contrib_allclose", all, TN_KERNEL_EMPTY_OK),
+    NUMBERS("_contrib_div_sqrt_dim", tncpu_numeric, 0),
+    NUMBERS("_contrib_quadratic", tncpu_numeric, 0),
+    NUMBERS("_contrib_gradientmultiplier", tncpu_all, 0),
+    NUMBERS("_contrib_allclose", tncpu_all, TN_KERNEL_EMPTY_OK),
     NUMBERS("_contrib_getnnz", csr, TN_KERNEL_EMPTY_OK),
-    NUMBERS("SVMOutput", floats, 0),
-    NUMBERS("_backward_SVMOutput", floats, 0),
-    NUMBERS("_backward_IdentityAttachKLSparseReg", floats, 0),
-    NUMBERS("_contrib_fft", floats, 0),
-    NUMBERS("_contrib_ifft", floats, 0),
-    TNCPU_ROW("IdentityAttachKLSparseReg", floats, TN_KERNEL_EMPTY_OK, sparse_reg_prepare, sparse_reg_run),
-    TNCPU_ROW("_contrib_index_copy", all, 0, index_copy_prepare, index_copy_run),
-    TNCPU_ROW("_backward__contrib_index_copy", all, TN_KERNEL_EMPTY_OK, index_copy_prepare,
+    NUMBERS("SVMOutput", tncpu_floats, 0),
+    NUMBERS("_backward_SVMOutput", tncpu_floats, 0),
+    NUMBERS("_backward_IdentityAttachKLSparseReg", tncpu_floats, 0),
+    NUMBERS("_contrib_fft", tncpu_floats, 0),
+    NUMBERS("_contrib_ifft", tncpu_floats, 0),
+    TNCPU_ROW("IdentityAttachKLSparseReg", tncpu_floats, TN_KERNEL_EMPTY_OK, sparse_reg_prepare,
+              sparse_reg_run),
+    TNCPU_ROW("_contrib_index_copy", tncpu_all, 0, index_copy_prepare, index_copy_run),
+    TNCPU_ROW("_backward__contrib_index_copy", tncpu_all, TN_KERNEL_EMPTY_OK, index_copy_prepare,
               backward_index_copy_run),
     NULL,
 };

@@ -63,7 +63,6 @@ static tn_status unfold_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static const char *const small_types[] = {"data:f16,bf16,i8", "*:=data", NULL};
 static const char *const short_types[] = {"data:f16,bf16", "*:=data", NULL};
 static const char *const any_short[] = {"*:f16,bf16", NULL};
-static const char *const unfold_types[] = {"*:" TNCPU_FLOATS, NULL};
 
 /* clang-format off */
 TNCPU_SHORT_BESIDE(short_forward, "Convolution", small_types, 0, convolution_prepare, convolution_run)
@@ -77,10 +76,10 @@ TNCPU_SHORT_BESIDE(short_upsampling, "UpSampling", any_short, TN_KERNEL_EMPTY_OK
                    upsampling_run)
 TNCPU_SHORT_BESIDE(short_backward_upsampling, "_backward_UpSampling", any_short, TN_KERNEL_EMPTY_OK,
                    backward_upsampling_prepare, backward_upsampling_run)
-TNCPU_SHORT_KERNEL(im2col, "im2col", unfold_types, 0, unfold_prepare, unfold_run)
-TNCPU_SHORT_SHAPED(backward_im2col, "_backward_im2col", unfold_types, 0, unfold_prepare, unfold_run)
-TNCPU_SHORT_KERNEL(col2im, "col2im", unfold_types, 0, unfold_prepare, unfold_run)
-TNCPU_SHORT_SHAPED(backward_col2im, "_backward_col2im", unfold_types, 0, unfold_prepare, unfold_run)
+TNCPU_SHORT_KERNEL(im2col, "im2col", tncpu_floats, 0, unfold_prepare, unfold_run)
+TNCPU_SHORT_SHAPED(backward_im2col, "_backward_im2col", tncpu_floats, 0, unfold_prepare, unfold_run)
+TNCPU_SHORT_KERNEL(col2im, "col2im", tncpu_floats, 0, unfold_prepare, unfold_run)
+TNCPU_SHORT_SHAPED(backward_col2im, "_backward_col2im", tncpu_floats, 0, unfold_prepare, unfold_run)
 /* clang-format on */
 
 const tn_kernel *const tncpu_family_conv[] = {

@@ -103,16 +103,14 @@ static tn_status deform_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
-
 /* clang-format off */
-TNCPU_SHORT_KERNEL(plain, "_contrib_DeformableConvolution", types, TN_KERNEL_EMPTY_OK,
+TNCPU_SHORT_KERNEL(plain, "_contrib_DeformableConvolution", tncpu_floats, TN_KERNEL_EMPTY_OK,
                    deform_prepare, deform_run)
-TNCPU_SHORT_KERNEL(backward_plain, "_backward__contrib_DeformableConvolution", types, TN_KERNEL_EMPTY_OK,
+TNCPU_SHORT_KERNEL(backward_plain, "_backward__contrib_DeformableConvolution", tncpu_floats,
+                   TN_KERNEL_EMPTY_OK, deform_prepare, deform_run)
+TNCPU_SHORT_KERNEL(modulated, "_contrib_ModulatedDeformableConvolution", tncpu_floats, TN_KERNEL_EMPTY_OK,
                    deform_prepare, deform_run)
-TNCPU_SHORT_KERNEL(modulated, "_contrib_ModulatedDeformableConvolution", types, TN_KERNEL_EMPTY_OK,
-                   deform_prepare, deform_run)
-TNCPU_SHORT_KERNEL(backward_modulated, "_backward__contrib_ModulatedDeformableConvolution", types,
+TNCPU_SHORT_KERNEL(backward_modulated, "_backward__contrib_ModulatedDeformableConvolution", tncpu_floats,
                    TN_KERNEL_EMPTY_OK, deform_prepare, deform_run)
 /* clang-format on */
 

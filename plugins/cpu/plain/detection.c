@@ -146,22 +146,21 @@ static const tncpu_form forms[] = {
 TNCPU_FORMS(boxes, forms, 0)
 TNCPU_FORMS(shaped, forms, 1u)
 
-static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const recorded[] = {"record:i64", "*:" TNCPU_FLOATS, NULL};
 
 #define BOXES(op, types) TNCPU_ROW(op, types, 0, boxes_prepare, boxes_run)
 
 const tn_kernel *const tncpu_family_detection[] = {
-    TNCPU_ROW("_contrib_MultiBoxPrior", types, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run),
-    TNCPU_ROW("_contrib_bipartite_matching", types, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
-    BOXES("_contrib_MultiBoxTarget", types),
-    BOXES("_contrib_MultiBoxDetection", types),
-    BOXES("_contrib_box_iou", types),
+    TNCPU_ROW("_contrib_MultiBoxPrior", tncpu_floats, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run),
+    TNCPU_ROW("_contrib_bipartite_matching", tncpu_floats, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
+    BOXES("_contrib_MultiBoxTarget", tncpu_floats),
+    BOXES("_contrib_MultiBoxDetection", tncpu_floats),
+    BOXES("_contrib_box_iou", tncpu_floats),
     BOXES("_contrib_box_nms", recorded),
     BOXES("_backward__contrib_box_nms", recorded),
-    TNCPU_ROW("_contrib_box_encode", types, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
-    BOXES("_contrib_box_decode", types),
-    BOXES("_contrib_Proposal", types),
-    BOXES("_contrib_MultiProposal", types),
+    TNCPU_ROW("_contrib_box_encode", tncpu_floats, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
+    BOXES("_contrib_box_decode", tncpu_floats),
+    BOXES("_contrib_Proposal", tncpu_floats),
+    BOXES("_contrib_MultiProposal", tncpu_floats),
     NULL,
 };

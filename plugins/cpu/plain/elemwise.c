@@ -7,8 +7,6 @@
 /* clang-format off */
 static const tncpu_point rows[] = {TNB_ELEMWISE_2(TNCPU_POINT_2) TNB_ELEMWISE_1(TNCPU_POINT_1)};
 /* clang-format on */
-static const char *const most[] = {"*:" TNCPU_MOST, NULL};
-static const char *const all[] = {"*:" TNCPU_ALL, NULL};
 
 /* clang-format off */
 TNCPU_POINT_PREPARE(elemwise_prepare, rows)
@@ -241,18 +239,18 @@ static void flags_read(const tn_tensor *condition, int64_t first, int64_t n, tnc
 /* to[i] = flags[i] ? yes[i] : no[i] for elements of one size. */
 typedef void pick(void *to, const void *yes, const void *no, const int32_t *flags, int64_t n);
 
-#define DEFINE_PICK(U, bytes)                                                                               \
-    static void pick_##bytes(void *to, const void *yes, const void *no, const int32_t *flags, int64_t n)    \
-    {                                                                                                       \
-        const U *p = yes, *q = no;                                                                          \
-        U *y = to;                                                                                          \
-                                                                                                            \
-        TNCPU_IVDEP                                                                                         \
-        for (int64_t i = 0; i < n; i++) {                                                                   \
-            const U a = p[i], b = q[i];                                                                     \
-                                                                                                            \
-            y[i] = flags[i] ? a : b;                                                                        \
-        }                                                                                                   \
+#define DEFINE_PICK(U, bytes)                                                                                \
+    static void pick_##bytes(void *to, const void *yes, const void *no, const int32_t *flags, int64_t n)     \
+    {                                                                                                        \
+        const U *p = yes, *q = no;                                                                           \
+        U *y = to;                                                                                           \
+                                                                                                             \
+        TNCPU_IVDEP                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            const U a = p[i], b = q[i];                                                                      \
+                                                                                                             \
+            y[i] = flags[i] ? a : b;                                                                         \
+        }                                                                                                    \
     }
 
 DEFINE_PICK(uint8_t, 1)
@@ -341,20 +339,19 @@ static tn_status where_y_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- the family ------------------------------------------------------------------------------- */
 
-#define KERNEL2(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, most)
-#define KERNEL1(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, all)
+#define KERNEL2(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, tncpu_most)
+#define KERNEL1(op, id) TNCPU_POINT_KERNEL(op, elemwise_prepare, tncpu_all)
 static const char *const any[] = {"condition:" TNCPU_ALL, "x:" TNCPU_ALL, "*:=x", NULL};
 static const char *const any_back[] = {"condition:" TNCPU_ALL, "dy:" TNCPU_ALL, "*:=dy", NULL};
-static const char *const multicast_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const cast_types[] = {"*:" TNCPU_ALL ",i4,u4", NULL};
 
 /* clang-format off */
 const tn_kernel *const tncpu_family_elemwise[] = {
     TNB_ELEMWISE_2(KERNEL2) TNB_ELEMWISE_1(KERNEL1)
-     TNCPU_ROW("add_n", all, TN_KERNEL_ADD_TO, sum_prepare, sum_run),
+     TNCPU_ROW("add_n", tncpu_all, TN_KERNEL_ADD_TO, sum_prepare, sum_run),
     TNCPU_ROW("Cast", cast_types, 0, cast_prepare, cast_run),
     TNCPU_ROW("amp_cast", cast_types, 0, cast_prepare, cast_run),
-    TNCPU_ROW("amp_multicast", multicast_types, 0, multicast_prepare, multicast_run),
+    TNCPU_ROW("amp_multicast", tncpu_all, 0, multicast_prepare, multicast_run),
     TNCPU_ROW("_backward_cast", cast_types, 0, cast_prepare, cast_run),
     TNCPU_ROW("where", any, 0, where_prepare, where_run),
     TNCPU_ROW("_backward_where_x", any_back, 0, where_prepare, where_x_run),

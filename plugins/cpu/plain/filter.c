@@ -447,15 +447,14 @@ static tn_status assign_scalar_run(const tn_plan *plan, const tn_exec *x, tn_err
 
 static const char *const mask_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=dy", NULL};
-static const char *const all[] = {"*:" TNCPU_ALL, NULL};
 static const char *const assign_types[] = {"data:" TNCPU_ALL, "mask:" TNCPU_ALL, "*:=data", NULL};
 
 const tn_kernel *const tncpu_family_filter[] = {
     TNCPU_ROW("_contrib_boolean_mask", mask_types, TN_KERNEL_EMPTY_OK, mask_prepare, mask_run),
     TNCPU_ROW("_backward__contrib_boolean_mask", back_types, TN_KERNEL_EMPTY_OK, mask_prepare,
               backward_mask_run),
-    TNCPU_ROW("_npx_nonzero", all, TN_KERNEL_EMPTY_OK, nonzero_prepare, nonzero_run),
-    TNCPU_ROW("_npi_unique", all, TN_KERNEL_EMPTY_OK, unique_prepare, unique_run),
+    TNCPU_ROW("_npx_nonzero", tncpu_all, TN_KERNEL_EMPTY_OK, nonzero_prepare, nonzero_run),
+    TNCPU_ROW("_npi_unique", tncpu_all, TN_KERNEL_EMPTY_OK, unique_prepare, unique_run),
     TNCPU_ROW("_npi_boolean_mask_assign_scalar", assign_types, 0, assign_prepare, assign_scalar_run),
     TNCPU_ROW("_npi_boolean_mask_assign_tensor", assign_types, 0, assign_prepare, assign_tensor_run),
     NULL,

@@ -451,7 +451,6 @@ static tn_status fused_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 static const tn_kernel kernel_fused = {
     .struct_size = TN_END(tn_kernel, release),
     .rank = 64,
@@ -462,7 +461,7 @@ static const tn_kernel kernel_fused = {
     .op_version_min = 1,
     .op_version_max = 1,
     .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO,
-    .types = most,
+    .types = tncpu_most,
     .prepare = fused_prepare,
     .run = fused_run,
     .release = fused_release,

@@ -386,31 +386,20 @@ static tn_status image_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     return tncpu_forms_prepare(forms, plugin, node, plan, err);
 }
 
-static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
 static const char *const all[] = {"data:" TNCPU_ALL, "output:=data", NULL};
 static const char *const tensors[] = {"output:f32", "*:" TNCPU_ALL, NULL};
 static const char *const back_tensors[] = {"dy:f32", "*:" TNCPU_ALL, NULL};
 
 #define PLANES(op, types) TNCPU_ROW(op, types, TN_KERNEL_EMPTY_OK, image_prepare, tncpu_forms_run)
-#define COLOURS(op, run) TNCPU_ROW("_image_" op, numbers, 0, colours_prepare, run)
+#define COLOURS(op, run) TNCPU_ROW("_image_" op, tncpu_numeric, 0, colours_prepare, run)
 #define FLIPS(op, run) TNCPU_ROW("_image_" op, all, 0, flip_prepare, run)
 
 const tn_kernel *const tncpu_family_image[] = {
-    PLANES("_image_normalize", numbers),
-    PLANES("_backward__image_normalize", numbers),
+    PLANES("_image_normalize", tncpu_numeric),
+    PLANES("_backward__image_normalize", tncpu_numeric),
     PLANES("_image_to_tensor", tensors),
     PLANES("_backward__image_to_tensor", back_tensors),
-    PLANES("_image_resize", numbers),
-    FLIPS("flip_left_right", left_right_run),
-    FLIPS("flip_top_bottom", top_bottom_run),
-    FLIPS("random_flip_left_right", random_left_right_run),
-    FLIPS("random_flip_top_bottom", random_top_bottom_run),
-    COLOURS("adjust_lighting", adjust_lighting_run),
-    COLOURS("random_brightness", brightness_run),
-    COLOURS("random_contrast", contrast_run),
-    COLOURS("random_saturation", saturation_run),
-    COLOURS("random_hue", hue_run),
-    COLOURS("random_color_jitter", jitter_run),
-    COLOURS("random_lighting", random_lighting_run),
+    PLANES("_image_resize", tncpu_numeric),
+    IMAGE_ROWS(FLIPS, COLOURS),
     NULL,
 };

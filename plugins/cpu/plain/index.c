@@ -457,7 +457,6 @@ static tn_status unravel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const take_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=a", NULL};
 static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU_ALL, "output:=weight", NULL};
-static const char *const one_hot_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, "output:=data", NULL};
 static const char *const gather_types[] = {"data:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=data", NULL};
 static const char *const rows_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "output:row_sparse,=dy",
@@ -490,7 +489,7 @@ const tn_kernel *const tncpu_family_index[] = {
     INDEX("_scatter_set_nd", set_types, 0),
     TNCPU_ROW("_ravel_multi_index", ravel_types, 0, ravel_prepare, ravel_run),
     TNCPU_ROW("_unravel_index", ravel_types, 0, ravel_prepare, unravel_run),
-    TNCPU_ROW("one_hot", one_hot_types, 0, index_prepare, one_hot_run),
+    TNCPU_ROW("one_hot", tncpu_all, 0, index_prepare, one_hot_run),
     TNCPU_ROW("_embedding_rows", rows_types, TN_KERNEL_EMPTY_OK, rows_prepare, rows_run),
     &backward_take,
     &backward_embedding,

@@ -188,26 +188,11 @@ static tn_status identity_run(const tn_plan *plan, const tn_exec *x, tn_err *err
     return TN_OK;
 }
 
-static const char *const all_types[] = {"*:" TNCPU_ALL, NULL};
+#include "../../common/make_rows.inc"
+
+#define MAKE(op, run) TNCPU_ROW(op, tncpu_all, 0, make_prepare, run)
 
 const tn_kernel *const tncpu_family_init[] = {
-    TNCPU_ROW("_zeros", all_types, 0, make_prepare, zeros_run),
-    TNCPU_ROW("_ones", all_types, 0, make_prepare, ones_run),
-    TNCPU_ROW("_set_value", all_types, 0, make_prepare, set_value_run),
-    TNCPU_ROW("_full", all_types, 0, make_prepare, full_run),
-    TNCPU_ROW("_arange", all_types, 0, make_prepare, arange_run),
-    TNCPU_ROW("_eye", all_types, 0, make_prepare, eye_run),
-    TNCPU_ROW("_linspace", all_types, 0, make_prepare, linspace_run),
-    TNCPU_ROW("_npi_logspace", all_types, 0, make_prepare, logspace_run),
-    TNCPU_ROW("_npi_eye", all_types, 0, make_prepare, eye_run),
-    TNCPU_ROW("_npi_identity", all_types, 0, make_prepare, identity_run),
-    TNCPU_ROW("_npi_indices", all_types, 0, make_prepare, indices_run),
-    TNCPU_ROW("_npi_hamming", all_types, 0, make_prepare, hamming_run),
-    TNCPU_ROW("_npi_hanning", all_types, 0, make_prepare, hanning_run),
-    TNCPU_ROW("_npi_blackman", all_types, 0, make_prepare, blackman_run),
-    TNCPU_ROW("_zeros_without_dtype", all_types, 0, make_prepare, zeros_run),
-    TNCPU_ROW("_npi_diag_indices_from", all_types, 0, make_prepare, diag_indices_run),
-    TNCPU_ROW("_contrib_arange_like", all_types, 0, make_prepare, arange_like_run),
-    TNCPU_ROW("_contrib_index_array", all_types, 0, make_prepare, index_array_run),
+    MAKE_ROWS(MAKE),
     NULL,
 };

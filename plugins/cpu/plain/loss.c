@@ -221,7 +221,6 @@ static tn_status make_loss_run(const tn_plan *plan, const tn_exec *x, tn_err *er
     return TN_OK;
 }
 
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const labelled[] = {"label:" TNCPU_MOST, "*:" TNCPU_FLOATS, NULL};
 
 /* clang-format off */
@@ -229,7 +228,7 @@ const tn_kernel *const tncpu_family_loss[] = {
     TNCPU_ROW("_backward_SoftmaxOutput", labelled, 0, output_prepare, output_run),
     TNCPU_ROW("softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_run),
     TNCPU_ROW("_backward_softmax_cross_entropy", labelled, 0, entropy_prepare, entropy_back_run),
-    TNCPU_ROW("_backward_MakeLoss", floats, 0, make_loss_prepare, make_loss_run),
+    TNCPU_ROW("_backward_MakeLoss", tncpu_floats, 0, make_loss_prepare, make_loss_run),
     NULL,
 };
 /* clang-format on */

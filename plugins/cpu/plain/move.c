@@ -243,10 +243,8 @@ static tn_status move_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static const char *const all_types[] = {"*:" TNCPU_ALL, NULL};
-
 const tn_kernel *const tncpu_family_move[] = {
-    TNCPU_ROW("_fill", all_types, TN_KERNEL_STRIDED, array_prepare, fill_run),
-    TNCPU_ROW("_move", all_types, TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO, array_prepare, move_run),
+    TNCPU_ROW("_fill", tncpu_all, TN_KERNEL_STRIDED, array_prepare, fill_run),
+    TNCPU_ROW("_move", tncpu_all, TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO, array_prepare, move_run),
     NULL,
 };

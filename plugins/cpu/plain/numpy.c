@@ -18,9 +18,6 @@ static const tncpu_point bool_rows[] = {
     {"_npi_bitwise_xor_scalar", TNCPU_XOR, 2, 1},
     {"_npi_lcm_scalar", TNCPU_AND, 2, 1},
 };
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
-static const char *const most[] = {"*:" TNCPU_MOST, NULL};
-static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
 static const char *const integers[] = {"*:u8,i32,i8,i64,bool,i16,u16,u32", NULL};
 
 /* clang-format off */
@@ -33,9 +30,9 @@ static tn_status bits_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     return (node->out[0]->dtype == TN_BOOL ? bool_prepare : numpy_prepare)(plugin, node, plan, err);
 }
 
-#define KERNEL_FLOAT(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, floats)
-#define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, most)
-#define KERNEL_NUMBER(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, numbers)
+#define KERNEL_FLOAT(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, tncpu_floats)
+#define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, tncpu_most)
+#define KERNEL_NUMBER(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, tncpu_numeric)
 #define KERNEL_INTEGER(op, id) TNCPU_POINT_KERNEL(op, numpy_prepare, integers)
 #define KERNEL_BITS(op, id) TNCPU_POINT_KERNEL(op, bits_prepare, integers)
 /* clang-format off */

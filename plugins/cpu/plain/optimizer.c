@@ -571,62 +571,24 @@ static tn_status lars_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static const char *const float_types[] = {"weight:" TNCPU_FLOATS, "*:=weight", NULL};
-static const char *const scaled_types[] = {"weight:" TNCPU_FLOATS, "rescale_grad:f32", "*:=weight", NULL};
-static const char *const mixed_types[] = {"weight:" TNCPU_FLOATS, "grad:=weight", "output:=weight", "*:f32",
-                                          NULL};
-static const char *const along_types[] = {"weight:f16,bf16,f32", "grad:=weight", "*:f32", NULL};
-static const char *const move_types[] = {"weight:" TNCPU_FLOATS, "output:=weight", "*:f32", NULL};
-static const char *const multi_types[] = {"weight_*:" TNCPU_FLOATS, "*:=weight_*", NULL};
-static const char *const preloaded_types[] = {"weight_*:" TNCPU_FLOATS, "lrs:f32", "wds:f32", "*:=weight_*",
-                                              NULL};
-static const char *const multi_mixed_types[] = {"weight_*:" TNCPU_FLOATS, "grad_*:=weight_*",
-                                                "output*:=weight_*", "*:f32", NULL};
+#define FLOATS TNCPU_FLOATS
+#include "../../common/update_rows.inc"
+
 static const char *const sum_sq_types[] = {"array_*:" TNCPU_FLOATS, "output:f32", NULL};
 static const char *const finite_types[] = {"data:" TNCPU_FLOATS, "output:f32", NULL};
-static const char *const any_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const lars_types[] = {"lrs:" TNCPU_FLOATS, "*:=lrs", NULL};
 
 #define SWEEP(op, types) TNCPU_ROW(op, types, 0, sweep_prepare, sweep_run_all)
 
 const tn_kernel *const tncpu_family_optimizer[] = {
-    SWEEP("sgd_update", float_types),
-    SWEEP("sgd_mom_update", float_types),
-    SWEEP("nag_mom_update", float_types),
-    SWEEP("signsgd_update", float_types),
-    SWEEP("signum_update", float_types),
-    SWEEP("adam_update", float_types),
-    SWEEP("rmsprop_update", float_types),
-    SWEEP("rmspropalex_update", float_types),
-    SWEEP("ftrl_update", float_types),
-    SWEEP("ftml_update", float_types),
-    SWEEP("_sparse_adagrad_update", float_types),
-    SWEEP("_adamw_update", scaled_types),
-    SWEEP("lamb_update_phase1", float_types),
-    SWEEP("lamb_update_phase2", float_types),
-    SWEEP("mp_sgd_update", mixed_types),
-    SWEEP("mp_sgd_mom_update", mixed_types),
-    SWEEP("mp_nag_mom_update", mixed_types),
-    SWEEP("_mp_adamw_update", mixed_types),
-    SWEEP("mp_lamb_update_phase1", along_types),
-    SWEEP("mp_lamb_update_phase2", move_types),
-    SWEEP("multi_sgd_update", multi_types),
-    SWEEP("multi_sgd_mom_update", multi_types),
-    SWEEP("_multi_adamw_update", multi_types),
-    SWEEP("multi_mp_sgd_update", multi_mixed_types),
-    SWEEP("multi_mp_sgd_mom_update", multi_mixed_types),
-    SWEEP("_multi_mp_adamw_update", multi_mixed_types),
-    SWEEP("preloaded_multi_sgd_update", preloaded_types),
-    SWEEP("preloaded_multi_sgd_mom_update", preloaded_types),
-    SWEEP("preloaded_multi_mp_sgd_update", multi_mixed_types),
-    SWEEP("preloaded_multi_mp_sgd_mom_update", multi_mixed_types),
+    UPDATE_ROWS(SWEEP, SWEEP),
     TNCPU_ROW("_multi_lamb_update", multi_types, 0, sweep_prepare, lamb_run),
     TNCPU_ROW("_multi_mp_lamb_update", multi_mixed_types, 0, sweep_prepare, lamb_run),
     TNCPU_ROW("_contrib_group_adagrad_update", float_types, 0, group_prepare, group_run),
     TNCPU_ROW("multi_sum_sq", sum_sq_types, TN_KERNEL_EMPTY_OK, serial_prepare, sum_sq_run),
     TNCPU_ROW("all_finite", finite_types, 0, counting_prepare, finite_run),
     TNCPU_ROW("multi_all_finite", sum_sq_types, 0, counting_prepare, finite_run),
-    TNCPU_ROW("reset_arrays", any_types, 0, counting_prepare, reset_run),
+    TNCPU_ROW("reset_arrays", tncpu_all, 0, counting_prepare, reset_run),
     TNCPU_ROW("multi_lars", lars_types, 0, serial_prepare, lars_run),
     NULL,
 };

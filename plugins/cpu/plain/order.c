@@ -324,16 +324,15 @@ static tn_status backward_run(const tn_plan *plan, const tn_exec *x, tn_err *err
     return TN_OK;
 }
 
-static const char *const any_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const back_sort_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indices:i32", "*:=dy", NULL};
 static const char *const back_topk_types[] = {"dy:" TNCPU_ALL, "data:=dy", "indices:f32,f64,f16,u8,i32,i64",
                                               "*:=dy", NULL};
 
 const tn_kernel *const tncpu_family_order[] = {
-    TNCPU_ROW("sort", any_types, 0, sort_prepare, sort_run),
+    TNCPU_ROW("sort", tncpu_all, 0, sort_prepare, sort_run),
     TNCPU_ROW("_backward_sort", back_sort_types, 0, backward_prepare, backward_run),
-    TNCPU_ROW("argsort", any_types, 0, sort_prepare, argsort_run),
-    TNCPU_ROW("topk", any_types, 0, topk_prepare, topk_run),
+    TNCPU_ROW("argsort", tncpu_all, 0, sort_prepare, argsort_run),
+    TNCPU_ROW("topk", tncpu_all, 0, topk_prepare, topk_run),
     TNCPU_ROW("_backward_topk", back_topk_types, 0, backward_prepare, backward_run),
     NULL,
 };

@@ -224,13 +224,10 @@ static tn_status back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static const char *const all[] = {"*:" TNCPU_ALL, NULL};
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
-
 const tn_kernel *const tncpu_family_pad[] = {
-    TNCPU_ROW("Pad", all, 0, pad_prepare, pad_run),
-    TNCPU_ROW("_npi_pad", all, 0, pad_prepare, pad_run),
-    TNCPU_ROW("_backward_Pad", floats, 0, back_prepare, back_run),
-    TNCPU_ROW("_backward_npi_pad", floats, 0, back_prepare, back_run),
+    TNCPU_ROW("Pad", tncpu_all, 0, pad_prepare, pad_run),
+    TNCPU_ROW("_npi_pad", tncpu_all, 0, pad_prepare, pad_run),
+    TNCPU_ROW("_backward_Pad", tncpu_floats, 0, back_prepare, back_run),
+    TNCPU_ROW("_backward_npi_pad", tncpu_floats, 0, back_prepare, back_run),
     NULL,
 };

@@ -12,6 +12,11 @@
 #define PARALLEL_NS 30000.0 /* below this a region costs more than it saves */
 #define THREAD_NS 10000.0   /* work that makes one more thread worth while */
 
+const char *const tncpu_floats[] = {"*:" TNCPU_FLOATS, NULL};
+const char *const tncpu_numeric[] = {"*:" TNCPU_NUMBERS, NULL};
+const char *const tncpu_most[] = {"*:" TNCPU_MOST, NULL};
+const char *const tncpu_all[] = {"*:" TNCPU_ALL, NULL};
+
 void tncpu_release(tn_plan *plan)
 {
     tncpu_block_free(plan->state);

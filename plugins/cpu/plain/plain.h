@@ -51,6 +51,9 @@
     "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,bf16" /* all but u64: i64 loops misread its upper half */
 #define TNCPU_ALL "f32,f64,f16,u8,i32,i8,i64,bool,i16,u16,u32,u64,bf16"
 
+/* Each argument is of any of the types of TNCPU_FLOATS, _NUMBERS, _MOST, _ALL. plain.c */
+extern const char *const tncpu_floats[], *const tncpu_numeric[], *const tncpu_most[], *const tncpu_all[];
+
 /* ---- plain.c ---------------------------------------------------------------------------------- */
 
 void tncpu_release(tn_plan *plan); /* frees plan->state */

@@ -289,7 +289,6 @@ static const char *const types[] = {"a:f32,f64", "*:=a", NULL};
 static const char *const back_types[] = {"dy:f32,f64", "*:=dy", NULL};
 static const char *const short_types[] = {"a:f16,bf16", "*:=a", NULL};
 static const char *const short_back_types[] = {"dy:f16,bf16", "*:=dy", NULL};
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
 #define SHORTS(id, op)                                                                                       \
     TNCPU_SHORT_BESIDE(short_##id, op, short_types, TN_KERNEL_EMPTY_OK, product_prepare, product_run)        \
@@ -308,7 +307,7 @@ SHORTS(int_axes, "_npi_tensordot_int_axes")
 const tn_kernel *const tncpu_family_products[] = {
     ROWS(dot, "_np_dot"), ROWS(matmul, "_npi_matmul"), ROWS(tensordot, "_npi_tensordot"),
     ROWS(int_axes, "_npi_tensordot_int_axes"),
-    TNCPU_ROW("khatri_rao", floats, TN_KERNEL_EMPTY_OK, khatri_prepare, khatri_run),
+    TNCPU_ROW("khatri_rao", tncpu_floats, TN_KERNEL_EMPTY_OK, khatri_prepare, khatri_run),
     NULL,
 };
 /* clang-format on */

@@ -322,15 +322,13 @@ static tn_status backward_dropout_prepare(void *plugin, const tn_node *node, tn_
 
 #define KERNEL(op, types) TNCPU_ROW(op, types, 0, random_prepare, random_run)
 #define ROWS(name, whole)                                                                                    \
-    KERNEL("_random_" #name, types), KERNEL("_random_" #name "_like", types),                                \
+    KERNEL("_random_" #name, tncpu_floats), KERNEL("_random_" #name "_like", tncpu_floats),                  \
         KERNEL("_sample_" #name, tensor_types),
 #define NUMPY_ROW(op, ...) KERNEL(#op, tensor_types),
 #define NUMPY_F32_ROW(op, ...) KERNEL(#op, f32_types),
-static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const tensor_types[] = {"output:" TNCPU_FLOATS, "*:" TNCPU_ALL, NULL};
 static const char *const f32_types[] = {"output:f32", "noise:f32", "*:" TNCPU_ALL, NULL};
 static const char *const powerd_types[] = {"output:f32", "*:" TNCPU_ALL, NULL};
-static const char *const all_types[] = {"*:" TNCPU_ALL, NULL};
 static const char *const randint_types[] = {"*:u8,i32,i8,i64,i16,u16,u32", NULL};
 static const char *const dropout_types[] = {"data:" TNCPU_FLOATS, "*:=data", NULL};
 static const char *const backward_dropout_types[] = {"dy:" TNCPU_FLOATS, "*:=dy", NULL};
@@ -339,7 +337,7 @@ static const char *const backward_dropout_types[] = {"dy:" TNCPU_FLOATS, "*:=dy"
 const tn_kernel *const tncpu_family_random[] = {
     DISTRIBUTIONS(ROWS) NUMPYS(NUMPY_ROW) NUMPYS_F32(NUMPY_F32_ROW)
     KERNEL("_npi_powerd", powerd_types),
-    KERNEL("_npi_bernoulli", all_types),
+    KERNEL("_npi_bernoulli", tncpu_all),
     TNCPU_ROW("_random_randint", randint_types, 0, randint_prepare, randint_run),
     TNCPU_ROW("Dropout", dropout_types, 0, dropout_prepare, dropout_run),
     TNCPU_ROW("_backward_Dropout", backward_dropout_types, 0, backward_dropout_prepare, tncpu_point_run),

@@ -9,7 +9,6 @@
  */
 #include <math.h>
 
-#include "../../common/axes.h"
 #include "loops.h"
 #include "rows.h"
 #include "tenon/plugin/op/reduce.h"
@@ -71,12 +70,9 @@ typedef struct reduction {
 #define N _i64
 #include "reduce.inc"
 
-enum {
-#define REDUCE(id, init, map, join) R_##id,
-#include "../../common/reduce.list"
-#undef REDUCE
-    R_COUNT
-};
+#define most_types tncpu_most
+#define float_types tncpu_floats
+#include "../../common/reduce_plan.inc"
 
 static const reduction reductions[R_COUNT][TNCPU_KINDS] = {
 #define ROW(id, n)                                                                                           \
@@ -90,16 +86,12 @@ static const reduction reductions[R_COUNT][TNCPU_KINDS] = {
 
 /* ---- the plan --------------------------------------------------------------------------------- */
 
-#define FINISH_NONE 0
-#define FINISH_MEAN 1
-#define FINISH_ROOT 2
-
 typedef struct reduce_plan {
     reduction r;
     const tncpu_convert *in, *out;
-    uint32_t finish, column;          /* column: the innermost axis is kept */
-    uint32_t widen, bytes;            /* widen: small integers to 64 bits; bytes of what leaves read */
-    int64_t strip, first;             /* outputs along that axis; the first element of the input */
+    uint32_t finish, column;        /* column: the innermost axis is kept */
+    uint32_t widen, bytes;          /* widen: small integers to 64 bits; bytes of what leaves read */
+    int64_t strip, first;           /* outputs along that axis; the first element of the input */
     tnb_axes kept, reduced, target; /* target: where output number k lies */
 } reduce_plan;
 
@@ -373,90 +365,18 @@ static tn_status reduce_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- axes from attributes --------------------------------------------------------------------- */
-
-/* All have the axis first; NumPy's have no `exclude`. */
-static const struct row {
-    const char *op;
-    uint32_t id, finish;
-    bool numpy;
-} rows[] = {
-    {"sum", R_SUM, FINISH_NONE, false},         {"mean", R_SUM, FINISH_MEAN, false},
-    {"prod", R_PROD, FINISH_NONE, false},       {"nansum", R_NANSUM, FINISH_NONE, false},
-    {"nanprod", R_NANPROD, FINISH_NONE, false}, {"max", R_MAX, FINISH_NONE, false},
-    {"min", R_MIN, FINISH_NONE, false},         {"_square_sum", R_SQUARES, FINISH_NONE, false},
-    {"_np_sum", R_SUM, FINISH_NONE, true},      {"_npi_mean", R_SUM, FINISH_MEAN, true},
-    {"_np_prod", R_PROD, FINISH_NONE, true},    {"_np_max", R_MAX, FINISH_NONE, true},
-    {"_np_min", R_MIN, FINISH_NONE, true},      {"_np_all", R_ALL, FINISH_NONE, true},
-    {"_np_any", R_ANY, FINISH_NONE, true},
-};
-
-static uint32_t node_mask(const tn_node *node, bool numpy, int32_t ndim)
+static void plan_begin(tn_plan *plan, int64_t first)
 {
-    return tnb_axes_mask(node->attrs[TN_reduce_axis], !numpy && node->attrs[TN_reduce_exclude] != 0, numpy,
-                           ndim);
+    ((reduce_plan *)plan->state)->first = first;
 }
 
-static tn_status reduce_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const struct row *r = tncpu_form_of(rows, sizeof *rows, node->op);
-
-    return plan_make(plugin, node, plan, r->id, r->finish, node_mask(node, r->numpy, node->in[0]->ndim), err);
-}
-
-static tn_status norm_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    bool one = tn_value_int(node->attrs[TN_norm_ord]) == 1;
-
-    return plan_make(plugin, node, plan, one ? R_MAGNITUDES : R_SQUARES, one ? FINISH_NONE : FINISH_ROOT,
-                     tnb_axes_mask(node->attrs[TN_norm_axis], false, false, node->in[0]->ndim), err);
-}
-
-/* A diagonal is an axis whose step is that of rows and columns together. */
-static tn_status trace_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    const tn_tensor *in = node->in[0];
-    const int64_t k = tn_value_int(node->attrs[TN_np_trace_offset]);
-    const int32_t row = tncpu_axis(tn_value_int(node->attrs[TN_np_trace_axis1]), in->ndim),
-                  column = tncpu_axis(tn_value_int(node->attrs[TN_np_trace_axis2]), in->ndim);
-    const int64_t lines = in->shape[row] + (k < 0 ? k : 0), columns = in->shape[column] - (k > 0 ? k : 0);
-    int64_t shape[TN_NDIM_MAX], stride[TN_NDIM_MAX];
-    tn_tensor diagonals = *in;
-    const tn_tensor *const inputs[] = {&diagonals};
-    tn_node seen = *node;
-    tn_status st;
-
-    diagonals.ndim = 0;
-    diagonals.shape = shape;
-    diagonals.stride = stride;
-    for (int32_t d = 0; d <= in->ndim; d++) {
-        const bool whole = d == in->ndim;
-
-        if (d == row || d == column)
-            continue;
-        shape[diagonals.ndim] = whole ? tncpu_max(tncpu_min(lines, columns), 0) : in->shape[d];
-        stride[diagonals.ndim++] = whole ? in->stride[row] + in->stride[column] : in->stride[d];
-    }
-    seen.in = inputs;
-    st = plan_make(plugin, &seen, plan, R_SUM, FINISH_NONE, 1u << (diagonals.ndim - 1), err);
-    if (!st)
-        ((reduce_plan *)plan->state)->first = k > 0 ? k * in->stride[column] : -k * in->stride[row];
-    return st;
-}
-
-/* The axes that stretching added or repeated. */
 static tn_status sum_like_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_tensor *in = node->in[0], *out = node->out[0];
-    int32_t lead = in->ndim - out->ndim;
-    uint32_t mask = 0;
 
-    for (int32_t d = 0; d < in->ndim; d++)
-        if (d < lead || (out->shape[d - lead] == 1 && in->shape[d] != 1))
-            mask |= 1u << d;
     if (tncpu_same_shape(in, out) && tncpu_dense(in) && tncpu_dense(out))
         plan->inplace[0] = 0;
-    return plan_make(plugin, node, plan, R_SUM, FINISH_NONE, mask, err);
+    return plan_make(plugin, node, plan, R_SUM, FINISH_NONE, stretched_mask(in, out), err);
 }
 
 /* ---- positions -------------------------------------------------------------------------------- */
@@ -557,61 +477,22 @@ static tn_status arg_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-/* ---- gradients: what arrives, stretched over the reduced axes --------------------------------- */
+/* ---- gradients -------------------------------------------------------------------------------- */
 
-static const tncpu_point back_rows[] = {
-    {"_backward_sum", TNCPU_COPY, 1, TNCPU_NO_SCALAR},
-    {"_backward_mean", TNCPU_OVER, 1, TNCPU_NO_SCALAR},
-    {"_backward_nansum", TNCPU_NANSUM_BACK, 2, TNCPU_NO_SCALAR},
-    {"_backward_nanprod", TNCPU_NANPROD_BACK, 3, TNCPU_NO_SCALAR},
-    {"_backward_max", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
-    {"_backward_min", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
-    {"_backward__np_sum", TNCPU_COPY, 1, TNCPU_NO_SCALAR},
-    {"_backward__npi_mean", TNCPU_OVER, 1, TNCPU_NO_SCALAR},
-    {"_backward__np_max", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
-    {"_backward__np_min", TNCPU_PICKED_BACK, 3, TNCPU_NO_SCALAR},
-};
-
-/* A tensor of the reduction's shape, seen with all of the input's axes; the reduced ones have size 1. */
-static void small_view(const tn_tensor *small, const tn_tensor *wide, uint32_t mask, int64_t *dims,
-                       tn_tensor *view)
-{
-    int64_t *shape = dims, *stride = dims + TN_NDIM_MAX;
-    bool keepdims = small->ndim == wide->ndim;
-
-    for (int32_t d = 0, k = 0; d < wide->ndim; d++) {
-        bool reduced = mask >> d & 1u;
-
-        shape[d] = reduced ? 1 : wide->shape[d];
-        stride[d] = reduced || (keepdims ? d : k) >= small->ndim ? 0 : small->stride[keepdims ? d : k];
-        k += !reduced;
+#define POINT(op, loop, operands)                                                                            \
+    {                                                                                                        \
+        op, TNCPU_##loop, operands, TNCPU_NO_SCALAR                                                          \
     }
-    *view = *small;
-    view->ndim = wide->ndim;
-    view->shape = shape;
-    view->stride = stride;
-}
+static const tncpu_point back_rows[] = {GRADIENT_POINTS(POINT)};
 
-static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+static tn_status gradient_plan(void *plugin, const tn_node *node, tn_plan *plan, int64_t count, tn_err *err)
 {
     const tncpu_point *row = tncpu_form_of(back_rows, sizeof *back_rows, node->op);
-    const tn_tensor *wide = node->out[0];
-    const uint32_t mask = node_mask(node, strncmp(node->op, "_backward__", 11) == 0, wide->ndim);
-    int64_t dims[2][2 * TN_NDIM_MAX], count = 1;
-    tn_tensor views[2];
-    const tn_tensor *in[3] = {&views[0], node->in_count > 1 ? node->in[1] : NULL, &views[1]};
-    tn_node stretched = *node;
+    tn_node read = *node;
     tn_status st;
 
-    small_view(node->in[0], wide, mask, dims[0], &views[0]);
-    if (node->in_count > 2)
-        small_view(node->in[2], wide, mask, dims[1], &views[1]);
-    stretched.in = in;
-    stretched.in_count = row->operands;
-    for (int32_t d = 0; d < wide->ndim; d++)
-        count *= mask >> d & 1u ? wide->shape[d] : 1;
-    st =
-        tncpu_point_prepare(back_rows, sizeof back_rows / sizeof back_rows[0], plugin, &stretched, plan, err);
+    read.in_count = row->operands;
+    st = tncpu_point_prepare(back_rows, sizeof back_rows / sizeof back_rows[0], plugin, &read, plan, err);
     if (!st)
         tncpu_point_number(plan, (double)count);
     return st;
@@ -621,44 +502,14 @@ static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 
 #define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
 
-static const char *const most[] = {"*:" TNCPU_MOST, NULL};
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
-
-#define REDUCE_ROW(op) TNCPU_ROW(op, most, FLAGS, reduce_prepare, reduce_run)
-#define ARG_ROW(op) TNCPU_ROW(op, most, 0, arg_prepare, arg_run)
+#define REDUCE_ROW(op) TNCPU_ROW(op, tncpu_most, FLAGS, reduce_prepare, reduce_run)
+#define ARG_ROW(op) TNCPU_ROW(op, tncpu_most, 0, arg_prepare, arg_run)
 #define BACK_ROW(op, types) TNCPU_ROW("_backward_" op, types, FLAGS, back_prepare, tncpu_point_run)
 
 const tn_kernel *const tncpu_family_reduce[] = {
-    REDUCE_ROW("sum"),
-    REDUCE_ROW("mean"),
-    REDUCE_ROW("prod"),
-    REDUCE_ROW("nansum"),
-    REDUCE_ROW("nanprod"),
-    REDUCE_ROW("max"),
-    REDUCE_ROW("min"),
-    REDUCE_ROW("_square_sum"),
-    REDUCE_ROW("_np_sum"),
-    REDUCE_ROW("_npi_mean"),
-    REDUCE_ROW("_np_prod"),
-    REDUCE_ROW("_np_max"),
-    REDUCE_ROW("_np_min"),
-    REDUCE_ROW("_np_all"),
-    REDUCE_ROW("_np_any"),
-    TNCPU_ROW("_np_trace", most, FLAGS, trace_prepare, reduce_run),
-    ARG_ROW("argmax"),
-    ARG_ROW("argmin"),
-    ARG_ROW("argmax_channel"),
-    BACK_ROW("sum", most),
-    BACK_ROW("mean", most),
-    BACK_ROW("nansum", floats),
-    BACK_ROW("nanprod", floats),
-    BACK_ROW("max", most),
-    BACK_ROW("min", most),
-    BACK_ROW("_np_sum", most),
-    BACK_ROW("_npi_mean", floats),
-    BACK_ROW("_np_max", most),
-    BACK_ROW("_np_min", most),
-    TNCPU_ROW("norm", most, FLAGS, norm_prepare, reduce_run),
-    TNCPU_ROW("_sum_like", most, FLAGS, sum_like_prepare, reduce_run),
+    REDUCE_ROWS(REDUCE_ROW, ARG_ROW, BACK_ROW),
+    TNCPU_ROW("_np_trace", tncpu_most, FLAGS, trace_prepare, reduce_run),
+    TNCPU_ROW("norm", tncpu_most, FLAGS, norm_prepare, reduce_run),
+    TNCPU_ROW("_sum_like", tncpu_most, FLAGS, sum_like_prepare, reduce_run),
     NULL,
 };

@@ -65,7 +65,6 @@ static const tncpu_form forms[] = {
 TNCPU_FORMS(region, forms, 0)
 TNCPU_FORMS(shaped, forms, 1u << 1)
 
-static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const maximum[] = {"max_idx:i64", "*:" TNCPU_FLOATS, NULL};
 
 #define REGION(op, types) TNCPU_ROW(op, types, TN_KERNEL_EMPTY_OK, region_prepare, region_run)
@@ -74,11 +73,11 @@ static const char *const maximum[] = {"max_idx:i64", "*:" TNCPU_FLOATS, NULL};
 const tn_kernel *const tncpu_family_region[] = {
     REGION("ROIPooling", maximum),
     BACKWARD("ROIPooling", maximum),
-    REGION("_contrib_ROIAlign", types),
-    BACKWARD("_contrib_ROIAlign", types),
-    REGION("_contrib_PSROIPooling", types),
-    BACKWARD("_contrib_PSROIPooling", types),
-    REGION("Correlation", types),
-    REGION("_backward_Correlation", types),
+    REGION("_contrib_ROIAlign", tncpu_floats),
+    BACKWARD("_contrib_ROIAlign", tncpu_floats),
+    REGION("_contrib_PSROIPooling", tncpu_floats),
+    BACKWARD("_contrib_PSROIPooling", tncpu_floats),
+    REGION("Correlation", tncpu_floats),
+    REGION("_backward_Correlation", tncpu_floats),
     NULL,
 };

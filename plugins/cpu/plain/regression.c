@@ -39,11 +39,9 @@ static tn_status back_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     return st;
 }
 
-static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
-
 #define LOSS(op)                                                                                             \
-    TNCPU_ROW(op, types, 0, forward_prepare, tncpu_point_run),                                               \
-        TNCPU_ROW("_backward_" op, types, 0, back_prepare, tncpu_point_run)
+    TNCPU_ROW(op, tncpu_floats, 0, forward_prepare, tncpu_point_run),                                        \
+        TNCPU_ROW("_backward_" op, tncpu_floats, 0, back_prepare, tncpu_point_run)
 
 const tn_kernel *const tncpu_family_regression[] = {
     LOSS("LinearRegressionOutput"),

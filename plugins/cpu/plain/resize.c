@@ -95,19 +95,17 @@ static tn_status backward_nearest_prepare(void *plugin, const tn_node *node, tn_
     return st ? st : backward_prepare(plugin, node, plan, err);
 }
 
-static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
-
-TNCPU_SHORT_NAMED(copies, "UpSampling", "copies", types, 0, copies_prepare, copies_run, false, 0)
+TNCPU_SHORT_NAMED(copies, "UpSampling", "copies", tncpu_floats, 0, copies_prepare, copies_run, false, 0)
 
 const tn_kernel *const tncpu_family_resize[] = {
     &copies,
-    &(const tn_kernel)TNCPU_KERNEL_NAMED("_backward_UpSampling", "copies", types, TN_KERNEL_EMPTY_OK,
+    &(const tn_kernel)TNCPU_KERNEL_NAMED("_backward_UpSampling", "copies", tncpu_floats, TN_KERNEL_EMPTY_OK,
                                          backward_nearest_prepare, backward_run),
-    TNCPU_ROW("_contrib_BilinearResize2D", types, 0, resize_prepare, resize_run),
-    TNCPU_ROW("_backward__contrib_BilinearResize2D", types, TN_KERNEL_EMPTY_OK, backward_prepare,
+    TNCPU_ROW("_contrib_BilinearResize2D", tncpu_floats, 0, resize_prepare, resize_run),
+    TNCPU_ROW("_backward__contrib_BilinearResize2D", tncpu_floats, TN_KERNEL_EMPTY_OK, backward_prepare,
               backward_run),
-    TNCPU_ROW("_contrib_AdaptiveAvgPooling2D", types, 0, resize_prepare, resize_run),
-    TNCPU_ROW("_backward__contrib_AdaptiveAvgPooling2D", types, TN_KERNEL_EMPTY_OK, backward_prepare,
+    TNCPU_ROW("_contrib_AdaptiveAvgPooling2D", tncpu_floats, 0, resize_prepare, resize_run),
+    TNCPU_ROW("_backward__contrib_AdaptiveAvgPooling2D", tncpu_floats, TN_KERNEL_EMPTY_OK, backward_prepare,
               backward_run),
     NULL,
 };

@@ -46,13 +46,11 @@ static const tncpu_form forms[] = {
 TNCPU_FORMS(sampler, forms, 0)
 TNCPU_FORMS(shaped, forms, 1u << 1)
 
-static const char *const types[] = {"*:" TNCPU_FLOATS, NULL};
-
 const tn_kernel *const tncpu_family_sampler[] = {
-    TNCPU_ROW("BilinearSampler", types, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
-    TNCPU_ROW("_backward_BilinearSampler", types, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
-    TNCPU_ROW("GridGenerator", types, 0, sampler_prepare, sampler_run),
-    TNCPU_ROW("_backward_GridGenerator", types, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run),
-    TNCPU_ROW("SpatialTransformer", types, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
+    TNCPU_ROW("BilinearSampler", tncpu_floats, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
+    TNCPU_ROW("_backward_BilinearSampler", tncpu_floats, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
+    TNCPU_ROW("GridGenerator", tncpu_floats, 0, sampler_prepare, sampler_run),
+    TNCPU_ROW("_backward_GridGenerator", tncpu_floats, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run),
+    TNCPU_ROW("SpatialTransformer", tncpu_floats, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
     NULL,
 };

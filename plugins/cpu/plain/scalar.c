@@ -5,13 +5,11 @@
 /* clang-format off */
 static const tncpu_point rows[] = {TNB_SCALAR(TNCPU_POINT_SCALAR) TNB_SCALAR_BACK(TNCPU_POINT_2)};
 /* clang-format on */
-static const char *const most[] = {"*:" TNCPU_MOST, NULL};
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
 /* clang-format off */
 TNCPU_POINT_PREPARE(scalar_prepare, rows)
 /* clang-format on */
 
-#define KERNEL(op, id) TNCPU_POINT_KERNEL(op, scalar_prepare, most)
-#define KERNEL_BACK(op, id) TNCPU_POINT_KERNEL(op, scalar_prepare, floats)
+#define KERNEL(op, id) TNCPU_POINT_KERNEL(op, scalar_prepare, tncpu_most)
+#define KERNEL_BACK(op, id) TNCPU_POINT_KERNEL(op, scalar_prepare, tncpu_floats)
 const tn_kernel *const tncpu_family_scalar[] = {TNB_SCALAR(KERNEL) TNB_SCALAR_BACK(KERNEL_BACK) NULL};

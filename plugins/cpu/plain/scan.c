@@ -316,18 +316,15 @@ static tn_status backward_polyval_run(const tn_plan *plan, const tn_exec *x, tn_
     return TN_OK;
 }
 
-static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
-static const char *const most[] = {"*:" TNCPU_MOST, NULL};
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
-
 const tn_kernel *const tncpu_family_scan[] = {
-    TNCPU_ROW("_np_cumsum", most, 0, cumsum_prepare, cumsum_run),
-    TNCPU_ROW("_npi_diff", most, 0, diff_prepare, diff_run),
-    TNCPU_ROW("_backward__npi_diff", floats, TN_KERNEL_EMPTY_OK, diff_prepare, backward_diff_run),
-    TNCPU_ROW("_npi_ediff1d", most, 0, tiles_prepare, ediff1d_run),
-    TNCPU_ROW("_backward__npi_ediff1d", floats, TN_KERNEL_EMPTY_OK, tiles_prepare, backward_ediff1d_run),
-    TNCPU_ROW("_npi_polyval", numbers, 0, tiles_prepare, polyval_run),
-    TNCPU_ROW("_backward__npi_polyval", floats, TN_KERNEL_EMPTY_OK, backward_polyval_prepare,
+    TNCPU_ROW("_np_cumsum", tncpu_most, 0, cumsum_prepare, cumsum_run),
+    TNCPU_ROW("_npi_diff", tncpu_most, 0, diff_prepare, diff_run),
+    TNCPU_ROW("_backward__npi_diff", tncpu_floats, TN_KERNEL_EMPTY_OK, diff_prepare, backward_diff_run),
+    TNCPU_ROW("_npi_ediff1d", tncpu_most, 0, tiles_prepare, ediff1d_run),
+    TNCPU_ROW("_backward__npi_ediff1d", tncpu_floats, TN_KERNEL_EMPTY_OK, tiles_prepare,
+              backward_ediff1d_run),
+    TNCPU_ROW("_npi_polyval", tncpu_numeric, 0, tiles_prepare, polyval_run),
+    TNCPU_ROW("_backward__npi_polyval", tncpu_floats, TN_KERNEL_EMPTY_OK, backward_polyval_prepare,
               backward_polyval_run),
     NULL,
 };

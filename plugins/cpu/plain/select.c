@@ -213,18 +213,16 @@ static tn_status share_memory_run(const tn_plan *plan, const tn_exec *x, tn_err 
     return TN_OK;
 }
 
-static const char *const all[] = {"*:" TNCPU_ALL, NULL};
-static const char *const most[] = {"*:" TNCPU_MOST, NULL};
-
 const tn_kernel *const tncpu_family_select[] = {
-    TNCPU_ROW("_npi_where", all, 0, where_prepare, where_both_run),
-    TNCPU_ROW("_npi_where_lscalar", all, 0, where_prepare, where_lscalar_run),
-    TNCPU_ROW("_npi_where_rscalar", all, 0, where_prepare, where_rscalar_run),
-    TNCPU_ROW("_npi_where_scalar2", all, 0, where_prepare, where_scalar2_run),
-    TNCPU_ROW("_npi_nan_to_num", all, 0, where_prepare, nan_to_num_run),
-    TNCPU_ROW("_npi_around", most, TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO, around_prepare, tncpu_point_run),
-    TNCPU_ROW("_npi_full_like", all, 0, where_prepare, full_like_run),
-    TNCPU_ROW("_npi_share_memory", all, TN_KERNEL_EMPTY_OK | TN_KERNEL_STRIDED, where_prepare,
+    TNCPU_ROW("_npi_where", tncpu_all, 0, where_prepare, where_both_run),
+    TNCPU_ROW("_npi_where_lscalar", tncpu_all, 0, where_prepare, where_lscalar_run),
+    TNCPU_ROW("_npi_where_rscalar", tncpu_all, 0, where_prepare, where_rscalar_run),
+    TNCPU_ROW("_npi_where_scalar2", tncpu_all, 0, where_prepare, where_scalar2_run),
+    TNCPU_ROW("_npi_nan_to_num", tncpu_all, 0, where_prepare, nan_to_num_run),
+    TNCPU_ROW("_npi_around", tncpu_most, TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO, around_prepare,
+              tncpu_point_run),
+    TNCPU_ROW("_npi_full_like", tncpu_all, 0, where_prepare, full_like_run),
+    TNCPU_ROW("_npi_share_memory", tncpu_all, TN_KERNEL_EMPTY_OK | TN_KERNEL_STRIDED, where_prepare,
               share_memory_run),
     NULL,
 };

@@ -210,7 +210,6 @@ static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 static const char *const lengths[] = {"data:" TNCPU_FLOATS, "length:" TNCPU_ALL, "*:" TNCPU_FLOATS, NULL};
 static const char *const labelled[] = {"label:" TNCPU_MOST, "*:" TNCPU_FLOATS, NULL};
 
@@ -218,13 +217,13 @@ static const char *const labelled[] = {"label:" TNCPU_MOST, "*:" TNCPU_FLOATS, N
 
 const tn_kernel *const tncpu_family_softmax[] = {
     SOFT_ROW("softmax", lengths, softmax_prepare),
-    SOFT_ROW("log_softmax", floats, softmax_prepare),
-    SOFT_ROW("softmin", floats, softmax_prepare),
-    SOFT_ROW("SoftmaxActivation", floats, activation_prepare),
+    SOFT_ROW("log_softmax", tncpu_floats, softmax_prepare),
+    SOFT_ROW("softmin", tncpu_floats, softmax_prepare),
+    SOFT_ROW("SoftmaxActivation", tncpu_floats, activation_prepare),
     SOFT_ROW("SoftmaxOutput", labelled, output_prepare),
-    SOFT_ROW("_backward_softmax", floats, softmax_prepare),
-    SOFT_ROW("_backward_log_softmax", floats, softmax_prepare),
-    SOFT_ROW("_backward_softmin", floats, softmax_prepare),
-    SOFT_ROW("_backward_SoftmaxActivation", floats, activation_prepare),
+    SOFT_ROW("_backward_softmax", tncpu_floats, softmax_prepare),
+    SOFT_ROW("_backward_log_softmax", tncpu_floats, softmax_prepare),
+    SOFT_ROW("_backward_softmin", tncpu_floats, softmax_prepare),
+    SOFT_ROW("_backward_SoftmaxActivation", tncpu_floats, activation_prepare),
     NULL,
 };

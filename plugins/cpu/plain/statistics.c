@@ -14,9 +14,9 @@
 
 typedef struct over_plan {
     tnb_axes kept, reduced; /* of input 0 */
-    bool whole;               /* moments of integers: the mean is cut before it is subtracted */
-    bool root;                /* of the variance */
-    bool line;                /* one weight for each index of the only reduced axis */
+    bool whole;             /* moments of integers: the mean is cut before it is subtracted */
+    bool root;              /* of the variance */
+    bool line;              /* one weight for each index of the only reduced axis */
     int64_t ddof;
 } over_plan;
 
@@ -501,20 +501,17 @@ static tn_status bincount_run(const tn_plan *plan, const tn_exec *x, tn_err *err
     return TN_OK;
 }
 
-static const char *const all[] = {"*:" TNCPU_ALL, NULL};
-static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
 static const char *const bincount_types[] = {"data:" TNCPU_WHOLE, "*:" TNCPU_ALL, NULL};
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
 
 const tn_kernel *const tncpu_family_statistics[] = {
-    TNCPU_ROW("moments", numbers, 0, moments_prepare, moments_run),
-    TNCPU_ROW("_npi_var", all, 0, var_prepare, var_run),
-    TNCPU_ROW("_npi_std", all, 0, var_prepare, var_run),
-    TNCPU_ROW("_npi_average", all, 0, average_prepare, average_run),
-    TNCPU_ROW("_backward__npi_average", floats, TN_KERNEL_EMPTY_OK, backward_average_prepare,
+    TNCPU_ROW("moments", tncpu_numeric, 0, moments_prepare, moments_run),
+    TNCPU_ROW("_npi_var", tncpu_all, 0, var_prepare, var_run),
+    TNCPU_ROW("_npi_std", tncpu_all, 0, var_prepare, var_run),
+    TNCPU_ROW("_npi_average", tncpu_all, 0, average_prepare, average_run),
+    TNCPU_ROW("_backward__npi_average", tncpu_floats, TN_KERNEL_EMPTY_OK, backward_average_prepare,
               backward_average_run),
-    TNCPU_ROW("_npi_percentile", all, 0, percentile_prepare, percentile_run),
-    TNCPU_ROW("_histogram", all, TN_KERNEL_EMPTY_OK, serial_prepare, histogram_run),
+    TNCPU_ROW("_npi_percentile", tncpu_all, 0, percentile_prepare, percentile_run),
+    TNCPU_ROW("_histogram", tncpu_all, TN_KERNEL_EMPTY_OK, serial_prepare, histogram_run),
     TNCPU_ROW("_npi_bincount", bincount_types, TN_KERNEL_EMPTY_OK, bincount_prepare, bincount_run),
     NULL,
 };

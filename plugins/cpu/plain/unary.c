@@ -8,17 +8,14 @@ static const tncpu_point rows[] = {TNB_UNARY_NUMBERS(TNCPU_POINT_1) TNB_UNARY_FL
                                        TNB_UNARY_BACK_FLOATS(TNCPU_POINT_2)
                                        TNB_UNARY_BACK_MOST(TNCPU_POINT_2)};
 /* clang-format on */
-static const char *const floats[] = {"*:" TNCPU_FLOATS, NULL};
-static const char *const numbers[] = {"*:" TNCPU_NUMBERS, NULL};
-static const char *const most[] = {"*:" TNCPU_MOST, NULL};
 
 /* clang-format off */
 TNCPU_POINT_PREPARE(unary_prepare, rows)
 /* clang-format on */
 
-#define KERNEL_FLOAT(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, floats)
-#define KERNEL_NUMBER(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, numbers)
-#define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, most)
+#define KERNEL_FLOAT(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, tncpu_floats)
+#define KERNEL_NUMBER(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, tncpu_numeric)
+#define KERNEL_MOST(op, id) TNCPU_POINT_KERNEL(op, unary_prepare, tncpu_most)
 /* clang-format off */
 const tn_kernel *const tncpu_family_unary[] = {
     TNB_UNARY_NUMBERS(KERNEL_NUMBER) TNB_UNARY_FLOATS(KERNEL_FLOAT) TNB_UNARY_MOST(KERNEL_MOST)
