@@ -121,6 +121,15 @@ static void failed(sim *s, sim_proc *p, tn_status st)
     }
 }
 
+/* The round of a value that has come: the one that was asked for; or a later one, if the process before this
+ * one had pushed it and it became complete meanwhile. */
+static uint32_t round_had(const sim *s, const sim_proc *p, uint32_t key)
+{
+    const uint32_t asked = p->app->asked_round[key], known = tni_kv_worker_round(p->worker, key);
+
+    return p->index >= s->base_count && known > asked ? known : asked;
+}
+
 void sim_app_done(void *arg, uint64_t cookie, tn_status st)
 {
     sim_proc *p = arg;
@@ -157,7 +166,7 @@ void sim_app_done(void *arg, uint64_t cookie, tn_status st)
             return;
         }
         if (!TNI_KV_BUG(LIVE_BUFFER)) /* it tells before the value is there */
-            value_check(s, p, slot, a->asked_round[slot]);
+            value_check(s, p, slot, round_had(s, p, slot));
         memset(a->gradient[slot], 0x5a,
                s->elements[slot] * sizeof(float)); /* the program uses its buffer again */
     } else if (a->stage == SIM_FINAL) {
