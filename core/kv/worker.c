@@ -251,10 +251,12 @@ void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool lost, bool async)
 /* A process that ended within a step has pushed some keys, which are a round ahead of the others then.
  * Without rounds the one in its place pushes that step again, and servers drop what they have. If all keys
  * went on from where they are, two processes that ended so would leave some two rounds ahead: they would wait
- * for other workers, which wait for those behind. Values that are assigned are not dropped. */
+ * for other workers, which wait for those behind. Values that are assigned are not dropped.
+ * Keys whose parts may all have lost rounds were in the same step, if all others are in one: else keys are
+ * pushed more and less often, and each goes on from where it is. */
 void tni_kv_step_again(tni_kv_worker *w, uint8_t what)
 {
-    uint32_t most = 0;
+    uint32_t most = 0, least = UINT32_MAX;
     bool torn = false;
 
     if (!w->node.async || w->pushed)
@@ -262,14 +264,23 @@ void tni_kv_step_again(tni_kv_worker *w, uint8_t what)
     w->pushed = true;
     if (!tni_kv_is_gradient(what))
         return;
+    for (uint32_t i = 0; i < w->key_count; i++) {
+        const tni_kv_lot *l = w->keys[i];
+
+        if (!l || !l->known || !l->sure)
+            continue;
+        most = l->round > most ? l->round : most;
+        least = l->round < least ? l->round : least;
+    }
     for (uint32_t i = 0; i < w->key_count; i++)
-        if (w->keys[i] && w->keys[i]->known && w->keys[i]->round > most)
-            most = w->keys[i]->round;
-    for (uint32_t i = 0; i < w->key_count; i++)
-        torn = torn || (w->keys[i] && w->keys[i]->known && w->keys[i]->round + 1 == most);
-    for (uint32_t i = 0; i < w->key_count; i++)
-        if (torn && w->keys[i] && w->keys[i]->known && w->keys[i]->round == most)
-            w->keys[i]->round--;
+        torn = torn || (w->keys[i] && w->keys[i]->known && w->keys[i]->sure && w->keys[i]->round + 1 == most);
+    most -= torn;
+    for (uint32_t i = 0; i < w->key_count; i++) {
+        tni_kv_lot *l = w->keys[i];
+
+        if (l && l->known && (l->sure ? l->round > most : l->round < most && least >= most))
+            l->round = most;
+    }
 }
 
 tn_status tni_kv_worker_key(tni_kv_worker *w, uint32_t key, uint8_t dtype, uint64_t elements,

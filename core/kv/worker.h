@@ -136,7 +136,8 @@ void tni_kv_log_take(tni_kv_worker *w, tni_kv_op *op, tn_status st); /* [takes] 
 /* Servers went back to `step`: what they lack is asked for again. False: the log does not reach so far. */
 bool tni_kv_log_back(tni_kv_worker *w, uint64_t step);
 
-/* Before each push, with its code. The first one begins the step that the process before this one tore. */
+/* Before each push, with its code. The first one begins the step that the process before this one tore, and
+ * sets rounds of keys accordingly. */
 void tni_kv_step_again(tni_kv_worker *w, uint8_t what);
 
 #define TNI_KV_OPS_MAX (1u << 20)

@@ -176,16 +176,23 @@ static void step_that_was_torn(void **unused)
     static const struct {
         uint8_t async, what;
         uint32_t before[KEYS], after[KEYS];
+        uint32_t lost; /* a bit for each: all its parts may have lost rounds */
     } rows[] = {
-        {true, TNI_KV_PLAIN, {8, 7, 8, 7, 8}, {8, 7, 7, 7, 7}}, /* the ones that are ahead again */
-        {true, TNI_KV_2BIT, {8, 7, 8, 3, UINT32_MAX}, {8, 7, 7, 3, UINT32_MAX}},
-        {true, TNI_KV_ROWS, {7, 8, 0, 0, 0}, {8, 7, 0, 0, 0}},
-        {true, TNI_KV_PLAIN, {8, 8, 8, 8, 8}, {9, 8, 8, 8, 8}},  /* none is torn */
-        {true, TNI_KV_PLAIN, {9, 7, 7, 7, 9}, {10, 7, 7, 7, 9}}, /* pushed more often than others */
-        {true, TNI_KV_PLAIN, {0, 0, 0, 0, 0}, {1, 0, 0, 0, 0}},
-        {true, TNI_KV_ASSIGN, {8, 7, 8, 7, 8}, {9, 7, 8, 7, 8}}, /* a value that none has yet */
-        {true, TNI_KV_GATHER, {8, 7, 8, 7, 8}, {9, 7, 8, 7, 8}},
-        {false, TNI_KV_PLAIN, {8, 7, 8, 7, 8}, {9, 7, 8, 7, 8}},
+        {true, TNI_KV_PLAIN, {8, 7, 8, 7, 8}, {8, 7, 7, 7, 7}, 0}, /* the ones that are ahead again */
+        {true, TNI_KV_2BIT, {8, 7, 8, 3, UINT32_MAX}, {8, 7, 7, 3, UINT32_MAX}, 0},
+        {true, TNI_KV_ROWS, {7, 8, 0, 0, 0}, {8, 7, 0, 0, 0}, 0},
+        {true, TNI_KV_PLAIN, {8, 8, 8, 8, 8}, {9, 8, 8, 8, 8}, 0},  /* none is torn */
+        {true, TNI_KV_PLAIN, {9, 7, 7, 7, 9}, {10, 7, 7, 7, 9}, 0}, /* pushed more often than others */
+        {true, TNI_KV_PLAIN, {0, 0, 0, 0, 0}, {1, 0, 0, 0, 0}, 0},
+        {true, TNI_KV_ASSIGN, {8, 7, 8, 7, 8}, {9, 7, 8, 7, 8}, 0}, /* a value that none has yet */
+        {true, TNI_KV_GATHER, {8, 7, 8, 7, 8}, {9, 7, 8, 7, 8}, 0},
+        {false, TNI_KV_PLAIN, {8, 7, 8, 7, 8}, {9, 7, 8, 7, 8}, 1},
+        {true, TNI_KV_PLAIN, {8, 3, 8, 7, 8}, {9, 8, 8, 8, 8}, 10}, /* in the step of the others */
+        {true, TNI_KV_PLAIN, {3, 8, 7, 7, 8}, {8, 7, 7, 7, 7}, 1},  /* and that was torn */
+        {true, TNI_KV_PLAIN, {3, 8, 4, 5, 8}, {4, 8, 4, 5, 8}, 1},  /* which are in none */
+        {true, TNI_KV_PLAIN, {3, 8, 4, 5, 8}, {4, 8, 4, 5, 8}, 31},
+        {true, TNI_KV_PLAIN, {9, 8, 8, 8, 8}, {10, 8, 8, 8, 8}, 1}, /* never back */
+        {true, TNI_KV_ASSIGN, {3, 8, 8, 8, 8}, {4, 8, 8, 8, 8}, 1},
     };
     static const uint8_t gradient[64];
     tni_kv_host host;
@@ -202,6 +209,7 @@ static void step_that_was_torn(void **unused)
             assert_int_equal(tni_kv_worker_key(t.w, k + 1, 0, 4, 4), TN_OK); /* there is no key 0 */
             t.w->keys[k + 1]->known = rows[i].before[k] != UINT32_MAX;
             t.w->keys[k + 1]->round = rows[i].before[k];
+            t.w->keys[k + 1]->sure = !(rows[i].lost >> k & 1u);
         }
         r.key = 1;
         assert_int_equal(tni_kv_worker_request(t.w, &r, 1), TN_OK);
