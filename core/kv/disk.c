@@ -13,9 +13,14 @@
  *   - The journal is appended to by a descriptor. Who comes writes the journal anew, as another file: one
  *     that is stopped between the look and the write appends to a file that nobody reads any more.
  *   - The owner's file: who comes removes those that others have half written.
- * Not guarded: one that is stopped between the look and the removal of an old snapshot removes this file; one
- * that is stopped between its place and the beginning of its owner's file takes the folder from its successor
- * (which then fails with TN_E_PEER); what a scheduler appends while its successor reads may be lost.
+ * A scheduler also holds a lock on JOB-scheduler.lock as long as it lives: a second one of its machine is
+ * refused, also if the first one is stopped (which has the port, too). One that is dead, or on a machine that
+ * a shared folder has given up, may be superseded. A server holds no lock: one that is stopped is superseded
+ * at once.
+ * Not guarded: a server that is stopped between the look and the removal of an old snapshot removes this
+ * file; one that is stopped between its place and the beginning of its owner's file takes the folder from its
+ * successor (which then fails with TN_E_PEER). And of schedulers of two machines, what one appends while its
+ * successor reads may be lost.
  */
 #include "kv/disk.h"
 
@@ -25,6 +30,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,7 +56,7 @@ struct tni_kv_disk {
     void *wake_arg;
     char *path;  /* of the journal */
     char *owner; /* of the file that says whose it is */
-    int fd;
+    int fd, lock;
 };
 
 static void name_of(const tni_kv_disk *d, uint64_t step, char out[NAME_BYTES])
@@ -104,7 +110,7 @@ static tn_status disk_make(const char *folder, uint64_t job, tni_kv_disk **out)
     if (!d)
         return TN_E_NOMEM;
     d->job = job;
-    d->fd = -1;
+    d->fd = d->lock = -1;
     d->folder = tni_strdup(folder);
     st = d->folder ? tni_folder_create(folder) : TN_E_NOMEM;
     if (st)
@@ -121,6 +127,8 @@ void tni_kv_disk_close(tni_kv_disk *d)
     writer_wait(d);
     if (d->fd >= 0)
         (void)close(d->fd);
+    if (d->lock >= 0)
+        (void)close(d->lock);
     tni_free(d->folder);
     tni_free(d->text);
     tni_free(d->path);
@@ -530,13 +538,32 @@ static tn_status journal_replace(void *arg, const void *record, uint64_t bytes)
     return st ? st : journal_open(d);
 }
 
+/* The kernel lets go of it when the process ends, however. Where there are no locks the owner's file alone
+ * decides. */
+static tn_status journal_lock(tni_kv_disk *d)
+{
+    char name[NAME_BYTES], *path = NULL;
+    tn_status st;
+
+    (void)snprintf(name, sizeof name, "%016" PRIx64 "-scheduler.lock", d->job);
+    st = tni_path_join(d->folder, name, &path);
+    d->lock = st ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (d->lock >= 0 && flock(d->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        st = tni_error(TN_E_STATE, "%s: another scheduler of this job runs, or is stopped: end it first",
+                       path);
+    tni_free(path);
+    return st;
+}
+
 /* From here on it is this process's: what there is, as another file than the one that was there. */
 static tn_status journal_claim(tni_kv_disk *d, uint64_t *good)
 {
     char name[NAME_BYTES], owner[NAME_BYTES];
     uint64_t bytes = 0;
-    tn_status st;
+    tn_status st = journal_lock(d);
 
+    if (st)
+        return st;
     (void)snprintf(name, sizeof name, "%016" PRIx64 "-scheduler.journal", d->job);
     (void)snprintf(owner, sizeof owner, "%016" PRIx64 "-scheduler.owner", d->job);
     if ((st = tni_path_join(d->folder, name, &d->path)) || (st = owner_become(d, owner)) ||

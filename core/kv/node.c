@@ -154,6 +154,7 @@ void tni_kv_node_send(tni_kv_node *n, uint16_t to, tni_kv_header *h, const void 
 void tni_kv_node_answer(tni_kv_node *n, const tni_kv_header *h, uint8_t state, uint16_t who, uint32_t count)
 {
     tni_kv_header answer = {.type = TNI_KV_ACK,
+                            .flags = h->flags & TNI_KV_LOST,
                             .what = state,
                             .priority = h->priority,
                             .round = h->round,

@@ -183,15 +183,17 @@ static bool was_void(const tni_kv_store_part *p, uint32_t round)
     return p->version - round < 64 && p->voids >> (p->version - round) & 1u;
 }
 
-/* Which round its asker is in. A round that another worker broke is still before it, behind `known`: its own
- * push of that round is told so. */
-uint32_t tni_kv_part_round(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t rank, uint32_t known)
+/* A round that another worker broke is still before it, behind the one that it knows: its own push of that
+ * round is told so. */
+void tni_kv_part_says(const tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_header *h,
+                      tni_kv_header *answer)
 {
-    uint32_t round = worker_count(s, p, rank);
+    uint32_t round = worker_count(s, p, rank_of(h));
 
-    while (!s->node.async && round > known && was_void(p, round))
+    while (!s->node.async && round > h->round && was_void(p, round))
         round--;
-    return round;
+    answer->round = round;
+    answer->flags |= p->slots[rank_of(h)].back ? TNI_KV_LOST : 0;
 }
 
 /* The checksum of a value that is sent as a message: taken once for all workers of a round. */
@@ -211,7 +213,6 @@ static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_head
     tni_kv_header answer = {.type = TNI_KV_VALUE,
                             .dtype = p->dtype,
                             .priority = h->priority,
-                            .round = tni_kv_part_round(s, p, rank_of(h), h->round),
                             .sequence = h->sequence,
                             .key = p->key,
                             .flags = h->flags & TNI_KV_RETRY};
@@ -219,6 +220,7 @@ static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_head
     tn_status st = TN_OK;
     void *made;
 
+    tni_kv_part_says(s, p, h, &answer);
     p->slots[rank_of(h)].seen = p->version + 1;
     if (!rows && (!h->what || h->type != TNI_KV_PULL || !s->update.read)) {
         if (s->node.settings->checked)
@@ -615,6 +617,7 @@ static tn_status async_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv
             return st;
         tni_kv_stale_count(s, p, slot);
         slot->applied = h->round;
+        slot->back = false;
         p->version++;
         tni_kv_part_heard(s, p, rank_of(h));
         waiting_answer(s, p);
@@ -681,6 +684,7 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
         return TN_E_FORMAT;
     if (s->node.async && !(h->flags & TNI_KV_ANY) && h->round > slot->applied) {
         slot->applied = h->round; /* pushed before; a server that went back knows only now */
+        slot->back = false;
         raised = true;
     }
     tni_kv_part_heard(s, p, rank_of(h));

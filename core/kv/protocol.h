@@ -32,8 +32,10 @@
  *      held, so a server that lost it gets it again.
  *   6. `async`: round r of worker w is applied when it arrives, if r is above the last applied round of w. A
  *      pull waits until the slowest worker is within `staleness` rounds. A server that came back without its
- *      last rounds credits a worker in another's place with the lost ones (late.c): that worker does not know
- *      of them, and does not push them again.
+ *      last rounds credits a worker in another's place with the lost ones (late.c), and tells it that there
+ *      may be some (LOST): that worker goes on from the rounds of other parts, and does not push them again.
+ *      Of keys that are a round ahead of others its first push is that round again, which has no effect; keys
+ *      that have only such parts go on in the step of the others.
  *   7. A broken step: the worker says of each key whose round it never sent that it will not come (BROKEN).
  *      The round is void for all parts of the key, as no part can be complete without that worker. All
  *      workers get the same error, break what they have not pushed either, and refuse pushes until `resume`.

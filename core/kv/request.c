@@ -492,7 +492,7 @@ static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
 
     piece_land(w, l, piece, TNI_KV_IDLE);
     p->sequence = 0;
-    tni_kv_lot_got(l, h->round, w->node.async);
+    tni_kv_lot_got(l, h->round, h->flags & TNI_KV_LOST, w->node.async);
     l->left--;
     TNI_KV_POINT_IF(l->left && tni_kv_op_kind(op)->pushes, half_acked);
     TNI_KV_POINT_IF(l->left && tni_kv_op_kind(op)->value, pull_in_half);
@@ -766,9 +766,9 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
             (void)tni_kv_worker_break(w, l->round + 1, now); /* the others would wait for it */
         return TN_E_NOMEM;
     }
-    op->r = *r;
-    op->lot = l;
-    op->silent = r->kind >= TNI_KV_DO_BREAK;
+    *op = (tni_kv_op){.r = *r, .lot = l, .silent = r->kind >= TNI_KV_DO_BREAK};
+    if (tni_kv_kinds[r->kind].pushes)
+        tni_kv_step_again(w, r->what);
     l->round += tni_kv_kinds[r->kind].pushes;
     op->round = l->control ? (uint32_t)r->step : l->round + (r->kind == TNI_KV_DO_LAST);
     op_link(w, op);

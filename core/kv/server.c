@@ -174,7 +174,7 @@ static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uin
     }
     tni_kv_part_heard(s, p, TNI_KV_RANK(h->from));
     TNI_KV_POINT(init_stored);
-    of.round = tni_kv_part_round(s, p, TNI_KV_RANK(h->from), h->round);
+    tni_kv_part_says(s, p, h, &of);
     tni_kv_node_answer(&s->node, &of, TNI_KV_APPLIED, 0, 0);
     return TN_OK;
 }

@@ -23,6 +23,7 @@ typedef struct tni_kv_slot { /* of a worker, for one part */
     uint32_t seen;           /* async: updates that the value had that it got last, and 1; 0: it got none */
     uint32_t lost;           /* async: rounds that count as had beside `applied`; or UNHEARD */
     bool want, here;         /* wants the value; its gradient is here */
+    bool back; /* the server came back, and this worker has not said since then which round it is in */
     uint8_t priority;
 } tni_kv_slot;
 
@@ -90,7 +91,9 @@ tn_status tni_kv_part_create(tni_kv_server *s, uint64_t key, uint8_t dtype, uint
 void tni_kv_parts_clear(tni_kv_server *s);
 tn_status tni_kv_part_push(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                            const uint8_t *payload);
-uint32_t tni_kv_part_round(const tni_kv_server *s, const tni_kv_store_part *p, uint32_t rank, uint32_t known);
+/* Which round who asks is in, and whether rounds of it may be lost: into the answer. */
+void tni_kv_part_says(const tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_header *h,
+                      tni_kv_header *answer);
 tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_header *h,
                            const uint8_t *payload);
 /* late.c: who was last in a round that is complete; how old the value was that this worker's gradient came

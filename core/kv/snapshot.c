@@ -80,6 +80,7 @@ static tn_status part_read(tni_kv_server *s, tni_kv_reader *r)
         p->slots[w].applied = TNI_KV_BUG(DEDUP_LOST) ? 0 : (uint32_t)tni_kv_get(applied + 8ull * w, 4);
         p->slots[w].last = (uint32_t)tni_kv_get(applied + 8ull * w + 4, 4);
         p->slots[w].lost = TNI_KV_UNHEARD;
+        p->slots[w].back = true;
         s->lasts = s->lasts || p->slots[w].last;
     }
     memcpy(p->value, value, bytes);

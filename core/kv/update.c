@@ -191,11 +191,6 @@ static void coded_add(const tni_kv_codec *c, bool first, float *sum, const uint8
     }
 }
 
-static bool is_gradient(uint8_t what)
-{
-    return what < TNI_KV_ASSIGN || what == TNI_KV_ROWS;
-}
-
 static bool of_first(uint8_t what)
 {
     return what == TNI_KV_ASSIGN || what >= TNI_KV_STATE;
@@ -338,11 +333,11 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
                                (void *)(uintptr_t)sum, bytes, true);
         return st;
     }
-    if (u->optimizer && is_gradient(p->what))
+    if (u->optimizer && tni_kv_is_gradient(p->what))
         return step(u, p, h, value, sum, bytes, u->async ? 1 : (double)count / members);
     tni_kv_bytes_copy(value, sum, bytes);
     if (p->what != TNI_KV_ASSIGN) {
-        p->slot.steps += is_gradient(p->what);
+        p->slot.steps += tni_kv_is_gradient(p->what);
         return TN_OK;
     }
     if ((st = view(u, value, bytes, h->dtype, &p->value)) ||

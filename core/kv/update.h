@@ -14,6 +14,7 @@
 
 #include "kv/kv.h"
 #include "kv/protocol.h"
+#include "kv/rows.h"
 
 /* Codes of payloads: `what` of a push. */
 #define TNI_KV_PLAIN 0u /* the elements */
@@ -22,10 +23,14 @@
 #define TNI_KV_ASSIGN 3u  /* of worker 0: the value itself */
 #define TNI_KV_ABSTAIN 4u /* a byte for each 2 GiB: this worker takes part in the round and adds nothing */
 /* 6: TNI_KV_ROWS of rows.h */
-#define TNI_KV_GATHER 5u  /* elements whose sum is the value, also where there is an optimizer */
-#define TNI_KV_STATE 16u  /* and above, of worker 0, and of pulls: a piece of what the optimizer keeps */
+#define TNI_KV_GATHER 5u /* elements whose sum is the value, also where there is an optimizer */
+#define TNI_KV_STATE 16u /* and above, of worker 0, and of pulls: a piece of what the optimizer keeps */
 #define TNI_KV_ABSTAIN_LOG2 31u
 #define TNI_KV_STATES_END 256u
+static inline bool tni_kv_is_gradient(uint8_t what)
+{
+    return what < TNI_KV_ASSIGN || what == TNI_KV_ROWS;
+}
 
 typedef struct tni_kv_updates tni_kv_updates;
 /* `fn` may be NULL. */

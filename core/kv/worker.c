@@ -1,6 +1,7 @@
 /* A worker: registers, knows its keys, hears the scheduler. Its requests are in request.c. */
 #include <string.h>
 
+#include "kv/update.h"
 #include "kv/worker.h"
 
 bool tni_kv_ready(const tni_kv_worker *w)
@@ -59,7 +60,7 @@ static void roll_back(tni_kv_worker *w)
         return;
     }
     w->epochs++;
-    w->broken = false;
+    w->broken = w->pushed = false;
     w->break_round = 0;
     for (uint32_t i = 0; i < w->key_count; i++)
         if (w->keys[i])
@@ -231,16 +232,55 @@ void tni_kv_worker_destroy(tni_kv_worker *w)
 }
 
 /* A process that ended within a round has pushed it to some parts: the one in its place pushes that round to
- * all of them, so it goes on from the least. Parts that lack more than one round lie on a server that lost
- * them (async). To push those rounds again would make the other workers wait meanwhile, on all parts: so it
- * goes on from the most, and the server credits it with the lost rounds (late.c). */
-void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool async)
+ * all of them, so it goes on from the least. Without rounds, parts on a server that came back may lack more
+ * (LOST), or as little: they do not say how far that process was, if others do. To push lost rounds again
+ * would make the other workers wait meanwhile, on all parts, or for ever, if this one waits for them: so it
+ * goes on from the rounds that were not lost, and the server credits it with the others (late.c). */
+void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool lost, bool async)
 {
-    const bool first = l->left == l->plan.parts;
+    const bool first = l->left == l->plan.parts, sure = !async || !lost;
 
-    l->least = first || round < l->least ? round : l->least;
+    if (first || (sure && !l->sure) || (sure == l->sure && round < l->least)) {
+        l->least = round;
+        l->sure = sure;
+    }
     l->most = first || round > l->most ? round : l->most;
     l->got = async && l->most > l->least + 1 ? l->most : l->least;
+}
+
+/* A process that ended within a step has pushed some keys, which are a round ahead of the others then.
+ * Without rounds the one in its place pushes that step again, and servers drop what they have. If all keys
+ * went on from where they are, two processes that ended so would leave some two rounds ahead: they would wait
+ * for other workers, which wait for those behind. Values that are assigned are not dropped.
+ * Keys whose parts may all have lost rounds were in the same step, if all others are in one: else keys are
+ * pushed more and less often, and each goes on from where it is. */
+void tni_kv_step_again(tni_kv_worker *w, uint8_t what)
+{
+    uint32_t most = 0, least = UINT32_MAX;
+    bool torn = false;
+
+    if (!w->node.async || w->pushed)
+        return;
+    w->pushed = true;
+    if (!tni_kv_is_gradient(what))
+        return;
+    for (uint32_t i = 0; i < w->key_count; i++) {
+        const tni_kv_lot *l = w->keys[i];
+
+        if (!l || !l->known || !l->sure)
+            continue;
+        most = l->round > most ? l->round : most;
+        least = l->round < least ? l->round : least;
+    }
+    for (uint32_t i = 0; i < w->key_count; i++)
+        torn = torn || (w->keys[i] && w->keys[i]->known && w->keys[i]->sure && w->keys[i]->round + 1 == most);
+    most -= torn;
+    for (uint32_t i = 0; i < w->key_count; i++) {
+        tni_kv_lot *l = w->keys[i];
+
+        if (l && l->known && (l->sure ? l->round > most : l->round < most && least >= most))
+            l->round = most;
+    }
 }
 
 tn_status tni_kv_worker_key(tni_kv_worker *w, uint32_t key, uint8_t dtype, uint64_t elements,

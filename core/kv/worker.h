@@ -38,10 +38,10 @@ typedef struct tni_kv_lot {
     tni_kv_op *first, *last;
     tni_kv_piece *pieces;
     uint32_t round, left, got; /* pushed so far; pieces to come; what their answers say */
-    uint32_t least, most;      /* rounds in their answers */
+    uint32_t least, most;      /* rounds in their answers; least: of parts that lost none, if there are */
     tni_kv_row cost;           /* of its pushes and pulls */
     uint8_t dtype;
-    bool known, control;
+    bool known, control, sure; /* sure: `least` is of parts that lost none */
 } tni_kv_lot;
 
 typedef struct tni_kv_queued {
@@ -77,6 +77,7 @@ struct tni_kv_worker {
     uint32_t break_round;       /* up to which there is still to break, for want of memory; 0: none */
     bool broken, over, starved; /* over: `status` holds; starved: there was no memory to send, later */
     bool logs;                  /* it keeps what it sends again */
+    bool pushed;                /* something, since it came or was rolled back */
     tni_kv_op *log, *log_last;  /* replay.c: they are kept */
     uint64_t log_bytes;         /* of its requests with their copies, and of copies that others have */
     tn_status status;
@@ -135,11 +136,15 @@ void tni_kv_log_take(tni_kv_worker *w, tni_kv_op *op, tn_status st); /* [takes] 
 /* Servers went back to `step`: what they lack is asked for again. False: the log does not reach so far. */
 bool tni_kv_log_back(tni_kv_worker *w, uint64_t step);
 
+/* Before each push, with its code. The first one begins the step that the process before this one tore, and
+ * sets rounds of keys accordingly. */
+void tni_kv_step_again(tni_kv_worker *w, uint8_t what);
+
 #define TNI_KV_OPS_MAX (1u << 20)
 
 bool tni_kv_ready(const tni_kv_worker *w);
-/* An answer to a piece says `round`; the piece is still in `left`. */
-void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool async);
+/* An answer to a piece says `round`, and whether rounds may be lost there; the piece is still in `left`. */
+void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool lost, bool async);
 void tni_kv_ops_start(tni_kv_worker *w);              /* what may begin now */
 void tni_kv_ops_fail(tni_kv_worker *w, tn_status st); /* all of them, with the thread's error */
 /* [takes] a list, which goes before all others; all begin anew. */

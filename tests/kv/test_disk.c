@@ -4,12 +4,16 @@
  */
 #include <dirent.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -262,6 +266,15 @@ static void owner_unreadable(void **state)
     tni_str_fini(&a);
 }
 
+/* As where the folder has given up a machine that is stopped. */
+static void lock_remove(const char *folder)
+{
+    char path[SCRATCH_PATH_BYTES];
+
+    (void)snprintf(path, sizeof path, "%s/0000000000000009-scheduler.lock", folder);
+    assert_int_equal(remove(path), 0);
+}
+
 /* The same of a scheduler: its last view would be the job's. */
 static void journal_of_a_successor(void **state)
 {
@@ -275,6 +288,7 @@ static void journal_of_a_successor(void **state)
 
     (void)state;
     assert_int_equal(tni_kv_disk_journal(folder, 9, &j[0], &text, &bytes, &d[0]), TN_OK);
+    lock_remove(folder);
     assert_int_equal(tni_kv_disk_journal(folder, 9, &j[1], &text, &bytes, &d[1]), TN_OK);
     assert_int_equal(j[0].append(j[0].arg, "first", 5), TN_E_PEER);
     assert_int_equal(j[0].replace(j[0].arg, "first", 5), TN_E_PEER);
@@ -284,6 +298,7 @@ static void journal_of_a_successor(void **state)
     put(folder, "0000000000000009-scheduler.owner.tmp-4-0", "x", 1);
     (void)snprintf(path, sizeof path, "%s/0000000000000009-scheduler.journal", folder);
     assert_int_equal(stat(path, &before), 0);
+    lock_remove(folder);
     assert_int_equal(tni_kv_disk_journal(folder, 9, &j[3], &text, &bytes, &d[3]), TN_OK);
     assert_int_equal(stat(path, &after), 0);
     assert_true(before.st_ino != after.st_ino); /* where one that was stopped appends nobody reads */
@@ -295,6 +310,74 @@ static void journal_of_a_successor(void **state)
     for (int i = 0; i < 4; i++)
         tni_kv_disk_close(d[i]);
     assert_int_equal(files(folder, ".owner"), 2);
+}
+
+/* A scheduler in a process of its own, which says when it has the journal, until it is killed. */
+static pid_t scheduler_elsewhere(const char *folder)
+{
+    int ends[2];
+    char ready = 0;
+    pid_t pid;
+
+    assert_int_equal(pipe(ends), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        tni_kv_journal j;
+        tni_kv_disk *d;
+        const void *text;
+        uint64_t bytes;
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        ready = !tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d);
+        (void)!write(ends[1], &ready, 1);
+        for (;;)
+            (void)pause();
+    }
+    assert_int_equal(read(ends[0], &ready, 1), 1);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    assert_int_equal(ready, 1);
+    return pid;
+}
+
+/* A second scheduler, by mistake: it is told, and the first one's journal stays as it is. One that was killed
+ * is succeeded at once. */
+static void journal_of_a_living_one(void **state)
+{
+    const char *folder = scratch_quick_path("living");
+    char path[SCRATCH_PATH_BYTES];
+    struct stat before, after;
+    tni_kv_journal j;
+    tni_kv_disk *d, *second = NULL;
+    const void *text;
+    uint64_t bytes;
+    pid_t pid;
+    int status;
+
+    (void)state;
+    pid = scheduler_elsewhere(folder);
+    (void)snprintf(path, sizeof path, "%s/0000000000000009-scheduler.journal", folder);
+    for (int stopped = 0; stopped < 2; stopped++) {
+        assert_int_equal(stat(path, &before), 0);
+        assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d), TN_E_STATE);
+        assert_non_null(strstr(tni_error_message(), "another scheduler"));
+        assert_non_null(strstr(tni_error_message(), "0000000000000009-scheduler.lock"));
+        assert_int_equal(stat(path, &after), 0);
+        assert_true(before.st_ino == after.st_ino);
+        assert_int_equal(kill(pid, stopped ? SIGKILL : SIGSTOP), 0);
+        assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    }
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &second), TN_E_STATE);
+    assert_null(second);
+    assert_int_equal(j.append(j.arg, "mine", 4), TN_OK); /* nor was the owner's file changed */
+    tni_kv_disk_close(d);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d), TN_OK);
+    tni_kv_disk_close(d);
+    put(folder, "000000000000000a-scheduler.lock", "", 0); /* of a machine that was switched off */
+    assert_int_equal(tni_kv_disk_journal(folder, 10, &j, &text, &bytes, &d), TN_OK);
+    tni_kv_disk_close(d);
 }
 
 static void torn_journal_file(void **state)
@@ -336,7 +419,7 @@ int main(void)
         cmocka_unit_test(damaged_snapshots),        cmocka_unit_test(rolled_back_snapshots),
         cmocka_unit_test(snapshots_of_a_successor), cmocka_unit_test(snapshots_without_a_place),
         cmocka_unit_test(owner_unreadable),         cmocka_unit_test(journal_of_a_successor),
-        cmocka_unit_test(torn_journal_file),
+        cmocka_unit_test(torn_journal_file),        cmocka_unit_test(journal_of_a_living_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

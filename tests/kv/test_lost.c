@@ -1,7 +1,8 @@
 /*
  * Without rounds: a server came back without its last rounds, and what it hears first of a worker is INIT. A
- * pull of another worker, which waited for a replacement that is credited now, is answered at once. With
- * rounds nothing is credited. And a server claims what it has on disk when it has its place, not before.
+ * pull of another worker, which waited for a replacement that is credited now, is answered at once. The
+ * replacement is told that rounds may be lost. With rounds nothing is credited. And a server claims what it
+ * has on disk when it has its place, not before.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +101,22 @@ static const tni_kv_settings settings = {.job = 5,
                                          .beat_ns = (uint64_t)1 << 40};
 static const tni_kv_host host = {.send = says};
 static const tni_kv_start start = {.birth = 77, .steps = {20, 10}};
-static const tni_kv_update update = {.payload_bytes = takes};
+
+static tn_status adds(void *arg, const tni_kv_header *h, bool first, const void *base, void *sum,
+                      const void *payload, uint64_t bytes)
+{
+    (void)arg, (void)h, (void)first, (void)base, (void)sum, (void)payload, (void)bytes;
+    return TN_OK;
+}
+
+static tn_status applies(void *arg, const tni_kv_header *h, void *of, const void *sum, uint64_t bytes,
+                         uint32_t count, uint32_t members)
+{
+    (void)arg, (void)h, (void)of, (void)sum, (void)bytes, (void)count, (void)members;
+    return TN_OK;
+}
+
+static const tni_kv_update update = {.payload_bytes = takes, .add = adds, .apply = applies};
 static const uint8_t value[BYTES];
 
 static tni_kv_header from(uint32_t rank, uint8_t type, uint32_t round)
@@ -141,6 +157,44 @@ static void init_is_heard(void **state)
     assert_int_equal(answer_of(WORKER(0)).type, TNI_KV_VALUE);
     assert_int_equal(answer_of(WORKER(2)).what, TNI_KV_APPLIED);
     assert_int_equal(p->slots[1].lost, 17);
+    tni_kv_server_destroy(s);
+}
+
+/* What it answers to a replacement says that rounds may be lost, until that has pushed. */
+static void answers_say_lost(void **state)
+{
+    tni_kv_header push = from(1, TNI_KV_PUSH, 4), any = from(1, TNI_KV_PULL, 0);
+    tni_kv_store_part *p;
+    tni_kv_server *s;
+
+    (void)state;
+    assert_int_equal(tni_kv_server_create(&settings, &host, &start, &update, NULL, &s), TN_OK);
+    welcome(s);
+    s->node.async = true;
+    hear(s, from(1, TNI_KV_INIT, 0), value, BYTES);
+    assert_int_equal(answer_of(WORKER(1)).flags & TNI_KV_LOST, 0);
+    p = tni_kv_part_find(s, 0);
+    p->slots[1] = p->slots[2] = (tni_kv_slot){.applied = 3, .lost = TNI_KV_UNHEARD, .back = true};
+    for (uint32_t i = 0; i < 2; i++) { /* the first answer may not arrive */
+        hear(s, from(1, TNI_KV_INIT, 0), value, BYTES);
+        assert_true(answer_of(WORKER(1)).round == 3 && answer_of(WORKER(1)).flags & TNI_KV_LOST);
+        any.sequence += 100 * i;
+        any.flags = TNI_KV_ANY;
+        hear(s, any, NULL, 0);
+        assert_int_equal(answer_of(WORKER(1)).type, TNI_KV_VALUE);
+        assert_true(answer_of(WORKER(1)).round == 3 && answer_of(WORKER(1)).flags & TNI_KV_LOST);
+    }
+    push.flags = TNI_KV_PROBE;
+    hear(s, push, NULL, 0);
+    assert_int_equal(answer_of(WORKER(1)).what, TNI_KV_ABSENT);
+    assert_true(p->slots[1].back);
+    push.flags = 0;
+    hear(s, push, value, BYTES);
+    assert_int_equal(answer_of(WORKER(1)).what, TNI_KV_APPLIED);
+    hear(s, from(1, TNI_KV_INIT, 0), value, BYTES);
+    assert_true(answer_of(WORKER(1)).round == 4 && !(answer_of(WORKER(1)).flags & TNI_KV_LOST));
+    hear(s, from(2, TNI_KV_PULL, 9), NULL, 0); /* it says which round it is in, too */
+    assert_false(p->slots[2].back);
     tni_kv_server_destroy(s);
 }
 
@@ -189,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_is_heard),
+        cmocka_unit_test(answers_say_lost),
         cmocka_unit_test(claims_behind_the_welcome),
     };
 

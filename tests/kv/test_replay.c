@@ -1,6 +1,7 @@
 /*
  * What a worker sends again after a rollback: commands as the same ones, so that servers whose snapshot has
- * them already do them once; and no more than kvstore.replay_bytes of it is kept, however short it is.
+ * them already do them once; and no more than kvstore.replay_bytes of it is kept, however short it is. And
+ * where a worker goes on that took another one's place.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "kv/update.h"
 #include "kv/worker.h"
 
 #define SERVERS 2u
@@ -54,6 +56,8 @@ static const tni_kv_settings settings = {.job = 5,
                                          .servers = SERVERS,
                                          .timeout_ns = UINT32_MAX,
                                          .control_timeout_ns = UINT32_MAX,
+                                         .bound = 1u << 20,
+                                         .part_bytes = 1u << 20,
                                          .credit_bytes = 1u << 20,
                                          .replay_bytes = REPLAY_BYTES};
 
@@ -143,26 +147,84 @@ static void short_requests_count(void **unused)
     tni_kv_worker_destroy(t.w);
 }
 
-/* Answers of a key whose parts lie on servers of which one has lost rounds. */
+/* Answers of a key whose parts lie on servers of which some may have lost rounds, and say so. */
 static void round_of_parts(void **unused)
 {
     static const struct {
-        uint32_t rounds[3], sync, async;
-    } rows[] = {{{5, 6, 5}, 5, 5}, {{6, 6, 6}, 6, 6}, {{6, 4, 7}, 4, 7}, {{9, 0, 1}, 0, 9}};
+        uint32_t rounds[3], lost, sync, async; /* lost: a bit for each */
+    } rows[] = {{{5, 6, 5}, 0, 5, 5}, {{6, 6, 6}, 0, 6, 6}, {{6, 4, 7}, 0, 4, 7}, {{9, 0, 1}, 0, 0, 9},
+                {{5, 6, 6}, 1, 5, 6}, {{6, 5, 6}, 2, 5, 6}, {{6, 6, 5}, 4, 5, 6}, {{6, 5, 6}, 4, 5, 5},
+                {{6, 5, 5}, 1, 5, 5}, {{3, 6, 2}, 5, 2, 6}, {{5, 6, 6}, 7, 5, 5}, {{3, 6, 6}, 7, 3, 6},
+                {{0, 0, 0}, 2, 0, 0}};
 
     (void)unused;
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
-        tni_kv_lot l = {.plan = {.parts = 3}, .left = 3, .least = 1, .most = 99};
+        tni_kv_lot l = {.plan = {.parts = 3}, .left = 3, .least = 1, .most = 99, .sure = i & 2};
 
         for (; l.left; l.left--)
-            tni_kv_lot_got(&l, rows[i / 2].rounds[3 - l.left], i % 2);
+            tni_kv_lot_got(&l, rows[i / 2].rounds[3 - l.left], rows[i / 2].lost >> (3 - l.left) & 1u, i % 2);
         assert_int_equal(l.got, i % 2 ? rows[i / 2].async : rows[i / 2].sync);
+    }
+}
+
+#define KEYS 5u
+
+/* Rounds of keys, UINT32_MAX for one that is not known here, before the first push and behind it, which is of
+ * key 0. */
+static void step_that_was_torn(void **unused)
+{
+    static const struct {
+        uint8_t async, what;
+        uint32_t before[KEYS], after[KEYS];
+        uint32_t lost; /* a bit for each: all its parts may have lost rounds */
+    } rows[] = {
+        {true, TNI_KV_PLAIN, {8, 7, 8, 7, 8}, {8, 7, 7, 7, 7}, 0}, /* the ones that are ahead again */
+        {true, TNI_KV_2BIT, {8, 7, 8, 3, UINT32_MAX}, {8, 7, 7, 3, UINT32_MAX}, 0},
+        {true, TNI_KV_ROWS, {7, 8, 0, 0, 0}, {8, 7, 0, 0, 0}, 0},
+        {true, TNI_KV_PLAIN, {8, 8, 8, 8, 8}, {9, 8, 8, 8, 8}, 0},  /* none is torn */
+        {true, TNI_KV_PLAIN, {9, 7, 7, 7, 9}, {10, 7, 7, 7, 9}, 0}, /* pushed more often than others */
+        {true, TNI_KV_PLAIN, {0, 0, 0, 0, 0}, {1, 0, 0, 0, 0}, 0},
+        {true, TNI_KV_ASSIGN, {8, 7, 8, 7, 8}, {9, 7, 8, 7, 8}, 0}, /* a value that none has yet */
+        {true, TNI_KV_GATHER, {8, 7, 8, 7, 8}, {9, 7, 8, 7, 8}, 0},
+        {false, TNI_KV_PLAIN, {8, 7, 8, 7, 8}, {9, 7, 8, 7, 8}, 1},
+        {true, TNI_KV_PLAIN, {8, 3, 8, 7, 8}, {9, 8, 8, 8, 8}, 10}, /* in the step of the others */
+        {true, TNI_KV_PLAIN, {3, 8, 7, 7, 8}, {8, 7, 7, 7, 7}, 1},  /* and that was torn */
+        {true, TNI_KV_PLAIN, {3, 8, 4, 5, 8}, {4, 8, 4, 5, 8}, 1},  /* which are in none */
+        {true, TNI_KV_PLAIN, {3, 8, 4, 5, 8}, {4, 8, 4, 5, 8}, 31},
+        {true, TNI_KV_PLAIN, {9, 8, 8, 8, 8}, {10, 8, 8, 8, 8}, 1}, /* never back */
+        {true, TNI_KV_ASSIGN, {3, 8, 8, 8, 8}, {4, 8, 8, 8, 8}, 1},
+    };
+    static const uint8_t gradient[64];
+    tni_kv_host host;
+    talk t;
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tni_kv_request r = {.kind = TNI_KV_DO_PUSH, .what = rows[i].what, .in = gradient, .cookie = 1};
+
+        begin(&t, &host);
+        t.w->node.async = rows[i].async;
+        t.w->node.view.flags = 0; /* nothing is sent yet */
+        for (uint32_t k = 0; k < KEYS; k++) {
+            assert_int_equal(tni_kv_worker_key(t.w, k + 1, 0, 4, 4), TN_OK); /* there is no key 0 */
+            t.w->keys[k + 1]->known = rows[i].before[k] != UINT32_MAX;
+            t.w->keys[k + 1]->round = rows[i].before[k];
+            t.w->keys[k + 1]->sure = !(rows[i].lost >> k & 1u);
+        }
+        r.key = 1;
+        assert_int_equal(tni_kv_worker_request(t.w, &r, 1), TN_OK);
+        for (uint32_t k = 0; k < KEYS; k++)
+            assert_int_equal(tni_kv_worker_round(t.w, k + 1), rows[i].after[k]);
+        r.key = 2;
+        assert_int_equal(tni_kv_worker_request(t.w, &r, 1), TN_OK); /* once */
+        assert_int_equal(tni_kv_worker_round(t.w, 2), rows[i].after[1] + 1);
+        tni_kv_worker_destroy(t.w);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(round_of_parts),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_of_parts), cmocka_unit_test(step_that_was_torn),
                                        cmocka_unit_test(commands_stay_the_same),
                                        cmocka_unit_test(short_requests_count)};
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kv/sim/internal.h"
+#include "kv/worker.h"
 
 static bool exact(const sim *s)
 {
@@ -121,6 +122,15 @@ static void failed(sim *s, sim_proc *p, tn_status st)
     }
 }
 
+/* The round of a value that has come: the one that was asked for; or a later one, if the process before this
+ * one had pushed it and it became complete meanwhile. */
+static uint32_t round_had(const sim *s, const sim_proc *p, uint32_t key)
+{
+    const uint32_t asked = p->app->asked_round[key], known = tni_kv_worker_round(p->worker, key);
+
+    return p->index >= s->base_count && known > asked ? known : asked;
+}
+
 void sim_app_done(void *arg, uint64_t cookie, tn_status st)
 {
     sim_proc *p = arg;
@@ -157,7 +167,7 @@ void sim_app_done(void *arg, uint64_t cookie, tn_status st)
             return;
         }
         if (!TNI_KV_BUG(LIVE_BUFFER)) /* it tells before the value is there */
-            value_check(s, p, slot, a->asked_round[slot]);
+            value_check(s, p, slot, round_had(s, p, slot));
         memset(a->gradient[slot], 0x5a,
                s->elements[slot] * sizeof(float)); /* the program uses its buffer again */
     } else if (a->stage == SIM_FINAL) {
@@ -216,6 +226,7 @@ static void push_ask(sim *s, sim_proc *p, uint32_t key)
     float *gradient = s->in_place && !s->apart ? a->value[key] : a->gradient[key];
     tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .key = key, .in = gradient, .out = a->value[key]};
 
+    tni_kv_step_again(p->worker, 0); /* the gradient is that of the round in which it will be pushed */
     for (uint32_t i = 0; i < s->elements[key]; i++)
         gradient[i] = sim_gradient(s, p->rank, key, tni_kv_worker_round(p->worker, key) + 1, i);
     a->pushed[key] = true;
