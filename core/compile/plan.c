@@ -36,13 +36,6 @@ typedef struct placed {
     uint64_t offset, end;
 } placed;
 
-static int placed_compare(const void *a, const void *b)
-{
-    const placed *x = a, *y = b;
-
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
 typedef struct ranked { /* places of the order: the heaviest first, ties to the earlier buffer */
     double weight;
     uint32_t index;
@@ -174,20 +167,38 @@ static tn_status tree_find(tree *t, const tni_interval *items, const tni_interva
 
 /* ---- placing ----------------------------------------------------------------------------------------- */
 
-/* The lowest offset for `bytes`, from `at` on, beside the `taken` and not across `border`. */
+/* `heap` has the lowest offset at its top, but for what lies at `at`: that sinks to its place. */
+static void heap_sink(placed *heap, size_t count, size_t at)
+{
+    const placed sinking = heap[at];
+
+    for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
+        if (child + 1 < count && heap[child + 1].offset < heap[child].offset)
+            child++;
+        if (heap[child].offset >= sinking.offset)
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = sinking;
+}
+
+/* The lowest offset for `bytes`, from `at` on, beside the `taken` and not across `border`. Of the `taken`
+ * only those below the gap are sorted. */
 static uint64_t lowest_gap(placed *taken, size_t count, uint64_t at, uint64_t bytes, uint64_t border)
 {
-    if (count > 1)
-        qsort(taken, count, sizeof *taken, placed_compare);
-    for (size_t i = 0; i <= count; i++) {
+    for (size_t i = count / 2; i-- > 0;)
+        heap_sink(taken, count, i);
+    for (;;) {
         if (at < border && bytes > border - at)
             at = border;
-        if (i == count || (taken[i].offset >= at && taken[i].offset - at >= bytes))
-            break;
-        if (taken[i].end > at)
-            at = taken[i].end;
+        if (!count || (taken->offset >= at && taken->offset - at >= bytes))
+            return at;
+        if (taken->end > at)
+            at = taken->end;
+        *taken = taken[--count];
+        heap_sink(taken, count, 0);
     }
-    return at;
 }
 
 /* Sums of sizes alive at each instruction, `times` of them, and the largest;
@@ -288,8 +299,10 @@ static uint64_t floor_of(const search *s, const tni_interval *item)
     return s->floors[item->first] > s->floors[item->last] ? s->floors[item->first] : s->floors[item->last];
 }
 
-/* Places all in this order. `*top`: place in the order of the buffer that ends highest. */
-static tn_status place_all(const search *s, const uint32_t *order, uint64_t *total, uint32_t *top)
+/* Places all in this order, or the first ones: until one ends above `most`. `*total`: the highest end;
+ * `*top`: place in the order of the buffer that has it. */
+static tn_status place_all(const search *s, const uint32_t *order, uint64_t most, uint64_t *total,
+                           uint32_t *top)
 {
     tni_interval *items = s->items;
     tree t = {0};
@@ -299,7 +312,7 @@ static tn_status place_all(const search *s, const uint32_t *order, uint64_t *tot
     *top = 0;
     for (uint32_t i = s->count; i < s->count + s->fixed && !s->floors && !st; i++)
         st = items[i].bytes ? tree_add(&t, i, &items[i]) : TN_OK;
-    for (uint32_t i = 0; i < s->count && !st; i++) {
+    for (uint32_t i = 0; i < s->count && !st && *total <= most; i++) {
         tni_interval *item = &items[order[i]];
 
         item->offset = 0;
@@ -343,7 +356,7 @@ static tn_status order_improve(search *s, uint64_t bound)
 {
     uint64_t total = 0, trial_total;
     uint32_t top, trial_top;
-    tn_status st = place_all(s, s->order, &total, &top);
+    tn_status st = place_all(s, s->order, UINT64_MAX, &total, &top);
 
     for (uint32_t round = 0; !st; round++) {
         if (total < s->best_total) {
@@ -355,7 +368,7 @@ static tn_status order_improve(search *s, uint64_t bound)
             break;
         memcpy(s->trial, s->order, s->count * sizeof *s->trial);
         order_change(s->trial, s->count, top, round);
-        st = place_all(s, s->trial, &trial_total, &trial_top);
+        st = place_all(s, s->trial, total, &trial_total, &trial_top);
         if (!st && trial_total <= total) {
             total = trial_total;
             top = trial_top;
@@ -386,7 +399,7 @@ static tn_status search_run(search *s, uint64_t bound, uint64_t *total)
         if ((st = order_improve(s, bound)))
             goto cleanup;
     }
-    st = place_all(s, s->best, total, &top);
+    st = place_all(s, s->best, UINT64_MAX, total, &top);
 
 cleanup:
     tni_free(scratch);
