@@ -39,15 +39,15 @@ for n in 1 2 3 4 5 6 7 8 9 10; do says "^demo: ${n}0 % built after [0-9]* s$"; d
 [ "$(wc -l <"$work/build-release/build.log")" = 25 ] || fail "the log is not whole"
 grep -q '^export PATH=' "$work/out" || fail "the last line is missing"
 if [ -e /dev/nvidiactl ] || [ -e /dev/nvidia0 ] || [ -e /dev/dxg ]; then
-    grep -q -e '--preset release -UTN_CUDA_ARCHS$' "$work/cmake.said" || fail "no kernels for the GPU of this machine"
+    grep -q -e '--preset release -DTN_CUDA_KERNELS=ON$' "$work/cmake.said" || fail "no kernels for the GPU of this machine"
 else
     says "bin/nvcc is here, but no NVIDIA GPU .*scripts/demo --cuda builds them$"
-    grep -q -e '--preset release -DTN_CUDA_ARCHS=$' "$work/cmake.said" || fail "kernels are built without a GPU"
+    grep -q -e '--preset release -DTN_CUDA_KERNELS=OFF$' "$work/cmake.said" || fail "kernels are built without a GPU"
 fi
 
 : >"$work/cmake.said"
 demo --cuda || fail "--cuda ended with $?"
-grep -q -e '--preset release -UTN_CUDA_ARCHS$' "$work/cmake.said" || fail "--cuda builds no kernels"
+grep -q -e '--preset release -DTN_CUDA_KERNELS=ON$' "$work/cmake.said" || fail "--cuda builds no kernels"
 ! grep -q nvcc "$work/err" || fail "--cuda: kernels are said to be left out"
 
 : >"$work/broken"

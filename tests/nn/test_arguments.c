@@ -96,6 +96,8 @@ static void apps(void **state)
     tn_app_report(NULL);
     tn_app_clear(NULL);
     assert_int_equal(tn_app_fail(NULL, TN_E_IO, "x"), TN_E_IO);
+    assert_int_equal(tn_app_fail_number(NULL, 1501, "x"), TN_E_IO);
+    assert_int_equal(tn_app_fail_number(NULL, 999999, NULL), TN_E_ARG);
     assert_int_equal(tn_app_check(NULL, TN_E_IO), TN_E_IO);
     assert_null(tn_app_ctx(NULL));
     assert_string_equal(tn_app_device(NULL), "");
@@ -117,6 +119,8 @@ static void apps(void **state)
     QUIET(tn_app_backward(o.app, NULL));
     assert_true(value > 4);
     (void)tn_app_fail(o.app, TN_E_ARG, NULL);
+    WRONG(0);
+    (void)tn_app_fail_number(o.app, 999999, "x");
     WRONG(0);
 }
 
