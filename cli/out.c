@@ -293,11 +293,21 @@ bool cli_folders_make(const char *path)
     return parts_make(path, strlen(path));
 }
 
+/* Without its last part, also of "folder/"; 0: nothing is above. */
+static size_t above_of(const char *path)
+{
+    size_t n = strlen(path);
+
+    while (n && path[n - 1] == '/')
+        n--;
+    while (n && path[n - 1] != '/')
+        n--;
+    return n ? n - 1 : 0;
+}
+
 bool cli_folders_above(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-
-    return !slash || parts_make(path, (size_t)(slash - path));
+    return parts_make(path, above_of(path));
 }
 
 bool cli_json_save(tn_app *app, const char *path, const json_t *value)

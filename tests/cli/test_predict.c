@@ -611,6 +611,7 @@ static void folders_made(void **state)
         {"plugins new relu --kind kernel --dir %s", "relu/Makefile"},
         {"manual --into %s", "man1/tenon.1"},
         {"launch -n 1 -s 0 --log-dir %s -- true", "."},
+        {"launch -n 1 -s 0 --log-dir %s/ -- true", "."},
         {"train zoo:lenet --data ./small --epochs 1 --dry-run --out %s/r", NULL},
     };
     char command[512], line[1024];
@@ -632,6 +633,27 @@ static void folders_made(void **state)
         if (rows[i].path && (s->code == 0 || !strstr(s->err, "/proc/nowhere")))
             fail_msg("%s: %d, %s", line, s->code, s->err);
         assert_null(strstr(s->err, ".tmp"));
+    }
+}
+
+/* No folder is made in the place of a file, nor left above one that is not written. */
+static void folders_not_made(void **state)
+{
+    static const char *const rows[] = {
+        "viz zoo:lenet --graph -o made/",
+        "viz run --curves -o made//",
+    };
+    char line[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, "rm -rf made; \"$T\" %s; code=$?; test ! -e made && exit $code",
+                       rows[i]);
+        s = tool(line);
+        if (s->code != 1 || !strstr(s->err, "made/"))
+            fail_msg("%s: %d, %s", line, s->code, s->err);
     }
 }
 
@@ -681,10 +703,13 @@ static void export_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_a_run),      cmocka_unit_test(same_answers),   cmocka_unit_test(archives),
-        cmocka_unit_test(forms),         cmocka_unit_test(refused),        cmocka_unit_test(damaged),
-        cmocka_unit_test(confusion),     cmocka_unit_test(hostile_graphs), cmocka_unit_test(several_outputs),
-        cmocka_unit_test(strange_bytes), cmocka_unit_test(folders_made),   cmocka_unit_test(export_whole),
+        cmocka_unit_test(of_a_run),         cmocka_unit_test(same_answers),
+        cmocka_unit_test(archives),         cmocka_unit_test(forms),
+        cmocka_unit_test(refused),          cmocka_unit_test(damaged),
+        cmocka_unit_test(confusion),        cmocka_unit_test(hostile_graphs),
+        cmocka_unit_test(several_outputs),  cmocka_unit_test(strange_bytes),
+        cmocka_unit_test(folders_made),     cmocka_unit_test(export_whole),
+        cmocka_unit_test(folders_not_made),
     };
     int failed;
 
