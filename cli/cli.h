@@ -154,6 +154,10 @@ void cli_aside_fini(cli_aside *a);              /* removes what got no name */
  * writes to a path that the user names begins with it. */
 bool cli_folders_make(const char *path);
 bool cli_folders_above(const char *path);
+/* Bytes of `path` that name a folder above it; what is made above the file behind them goes again with
+ * cli_folders_back() where it is empty, so also after a success, which leaves the file there. */
+size_t cli_folders_there(const char *path);
+void cli_folders_back(const char *path, size_t there);
 bool cli_failed_at(tn_app *app,
                    const char *path); /* "PATH: what errno says" becomes the app's error; false */
 char *cli_format(const char *format, ...) CLI_PRINTF(1, 2); /* free(); NULL: out of memory, said */

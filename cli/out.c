@@ -310,6 +310,32 @@ bool cli_folders_above(const char *path)
     return parts_make(path, above_of(path));
 }
 
+size_t cli_folders_there(const char *path)
+{
+    char *part = cli_format("%s", path);
+    size_t n = above_of(path);
+
+    for (; part && n; n = above_of(part)) {
+        part[n] = '\0';
+        if (cli_is_folder(part))
+            break;
+    }
+    free(part);
+    return part ? n : strlen(path);
+}
+
+void cli_folders_back(const char *path, size_t there)
+{
+    char *part = cli_format("%s", path);
+
+    for (size_t n = above_of(path); part && n > there; n = above_of(part)) {
+        part[n] = '\0';
+        if (rmdir(part)) /* it holds something */
+            break;
+    }
+    free(part);
+}
+
 bool cli_json_save(tn_app *app, const char *path, const json_t *value)
 {
     char *text = json_dumps(value, CLI_JSON_FLAGS | JSON_INDENT(2)), *line;

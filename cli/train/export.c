@@ -65,6 +65,7 @@ static void export(tn_app *app, const cli_args *args, const cli_saved *saved)
     char *symbol = prefix ? cli_format("%s-symbol.json", prefix) : NULL;
     char *params = prefix ? cli_format("%s-0000.params", prefix) : NULL;
     cli_aside about = {NULL, NULL, NULL}; /* what is kept of the data: named once the model is there */
+    const size_t there = prefix ? cli_folders_there(prefix) : 0;
     tn_net *net = NULL;
 
     if (symbol && params && is_apart(app, saved, symbol, params) &&
@@ -77,6 +78,8 @@ static void export(tn_app *app, const cli_args *args, const cli_saved *saved)
     cli_aside_fini(&about);
     if (net && tn_app_ok(app))
         files_say(args, symbol, params, saved->params);
+    if (prefix)
+        cli_folders_back(prefix, there);
     free(prefix);
     free(symbol);
     free(params);
