@@ -74,7 +74,7 @@ static void export(tn_app *app, const cli_args *args, const cli_saved *saved)
         cli_about_copy(app, saved->symbol, prefix, &about))
         tn_net_export(net, prefix);
     if (net && tn_app_ok(app))
-        (void)cli_aside_name(&about, app);
+        (void)cli_about_name(app, prefix, &about);
     cli_aside_fini(&about);
     if (net && tn_app_ok(app))
         files_say(args, symbol, params, saved->params);

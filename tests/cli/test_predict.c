@@ -663,7 +663,7 @@ static void folders_not_made(void **state)
     }
     /* What was there stays. */
     assert_int_equal(
-        tool("mkdir made; trap '' XFSZ; ulimit -f 1; \"$T\" export run made/by/m || test -d made "
+        tool("mkdir made; trap '' XFSZ; ulimit -f 1; ! \"$T\" export run made/by/m && test -d made "
              "-a ! -e made/by")
             ->code,
         0);
@@ -674,12 +674,11 @@ static void export_whole(void **state)
 {
     static const char limited[] = "trap '' XFSZ; ulimit -f %d; exec \"$T\" export run out/m";
     char line[256];
+    const tool_said *s;
 
     (void)state;
     for (int blocks = 1; blocks <= 17;
          blocks += 16) { /* of 512 bytes: none of them, or all but the parameters */
-        const tool_said *s;
-
         assert_int_equal(tool("rm -rf out")->code, 0);
         (void)snprintf(line, sizeof line, limited, blocks);
         s = tool(line);
@@ -697,7 +696,6 @@ static void export_whole(void **state)
     }
     for (size_t i = 0; i < 3; i++) { /* a folder in a file's place */
         static const char *const names[] = {"symbol.json", "0000.params", "data.json"};
-        const tool_said *s;
 
         (void)snprintf(line, sizeof line, "rm -rf out; mkdir -p out/m-%s; exec \"$T\" export run out/m",
                        names[i]);
@@ -709,6 +707,18 @@ static void export_whole(void **state)
         (void)snprintf(line, sizeof line, "m-%s\n", names[i]);
         assert_string_equal(tool("ls -A out")->out, line);
     }
+    /* What is kept of another model's data goes with that model's files. */
+    assert_int_equal(
+        tool("rm -rf out plain; cp -r run plain && rm plain/model-data.json && \"$T\" export run out/m")
+            ->code,
+        0);
+    s = tool("\"$T\" export plain out/m --json && ls -A out");
+    assert_int_equal(s->code, 0);
+    assert_null(strstr(s->out, "data"));
+    s = tool("mkdir out/m-data.json; echo old >out/m-symbol.json; \"$T\" export plain out/m");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "error[TN-0006]: out/m-data.json: Is a directory");
+    assert_string_equal(tool("cat out/m-symbol.json")->out, "old\n");
     assert_int_equal(tool("rm -rf out; \"$T\" export run out/m -q && test $(ls -A out | wc -l) = 3")->code,
                      0);
 }
