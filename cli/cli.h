@@ -145,7 +145,8 @@ bool cli_json_save(tn_app *app, const char *path, const json_t *value);
 bool cli_text_save(tn_app *app, const char *path, const char *text, size_t bytes);
 /* The same in two steps, for several files that are there together or not at all. Begins as {0}. */
 typedef struct cli_aside {
-    char *path, *real, *aside; /* real: behind a link; aside: NULL: it stands in its place already */
+    char *path, *real, *aside; /* real: behind links; aside: NULL: it stands in its place already */
+    bool replace;              /* a link, by the file; set before */
 } cli_aside;
 bool cli_aside_write(cli_aside *a, tn_app *app, const char *path, const char *text, size_t bytes);
 bool cli_aside_name(cli_aside *a, tn_app *app); /* in its place; nothing was written: nothing to do */

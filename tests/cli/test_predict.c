@@ -707,6 +707,13 @@ static void export_whole(void **state)
         (void)snprintf(line, sizeof line, "m-%s\n", names[i]);
         assert_string_equal(tool("ls -A out")->out, line);
     }
+    /* Links are replaced, all three: what they lead to is not the export's. */
+    s = tool(
+        "rm -rf out; mkdir out; for n in symbol.json 0000.params data.json; do echo old >out/$n; ln -s $n "
+        "out/m-$n; done; \"$T\" export run out/m >said && find out -type l; cat out/symbol.json "
+        "out/0000.params out/data.json");
+    assert_int_equal(s->code, 0);
+    assert_string_equal(s->out, "old\nold\nold\n");
     /* What is kept of another model's data goes with that model's files. */
     assert_int_equal(
         tool("rm -rf out plain; cp -r run plain && rm plain/model-data.json && \"$T\" export run out/m")
