@@ -145,7 +145,8 @@ bool cli_json_save(tn_app *app, const char *path, const json_t *value);
 bool cli_text_save(tn_app *app, const char *path, const char *text, size_t bytes);
 /* The same in two steps, for several files that are there together or not at all. Begins as {0}. */
 typedef struct cli_aside {
-    char *path, *real, *aside; /* real: behind a link; aside: NULL: it stands in its place already */
+    char *path, *real, *aside; /* real: behind links; aside: NULL: it stands in its place already */
+    bool replace;              /* a link, by the file; set before */
 } cli_aside;
 bool cli_aside_write(cli_aside *a, tn_app *app, const char *path, const char *text, size_t bytes);
 bool cli_aside_name(cli_aside *a, tn_app *app); /* in its place; nothing was written: nothing to do */
@@ -154,6 +155,10 @@ void cli_aside_fini(cli_aside *a);              /* removes what got no name */
  * writes to a path that the user names begins with it. */
 bool cli_folders_make(const char *path);
 bool cli_folders_above(const char *path);
+/* Bytes of `path` that name a folder above it; what is made above the file behind them goes again with
+ * cli_folders_back() where it is empty, so also after a success, which leaves the file there. */
+size_t cli_folders_there(const char *path);
+void cli_folders_back(const char *path, size_t there);
 bool cli_failed_at(tn_app *app,
                    const char *path); /* "PATH: what errno says" becomes the app's error; false */
 char *cli_format(const char *format, ...) CLI_PRINTF(1, 2); /* free(); NULL: out of memory, said */

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #define COLUMNS_DEFAULT 80
 #define COLUMNS_MAX 1000
+#define LINKS_MAX 40 /* as the system's own */
 
 static void (*before_error)(void);
 static int out_error; /* errno of the first write to stdout that failed */
@@ -212,19 +214,51 @@ bool cli_failed_at(tn_app *app, const char *path)
     return false;
 }
 
+/* Where its last part begins, also of "folder/". */
+static size_t name_of(const char *path)
+{
+    size_t n = strlen(path);
+
+    while (n && path[n - 1] == '/')
+        n--;
+    while (n && path[n - 1] != '/')
+        n--;
+    return n;
+}
+
+/* Where the links of `path` lead, also to nothing yet; NULL: out of memory. */
+static char *behind_links(const char *path)
+{
+    char *real = cli_format("%s", path), to[PATH_MAX];
+    ssize_t n;
+
+    for (int links = 0; real && links < LINKS_MAX; links++) {
+        char *link = real;
+
+        if ((n = readlink(link, to, sizeof to)) < 0)
+            break;
+        real = *to == '/' ? cli_format("%.*s", (int)n, to)
+                          : cli_format("%.*s%.*s", (int)name_of(link), link, (int)n, to);
+        free(link);
+    }
+    return real;
+}
+
 /* Devices and pipes are written to as they are: a rename would put a file in their place. A link stays a
- * link. A folder is told of before anything is written. */
+ * link unless it is to be replaced. A folder is told of before anything is written. */
 bool cli_aside_write(cli_aside *a, tn_app *app, const char *path, const char *text, size_t bytes)
 {
     struct stat s;
-    const bool there = !stat(path, &s), plain = !there || S_ISREG(s.st_mode);
+    const bool there = !(a->replace ? lstat : stat)(path, &s);
+    const int error = there ? S_ISDIR(s.st_mode) ? EISDIR : 0 : errno == ELOOP ? ELOOP : 0;
+    const bool plain = !there || S_ISREG(s.st_mode) || S_ISLNK(s.st_mode);
 
-    a->real = there && plain ? realpath(path, NULL) : NULL;
+    a->real = plain && !a->replace ? behind_links(path) : NULL;
     a->path = cli_format("%s", path);
     a->aside = plain ? cli_format("%s.tmp-%ld", a->real ? a->real : path, (long)getpid()) : NULL;
-    if (!a->path || (plain && !a->aside))
+    if (!a->path || (plain && (!a->aside || (!a->real && !a->replace))))
         return !tn_app_fail(app, TN_E_NOMEM, "out of memory");
-    errno = there && S_ISDIR(s.st_mode) ? EISDIR : 0;
+    errno = error;
     return (!errno && stream_write(plain ? a->aside : path, text, bytes)) || cli_failed_at(app, path);
 }
 
@@ -249,7 +283,7 @@ void cli_aside_fini(cli_aside *a)
 
 bool cli_text_save(tn_app *app, const char *path, const char *text, size_t bytes)
 {
-    cli_aside a = {NULL, NULL, NULL};
+    cli_aside a = {.path = NULL};
     const bool ok = cli_aside_write(&a, app, path, text, bytes) && cli_aside_name(&a, app);
 
     cli_aside_fini(&a);
@@ -293,11 +327,43 @@ bool cli_folders_make(const char *path)
     return parts_make(path, strlen(path));
 }
 
+/* Bytes without the last part; 0: nothing is above. */
+static size_t above_of(const char *path)
+{
+    const size_t n = name_of(path);
+
+    return n ? n - 1 : 0;
+}
+
 bool cli_folders_above(const char *path)
 {
-    const char *slash = strrchr(path, '/');
+    return parts_make(path, above_of(path));
+}
 
-    return !slash || parts_make(path, (size_t)(slash - path));
+size_t cli_folders_there(const char *path)
+{
+    char *part = cli_format("%s", path);
+    size_t n = above_of(path);
+
+    for (; part && n; n = above_of(part)) {
+        part[n] = '\0';
+        if (cli_is_folder(part))
+            break;
+    }
+    free(part);
+    return part ? n : strlen(path);
+}
+
+void cli_folders_back(const char *path, size_t there)
+{
+    char *part = cli_format("%s", path);
+
+    for (size_t n = above_of(path); part && n > there; n = above_of(part)) {
+        part[n] = '\0';
+        if (rmdir(part)) /* it holds something */
+            break;
+    }
+    free(part);
 }
 
 bool cli_json_save(tn_app *app, const char *path, const json_t *value)

@@ -1,4 +1,5 @@
 /* Where a saved model's data is described; the figures of a regression. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,8 +36,12 @@ bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix, cli_asi
     json_error_t error = {.text = ""};
     json_t *o = from ? json_load_file(from, JSON_REJECT_DUPLICATES, &error) : NULL;
     char *text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
-    const bool ok = !from || (text && to && cli_aside_write(out, app, to, text, strlen(text)));
+    bool ok = to && (!from || (text && cli_aside_write(out, app, to, text, strlen(text))));
 
+    if (ok && !from && cli_is_folder(to)) { /* could not be removed */
+        errno = EISDIR;
+        ok = cli_failed_at(app, to);
+    }
     if (from && !o)
         why = cli_format("%s: %s", from, error.text);
     if (!ok) /* what stands there already stays */
@@ -47,6 +52,16 @@ bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix, cli_asi
     free(from);
     free(to);
     return ok;
+}
+
+bool cli_about_name(tn_app *app, const char *prefix, cli_aside *out)
+{
+    char *stale = out->path ? NULL : cli_format("%s-data.json", prefix);
+    const bool ok = stale ? !unlink(stale) || errno == ENOENT || cli_failed_at(app, stale)
+                          : out->path && cli_aside_name(out, app);
+
+    free(stale);
+    return ok || (tn_app_ok(app) && !tn_app_fail(app, TN_E_NOMEM, "out of memory"));
 }
 
 bool cli_about_look(const char *path, char takes[CLI_TAKES_TEXT])

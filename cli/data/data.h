@@ -10,8 +10,10 @@
 char *cli_about_beside(const char *symbol);
 /* One line on stderr, but with --quiet: X-data.json is not there, and what is done instead. */
 void cli_about_missed(const cli_args *args, const char *symbol, const char *instead);
-/* Writes what is described beside `symbol`, if anything is; cli_aside_name() makes it PREFIX-data.json. */
+/* Writes what is described beside `symbol`, if anything is; cli_about_name() makes it PREFIX-data.json. Where
+ * nothing is, it removes that file: it is of another model. */
 bool cli_about_copy(tn_app *app, const char *symbol, const char *prefix, cli_aside *out);
+bool cli_about_name(tn_app *app, const char *prefix, cli_aside *out);
 /* True: the model takes pixels, byte / 255. `takes`: the shape of a sample, "1×8×8". */
 #define CLI_TAKES_TEXT 256
 bool cli_about_look(const char *path, char takes[CLI_TAKES_TEXT]);

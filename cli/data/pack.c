@@ -37,29 +37,26 @@ static void packed_print(const cli_args *args, const char *path, const tn_packed
         (void)printf("first broken %s\n", p->text);
 }
 
-/* No folder for images that are not there. */
-static bool place_make(tn_app *app, const cli_args *args)
-{
-    return !cli_is_folder(args->words[0]) || cli_folders_above(args->words[1]) ||
-           cli_failed_at(app, args->words[1]);
-}
-
 int cmd_data_pack(const cli_args *args)
 {
     tn_app *app = cli_app_open(args, NULL);
     const char *color = args->value[OPT_CHANNELS];
     int32_t resize = 0, quality = 0, threads = 0, channels = 0;
     tn_packed packed = {0};
+    const char *path = args->words[1];
+    const size_t there = cli_folders_there(path);
 
     if (tn_app_ok(app) && number_read(app, args, OPT_RESIZE, 65500, &resize) &&
         number_read(app, args, OPT_QUALITY, 100, &quality) &&
         number_read(app, args, OPT_THREADS, 256, &threads) &&
-        (!color || number_read(app, args, OPT_CHANNELS, 4, &channels)) && place_make(app, args) &&
-        tn_pack_images(app, args->words[0], args->words[1], &packed, .list = args->value[OPT_LABELS],
+        (!color || number_read(app, args, OPT_CHANNELS, 4, &channels)) &&
+        (cli_folders_above(path) || cli_failed_at(app, path)) &&
+        tn_pack_images(app, args->words[0], path, &packed, .list = args->value[OPT_LABELS],
                        .part_of = args->value[OPT_PART], .shuffle = args->value[OPT_SHUFFLE] != NULL,
                        .resize = resize, .center_crop = args->value[OPT_CENTER_CROP] != NULL,
                        .encoding = args->value[OPT_ENCODING], .quality = quality, .channels = channels,
                        .threads = threads, .strict = args->value[OPT_STRICT] != NULL))
-        packed_print(args, args->words[1], &packed);
+        packed_print(args, path, &packed);
+    cli_folders_back(path, there);
     return tn_app_close(app);
 }

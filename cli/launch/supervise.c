@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +21,6 @@
 #define ADDRESS_WAIT_NS (60000ll * LAUNCH_MS) /* for it */
 #define LINGER_NS (2000ll * LAUNCH_MS)        /* servers end by themselves when the workers have */
 #define TWICE_NS (200ll * LAUNCH_MS)          /* wrappers send a signal twice */
-#define FOLDER_MODE 0777
 
 /* Workers that are through end the job; servers have a while to end by themselves. Of a rank of another
  * launcher's job only this one knows. */
@@ -320,9 +318,9 @@ static bool log_folder_make(const launch_job *job)
 {
     const char *folder = job->args->value[OPT_LOG_DIR];
 
-    if (!folder || cli_is_folder(folder) || (cli_folders_above(folder) && !mkdir(folder, FOLDER_MODE)))
+    if (!folder || cli_folders_make(folder))
         return true;
-    cli_error("--log-dir %s: %s", folder, strerror(errno == EEXIST ? ENOTDIR : errno));
+    cli_error("--log-dir %s: %s", folder, strerror(errno));
     return false;
 }
 

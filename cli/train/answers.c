@@ -195,6 +195,7 @@ bool cli_answers_open(cli_answers *a, const char *path)
     bool ok = true;
 
     a->out = stdout;
+    a->there = path ? cli_folders_there(path) : 0;
     if (path && !kind_find(a, path))
         return false;
     for (size_t i = 0; ok && i < a->output_count; i++)
@@ -494,6 +495,8 @@ void cli_answers_fini(cli_answers *a)
         (void)unlink(a->aside); /* what did not become the file */
     for (size_t i = 0; i < a->output_count; i++)
         output_fini(&a->outputs[i]);
+    if (a->path)
+        cli_folders_back(a->path, a->there);
     free(a->outputs);
     free(a->path);
     free(a->aside);

@@ -1,6 +1,6 @@
 /*
  * tenon export: the model of a run under a name of one's own: its two files, and what is kept of its data.
- * All of them are written, or none.
+ * All of them are written, or none; links in their places are replaced, not followed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,8 @@ static void export(tn_app *app, const cli_args *args, const cli_saved *saved)
     char *prefix = args->word_count > 1 ? cli_format("%s", args->words[1]) : prefix_of(saved->folder);
     char *symbol = prefix ? cli_format("%s-symbol.json", prefix) : NULL;
     char *params = prefix ? cli_format("%s-0000.params", prefix) : NULL;
-    cli_aside about = {NULL, NULL, NULL}; /* what is kept of the data: named once the model is there */
+    cli_aside about = {.replace = true}; /* what is kept of the data: named once the model is there */
+    const size_t there = prefix ? cli_folders_there(prefix) : 0;
     tn_net *net = NULL;
 
     if (symbol && params && is_apart(app, saved, symbol, params) &&
@@ -73,10 +74,12 @@ static void export(tn_app *app, const cli_args *args, const cli_saved *saved)
         cli_about_copy(app, saved->symbol, prefix, &about))
         tn_net_export(net, prefix);
     if (net && tn_app_ok(app))
-        (void)cli_aside_name(&about, app);
+        (void)cli_about_name(app, prefix, &about);
     cli_aside_fini(&about);
     if (net && tn_app_ok(app))
         files_say(args, symbol, params, saved->params);
+    if (prefix)
+        cli_folders_back(prefix, there);
     free(prefix);
     free(symbol);
     free(params);

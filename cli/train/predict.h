@@ -71,6 +71,7 @@ typedef struct cli_answers {
     cli_answer_kind kind;
     FILE *out;          /* NULL: .npy */
     char *path, *aside; /* NULL: stdout */
+    size_t there;       /* of the path, before folders were made */
     cli_answer *outputs;
     size_t output_count;
     int64_t top;   /* as asked */

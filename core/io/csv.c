@@ -40,6 +40,15 @@ static tn_status wrong(const tni_lines *r, uint64_t column, const char *text)
 
 /* ---- fields ------------------------------------------------------------------------------------------ */
 
+/* A first line of one field may be one whose separator is another. */
+static tn_status too_long(const tni_lines *r, const sheet *s, uint64_t column, bool last)
+{
+    return wrong(r, column,
+                 last && !s->columns && !column
+                     ? "the field has more than 255 bytes: fields are divided by tab, ; or ,"
+                     : "the field has more than 255 bytes");
+}
+
 /* One field from `*at`, without quotes and blanks around it; `*at` moves behind its separator, or becomes
  * NULL at the end of the line. */
 static tn_status field_read(const tni_lines *r, const sheet *s, uint64_t column, const char **at,
@@ -47,7 +56,7 @@ static tn_status field_read(const tni_lines *r, const sheet *s, uint64_t column,
 {
     const char *c = *at, *end = r->line.text + r->line.length;
     bool quoted;
-    size_t n = 0;
+    size_t n = 0, used = 0; /* without the blanks at its end */
 
     while (c < end && *c == ' ')
         c++;
@@ -56,9 +65,10 @@ static tn_status field_read(const tni_lines *r, const sheet *s, uint64_t column,
         if (quoted && *c == '"' && (c + 1 == end || c[1] != '"'))
             break;
         c += quoted && *c == '"';
-        if (n == FIELD_BYTES_MAX)
-            return wrong(r, column, "the field has more than 255 bytes");
-        out[n++] = *c;
+        if (n < FIELD_BYTES_MAX)
+            out[n] = *c;
+        n++;
+        used = *c == ' ' ? used : n;
     }
     if (quoted && c == end)
         return wrong(r, column, "the quotes do not end on their line");
@@ -67,9 +77,9 @@ static tn_status field_read(const tni_lines *r, const sheet *s, uint64_t column,
         c++;
     if (c < end && *c != s->separator)
         return wrong(r, column, "something stands behind the quotes");
-    while (n && out[n - 1] == ' ')
-        n--;
-    out[n] = '\0';
+    if (used > FIELD_BYTES_MAX)
+        return too_long(r, s, column, c == end);
+    out[used] = '\0';
     *at = c < end ? c + 1 : NULL;
     return TN_OK;
 }

@@ -119,6 +119,15 @@ static void packed(void **state)
 
     (void)state;
     assert_int_not_equal(tool("exec \"$T\" data pack absent packed/train.rec")->code, 0);
+    for (size_t i = 0; i < 3; i++) { /* no folder for what is not packed */
+        static const char *const options[] = {"--labels nowhere", "--part other", "--encoding gif"};
+        char line[256];
+
+        (void)snprintf(line, sizeof line, "\"$T\" data pack png packed/by/x.rec %s", options[i]);
+        s = tool(line);
+        if (!s->code || !tool("test -e packed")->code)
+            fail_msg("%s: %d, %s", line, s->code, s->err);
+    }
     s = tool("test ! -e packed && \"$T\" data pack png packed/train.rec --part train && \"$T\" data pack png "
              "packed/test.rec "
              "--part test --threads 3 --json");

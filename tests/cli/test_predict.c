@@ -611,6 +611,7 @@ static void folders_made(void **state)
         {"plugins new relu --kind kernel --dir %s", "relu/Makefile"},
         {"manual --into %s", "man1/tenon.1"},
         {"launch -n 1 -s 0 --log-dir %s -- true", "."},
+        {"launch -n 1 -s 0 --log-dir %s/ -- true", "."},
         {"train zoo:lenet --data ./small --epochs 1 --dry-run --out %s/r", NULL},
     };
     char command[512], line[1024];
@@ -635,17 +636,49 @@ static void folders_made(void **state)
     }
 }
 
+/* No folder is made in the place of a file, nor left above one that is not written. */
+static void folders_not_made(void **state)
+{
+    static const char *const rows[] = {
+        "viz zoo:lenet --graph -o made/",
+        "viz run --curves -o made//",
+        "predict run " IMAGES " --out made/by/a.csv",
+        "predict run " IMAGES " --out made/by/a.npy",
+        "predict run " IMAGES " --out ./made//by/../by/a.csv",
+        "export run made/by/m",
+    };
+    char line[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tool_said *s;
+
+        (void)snprintf(
+            line, sizeof line,
+            "trap '' XFSZ; rm -rf made; ulimit -f 1; \"$T\" %s; code=$?; test ! -e made && exit $code",
+            rows[i]);
+        s = tool(line);
+        if (s->code != 1 || !strstr(s->err, "made/"))
+            fail_msg("%s: %d, %s", line, s->code, s->err);
+    }
+    /* What was there stays. */
+    assert_int_equal(
+        tool("mkdir made; trap '' XFSZ; ulimit -f 1; ! \"$T\" export run made/by/m && test -d made "
+             "-a ! -e made/by")
+            ->code,
+        0);
+}
+
 /* Where the disk is full behind the first file, here at a limit of a file's size, what stood there stays. */
 static void export_whole(void **state)
 {
     static const char limited[] = "trap '' XFSZ; ulimit -f %d; exec \"$T\" export run out/m";
     char line[256];
+    const tool_said *s;
 
     (void)state;
     for (int blocks = 1; blocks <= 17;
          blocks += 16) { /* of 512 bytes: none of them, or all but the parameters */
-        const tool_said *s;
-
         assert_int_equal(tool("rm -rf out")->code, 0);
         (void)snprintf(line, sizeof line, limited, blocks);
         s = tool(line);
@@ -653,16 +686,16 @@ static void export_whole(void **state)
         assert_says(s->err, "error[TN-0006]: out/m-");
         assert_says(s->err, "File too large");
         assert_null(strstr(s->err, ".tmp"));
-        assert_string_equal(tool("ls -A out")->out, "");
+        assert_int_equal(tool("test ! -e out")->code, 0);
         assert_int_equal(
-            tool("for n in symbol.json 0000.params data.json; do echo old >out/m-$n; done")->code, 0);
+            tool("mkdir out; for n in symbol.json 0000.params data.json; do echo old >out/m-$n; done")->code,
+            0);
         assert_int_equal(tool(line)->code, 1);
         s = tool("cat out/*; ls -A out");
         assert_string_equal(s->out, "old\nold\nold\nm-0000.params\nm-data.json\nm-symbol.json\n");
     }
     for (size_t i = 0; i < 3; i++) { /* a folder in a file's place */
         static const char *const names[] = {"symbol.json", "0000.params", "data.json"};
-        const tool_said *s;
 
         (void)snprintf(line, sizeof line, "rm -rf out; mkdir -p out/m-%s; exec \"$T\" export run out/m",
                        names[i]);
@@ -674,6 +707,25 @@ static void export_whole(void **state)
         (void)snprintf(line, sizeof line, "m-%s\n", names[i]);
         assert_string_equal(tool("ls -A out")->out, line);
     }
+    /* Links are replaced, all three: what they lead to is not the export's. */
+    s = tool(
+        "rm -rf out; mkdir out; for n in symbol.json 0000.params data.json; do echo old >out/$n; ln -s $n "
+        "out/m-$n; done; \"$T\" export run out/m >said && find out -type l; cat out/symbol.json "
+        "out/0000.params out/data.json");
+    assert_int_equal(s->code, 0);
+    assert_string_equal(s->out, "old\nold\nold\n");
+    /* What is kept of another model's data goes with that model's files. */
+    assert_int_equal(
+        tool("rm -rf out plain; cp -r run plain && rm plain/model-data.json && \"$T\" export run out/m")
+            ->code,
+        0);
+    s = tool("\"$T\" export plain out/m --json && ls -A out");
+    assert_int_equal(s->code, 0);
+    assert_null(strstr(s->out, "data"));
+    s = tool("mkdir out/m-data.json; echo old >out/m-symbol.json; \"$T\" export plain out/m");
+    assert_int_equal(s->code, 1);
+    assert_says(s->err, "error[TN-0006]: out/m-data.json: Is a directory");
+    assert_string_equal(tool("cat out/m-symbol.json")->out, "old\n");
     assert_int_equal(tool("rm -rf out; \"$T\" export run out/m -q && test $(ls -A out | wc -l) = 3")->code,
                      0);
 }
@@ -681,10 +733,13 @@ static void export_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_a_run),      cmocka_unit_test(same_answers),   cmocka_unit_test(archives),
-        cmocka_unit_test(forms),         cmocka_unit_test(refused),        cmocka_unit_test(damaged),
-        cmocka_unit_test(confusion),     cmocka_unit_test(hostile_graphs), cmocka_unit_test(several_outputs),
-        cmocka_unit_test(strange_bytes), cmocka_unit_test(folders_made),   cmocka_unit_test(export_whole),
+        cmocka_unit_test(of_a_run),         cmocka_unit_test(same_answers),
+        cmocka_unit_test(archives),         cmocka_unit_test(forms),
+        cmocka_unit_test(refused),          cmocka_unit_test(damaged),
+        cmocka_unit_test(confusion),        cmocka_unit_test(hostile_graphs),
+        cmocka_unit_test(several_outputs),  cmocka_unit_test(strange_bytes),
+        cmocka_unit_test(folders_made),     cmocka_unit_test(export_whole),
+        cmocka_unit_test(folders_not_made),
     };
     int failed;
 

@@ -352,6 +352,13 @@ static void graph(void **state)
     xml_check(svg);
     free(svg);
     SAYS(tool("ln -s h.svg link.svg && \"$T\" viz zoo:lenet --graph -o link.svg && test -L link.svg"), 0);
+    SAYS(tool("mkdir -p l && ln -s l/one.svg far.svg && ln -s ../two.svg l/one.svg && \"$T\" viz zoo:lenet "
+              "--graph "
+              "-o far.svg && test -L far.svg && test -L l/one.svg && test ! -L two.svg && cmp two.svg h.svg"),
+         0);
+    SAYS(
+        tool("ln -s loop.svg loop.svg; \"$T\" viz zoo:lenet --graph -o loop.svg && exit 9; test -L loop.svg"),
+        0);
     SAYS(tool("mkdir -p d/g.svg && ! \"$T\" viz zoo:lenet --graph -o d/g.svg && test \"$(ls d)\" = g.svg"),
          0);
 }

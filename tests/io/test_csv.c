@@ -186,6 +186,49 @@ static tn_status on_word(void *arg, const char *text, int32_t number, uint64_t l
     return TN_OK;
 }
 
+/* A field that is too long is told of behind what is wrong with it, and blanks at its ends do not count. */
+static void long_mistakes(void **state)
+{
+    static const struct {
+        const char *text; /* @: 300 times |, ~: 300 blanks */
+        const char *says; /* NULL: it is read */
+    } rows[] = {
+        {"@\n1\n", "m:1:1: the field has more than 255 bytes: fields are divided by tab, ; or ,"},
+        {"\"@\"\n1\n", "m:1:1: the field has more than 255 bytes: fields are divided by tab, ; or ,"},
+        {"a,@\n1,2\n", "m:1:2: the field has more than 255 bytes"},
+        {"@,b\n1,2\n", "m:1:1: the field has more than 255 bytes"},
+        {"a\n@\n", "m:2:1: the field has more than 255 bytes"},
+        {"\"@,b\n1,2\n", "m:1:1: the quotes do not end on their line"},
+        {"a,b\n1,\"@\n", "m:2:2: the quotes do not end on their line"},
+        {"\"@\"x,b\n1,2\n", "m:1:1: something stands behind the quotes"},
+        {"a~b,c\n1,2\n", "m:1:1: the field has more than 255 bytes"},
+        {"a,b\n1,~2~\n", NULL},
+        {"a~,b\n1~,~\"2~\"~\n", NULL},
+    };
+    char text[4096];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        static const float want[] = {1, 2};
+        tni_array *a = NULL;
+        tn_status st;
+        size_t n = 0;
+
+        for (const char *c = rows[i].text; *c; c++) {
+            const size_t times = *c == '@' || *c == '~' ? 300 : 1;
+
+            memset(text + n, *c == '@' ? '|' : *c == '~' ? ' ' : *c, times);
+            n += times;
+        }
+        st = tni_csv_load_memory(t.space, text, n, "m", &a);
+        if (!rows[i].says != !st || (st && strcmp(tni_error_message(), rows[i].says)))
+            fail_msg("%zu: %d %s", i, st, tni_error_message());
+        if (!st)
+            check(a, 1, 2, want);
+        tni_array_release(a);
+    }
+}
+
 /* Names of columns are whole up to 255 bytes, in quotes and without; a longer field is an error. */
 static void long_fields(void **state)
 {
@@ -334,9 +377,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory), /* first: it reads the peak so far */
-        cmocka_unit_test(read_well),     cmocka_unit_test(locales),     cmocka_unit_test(refused),
-        cmocka_unit_test(words),         cmocka_unit_test(long_fields), cmocka_unit_test(bombs),
-        cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(read_well), cmocka_unit_test(locales),       cmocka_unit_test(refused),
+        cmocka_unit_test(words),     cmocka_unit_test(long_fields),   cmocka_unit_test(long_mistakes),
+        cmocka_unit_test(bombs),     cmocka_unit_test(out_of_memory),
     };
 
     return cmocka_run_group_tests(tests, open_space, close_space);
