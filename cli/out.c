@@ -343,7 +343,7 @@ bool cli_folders_above(const char *path)
 size_t cli_folders_there(const char *path)
 {
     char *part = cli_format("%s", path);
-    size_t n = above_of(path);
+    size_t n = part ? above_of(path) : strlen(path);
 
     for (; part && n; n = above_of(part)) {
         part[n] = '\0';
@@ -351,7 +351,7 @@ size_t cli_folders_there(const char *path)
             break;
     }
     free(part);
-    return part ? n : strlen(path);
+    return n;
 }
 
 void cli_folders_back(const char *path, size_t there)
