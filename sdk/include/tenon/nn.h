@@ -758,9 +758,10 @@ typedef struct tn_arrays_options {
  * IDX files as MNIST's are named (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, plain or .gz), or images
  * (tn_data_from_images()), in the size of the first one, byte / 255: FOLDER/train/CLASS/x.png and
  * FOLDER/test/…, or FOLDER/CLASS/x.png, of which each fifth of a class is "test", or FOLDER/train.rec and
- * FOLDER/test.rec, or one .rec of any name, of which each fifth image is "test"; or tables and arrays:
- * FOLDER/train.csv and FOLDER/test.csv (.csv.gz, .tsv, .libsvm, .npz), .npy called x_train, y_train,
- * x_test, y_test. FILE.csv, FILE.npz … alone has both parts: the share data.test_share of its samples,
+ * FOLDER/test.rec (either part may be packed, the other not), or one .rec of any name, of which each fifth
+ * image is "test"; or tables and arrays: FOLDER/train.csv and FOLDER/test.csv (.csv.gz, .tsv, .libsvm, .npz),
+ * .npy called x_train, y_train, x_test, y_test. A folder with test.rec or test.csv alone has no "train":
+ * TN_E_KEY. FILE.csv, FILE.npz … alone has both parts: the share data.test_share of its samples,
  * drawn by run.seed, is "test" (tn_data_note()). docs/data.md has all of it.
  * @param name "digits:train", "mnist:test", a folder: "/data/fashion:train", or a file: "iris.csv:test";
  * without a part: train. Names are looked up in data.path, in the installed data, in that of the build
