@@ -1004,8 +1004,9 @@ typedef struct tn_train_info {
     int64_t rank, workers;               /* of this process in its job; 0 of 1: alone */
     /* First epoch with a warning of its loss, of those that this process trained; 0: none. A batch's loss is
      * above 20 times that of the first step, an epoch's is above 1.5 times both that and the loss of
-     * guessing, or the last of several epochs' is above that of guessing: ln(classes), half the variance of a
-     * regression's labels. With on_nan ignore nothing is looked at. */
+     * guessing, or the last of several epochs' (also by early_stop) is above that of guessing: ln(classes),
+     * half the variance of a regression's labels. An epoch's is set at its TN_TRAIN_EPOCH. With on_nan ignore
+     * nothing is looked at. */
     int64_t diverged_epoch;
 } tn_train_info;
 
