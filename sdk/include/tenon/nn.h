@@ -599,7 +599,8 @@ TN_API void tn_net_save(tn_net *net, const char *path);
  * net's, but names of graphs may begin with another net's name. @since 0.1 */
 TN_API void tn_net_load_params(tn_net *net, const char *path);
 /** Writes PREFIX-symbol.json and PREFIX-0000.params, which MXNet reads; the input is called `data`. On an
- * error neither is changed. @since 0.1 */
+ * error neither is changed; but in a folder without hard links whose PREFIX-symbol.json cannot be replaced
+ * the parameters may be. @since 0.1 */
 TN_API void tn_net_export(tn_net *net, const char *prefix);
 /**
  * The net as a symbol over the variable `data`; yours (tn_symbol_release). Needs no shapes and no values.
