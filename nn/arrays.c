@@ -229,7 +229,7 @@ static tn_status arrays_take(tnn_loading *l, nameds *n)
         test =
             test || (n->at[i].part && !strcmp(n->at[i].part, "test") && is_word(n->at[i].base, label_words));
     }
-    l->split = !parts || !test;
+    l->split = l->split && (!parts || !test);
     if (parts && !test)
         part = "train";
     for (size_t i = 0; i < n->count; i++) {

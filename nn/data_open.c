@@ -119,27 +119,37 @@ static tn_data *about_give(tn_app *app, tn_data *d, const tnn_about *about, bool
     return app->status ? NULL : d;
 }
 
+/* A file of the name that is that of the test part: "test.csv", "test.rec". */
+static bool is_of_test(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return !strncmp(slash ? slash + 1 : path, "test.", 5);
+}
+
 /* Images lie there: packed by part, in folders of classes or in those of a part, or in one .rec. `*path`
- * (free) of these; `*split`: a .rec holds both parts. */
+ * (free) of these; `*split`: a .rec holds both parts, since nothing else there is one of them. */
 static bool images_find(tn_app *app, const char *folder, const char *part, char **path, bool *split)
 {
     char *train = tnn_format(app, "%s/train.rec", folder), *test = tnn_format(app, "%s/test.rec", folder),
-         *below = tnn_format(app, "%s/%s", folder, part);
+         *below = tnn_format(app, "%s/%s", folder, part), *tests = tnn_format(app, "%s/test", folder);
     const bool first = train && !access(train, R_OK), second = test && !access(test, R_OK);
     const bool loose = below && (tnn_images_are_in(below) || tnn_images_are_in(folder));
+    const bool loose_tests = tests && tnn_images_are_in(tests), testing = !strcmp(part, "test");
 
-    *split = !second;
-    if (second && (first || loose) && !strcmp(part, "test"))
+    *split = !second && !loose_tests;
+    if (testing && second && (first || loose))
         *path = tnn_strdup(app, test);
-    else if (first)
+    else if (first && !(testing && loose_tests))
         *path = tnn_strdup(app, train);
     else if (loose)
         *path = tnn_strdup(app, folder);
     else if ((*path = tnn_images_lone(app, folder)))
-        *split = true;
+        *split = !is_of_test(*path);
     free(train);
     free(test);
     free(below);
+    free(tests);
     return *path != NULL;
 }
 
@@ -352,20 +362,39 @@ static tn_data *file_open(tn_app *app, const opening *p)
                       p->strict);
 }
 
+/* The one file of a folder is called as the test part is: that is nothing to train on. */
+static tn_status part_check(tn_app *app, const opening *p, const char *path)
+{
+    const bool lone = path && strcmp(path, p->at.path) != 0 && is_of_test(path);
+
+    return !lone || p->o->whole || !strcmp(p->at.part, "test")
+               ? TN_OK
+               : tnn_fail(app, TN_E_KEY,
+                          "%s has %s and no train one; to train on four fifths of the file, give the file: "
+                          "--data %s",
+                          p->at.path, strrchr(path, '/') + 1, path);
+}
+
 static tn_data *folder_open(tn_app *app, const opening *p)
 {
     char *path = NULL;
     bool split = false;
     tn_data *d = NULL;
+    const bool images = images_find(app, p->at.path, p->at.part, &path, &split);
 
-    if (images_find(app, p->at.path, p->at.part, &path, &split)) {
+    if (app->status || (!images && tnn_own_find(app, p->at.path, p->at.part, &path, &split)) ||
+        part_check(app, p, path)) {
+        free(path);
+        return NULL;
+    }
+    if (images) {
         const bool part = tnn_ends_with(path, ".rec") && !split;
 
         d = about_give(
             app,
             images_open(app, p->what, p->name, path, part || p->o->whole ? NULL : p->at.part, p->about, p->o),
             p->about, p->strict);
-    } else if (!app->status && !tnn_own_find(app, p->at.path, p->at.part, &path, &split)) {
+    } else {
         d = path ? tnn_own_open(app, p->what, p->name, path, p->at.part, split, p->about, p->o)
                  : about_give(app, idx_open(app, p->what, p->name, p->at.path, p->at.part, TNN_CUT_OF(*p->o)),
                               p->about, p->strict);

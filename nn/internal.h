@@ -487,7 +487,8 @@ tn_status tnn_symbol_load(tn_app *app, const char *path, tn_symbol **out);
 tn_status tnn_symbol_take(tn_app *app, const char *path, tn_symbol **out);
 /* A file of a graph, or its text (tn_free): SyncBatchNorm is of one device there. */
 tn_status tnn_symbol_save(tn_app *app, tn_symbol *symbol, const char *path);
-/* A graph's file and its parameters': both, or neither and what stood there before. */
+/* A graph's file and its parameters' in one folder: both, or neither and what stood there before. Old
+ * parameters cannot come back where there are no hard links and the graph's file cannot be replaced. */
 tn_status tnn_pair_save(tn_app *app, tn_symbol *symbol, const char *json, const tn_params *params,
                         const char *file);
 tn_status tnn_symbol_text(tn_app *app, tn_symbol *symbol, const char *what, char **out);

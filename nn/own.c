@@ -102,14 +102,15 @@ tn_status tnn_own_find(tn_app *app, const char *folder, const char *part, char *
     }
     if (dir)
         (void)closedir(dir);
+    chosen = !strcmp(part, "test") && *found[1] ? found[1] : found[0];
     *split = !*found[0] || !*found[1];
-    chosen = !strcmp(part, "test") && !*split ? found[1] : found[0];
-    if (!*chosen && arrays == count && arrays > 1)
+    if (!*found[0] && arrays == count && arrays > 1)
         return (*path = tnn_strdup(app, folder)) ? TN_OK : app->status;
     if (!*chosen && count > 1)
         return tnn_fail(app, TN_E_KEY, "%s holds %zu data files (%s …) and no train one: name one of them",
                         folder, count, any);
     chosen = *chosen ? chosen : any;
+    *split = *split && !is_part(chosen, "test");
     *path = count ? tnn_format(app, "%s/%s", folder, chosen) : NULL;
     return app->status;
 }

@@ -6,7 +6,10 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,22 +173,69 @@ static tn_status aside_save(tn_app *app, tn_symbol *symbol, const char *path, co
                                                     : tnn_fail(app, st, "%s%s", path, text + length);
 }
 
+/* A name beside `path` that no other thread has: numbers count down, those of the core's files aside up. */
+static char *aside_name(tn_app *app, const char *path)
+{
+    static atomic_uint names;
+
+    return tnn_format(app, "%s.tmp-%ld-%u", path, (long)getpid(), UINT_MAX - atomic_fetch_add(&names, 1));
+}
+
+static char *folder_of(tn_app *app, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? tnn_format(app, "%.*s", slash == path ? 1 : (int)(slash - path), path)
+                 : tnn_strdup(app, ".");
+}
+
+/* A rename in it outlasts a loss of power. The files of the pair are written: no reason to fail. */
+static void folder_sync(const char *folder)
+{
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        (void)fsync(fd);
+        (void)close(fd);
+    }
+}
+
+/* The parameters, then the graph that lies aside. A second name keeps the old parameters until both stand. */
+static void pair_place(tn_app *app, const char *aside, const char *json, const tn_params *params,
+                       const char *file, const char *kept)
+{
+    struct stat info;
+    bool there, linked;
+
+    (void)unlink(kept); /* of a process that was killed and had our id */
+    there = !lstat(file, &info);
+    linked = there && !link(file, kept);
+    if (!tnn_check(app, tn_params_save(params, file), "%s", file) && rename(aside, json))
+        (void)tnn_fail(app, TN_E_IO, "%s: %s", json, strerror(errno));
+    if (app->status && linked)
+        (void)rename(kept, file);
+    else if (app->status && !there)
+        (void)unlink(file);
+    if (linked)
+        (void)unlink(kept);
+}
+
 tn_status tnn_pair_save(tn_app *app, tn_symbol *symbol, const char *json, const tn_params *params,
                         const char *file)
 {
-    char *aside = tnn_format(app, "%s.tmp-%ld", json, (long)getpid());
-    tn_symbol *s = aside ? symbol_of_file(app, symbol, json) : NULL;
-    struct stat info;
+    char *aside = aside_name(app, json), *kept = aside_name(app, file), *folder = folder_of(app, json);
+    tn_symbol *s = aside && kept && folder ? symbol_of_file(app, symbol, json) : NULL;
 
-    if (s && !stat(json, &info) && S_ISDIR(info.st_mode)) /* no rename would help */
-        (void)tnn_fail(app, TN_E_IO, "%s: %s", json, strerror(EISDIR));
-    else if (s && !aside_save(app, s, json, aside) &&
-             !tnn_check(app, tn_params_save(params, file), "%s", file) && rename(aside, json))
-        (void)tnn_fail(app, TN_E_IO, "%s: %s", json, strerror(errno));
+    if (s && !aside_save(app, s, json, aside))
+        pair_place(app, aside, json, params, file, kept);
     if (s && app->status)
         (void)unlink(aside);
+    else if (s)
+        folder_sync(folder);
     tn_symbol_release(s);
     free(aside);
+    free(kept);
+    free(folder);
     return app->status;
 }
 

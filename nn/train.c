@@ -528,6 +528,7 @@ static void step_end(tn_app *app, tn_train *t, bool last_of_epoch)
         validate(app, t);
         t->epochs_done++;
         tnn_watch_epoch(t);
+        tnn_watch_rise(t);
         tnn_fit_log(t);
         event(t, TN_TRAIN_EPOCH);
         tnn_watch_loss(t);

@@ -101,7 +101,8 @@ tn_status tnn_watch_options(tn_app *app, tn_train *t);
 tn_status tnn_watch_slot(tn_train *t, size_t slot); /* waits for ahead[slot], looks at it, drops it */
 tn_status tnn_watch_finite(tn_train *t); /* all losses so far and all weights; before they are kept */
 void tnn_watch_epoch(tn_train *t);       /* behind an epoch's validation */
-void tnn_watch_loss(tn_train *t);        /* behind that: a loss that rose is warned of, or an error */
+void tnn_watch_rise(tn_train *t);        /* then: warns of a loss that rose, or that stayed poor to the end */
+void tnn_watch_loss(tn_train *t);        /* behind the epoch's event: an error where the loss has exploded */
 bool tnn_watch_ends(const tn_train *t);  /* no better epoch in all its patience */
 
 #endif

@@ -50,6 +50,7 @@ tn_status tnn_watch_options(tn_app *app, tn_train *t)
 /* ---- finite, and not rising ---- */
 
 #define LOWER_RATE "take a lower learning rate (--lr, train.lr), or limit the gradients (train.clip_norm = 1)"
+#define OTHER_RATE "take another learning rate (--lr, train.lr), or more epochs (--epochs, train.epochs)"
 
 static int64_t epoch_of(const tn_train *t, int64_t step)
 {
@@ -121,33 +122,35 @@ static tn_status loss_check(tn_app *app, tn_train *t, tn_array *loss, int64_t st
     return TN_OK;
 }
 
-/* The loss of a net that has learned nothing but how often each label comes, if it is known. */
+/* The loss of one that has learned nothing, NaN: not known. It takes every class for as likely, ln(classes);
+ * of numbers it says the mean. */
 static double guess_of(const tn_train *t)
 {
     return t->fit ? tnn_fit_guess(t) : log(fmax(2, (double)tn_data_classes(t->data)));
 }
 
 /* One warning for a training whose loss, over an epoch, is well above that of the first step and of guessing
- * (it may come down again, but to a poor net), or whose last epoch is no better than guessing. */
-static void rise_check(tn_app *app, tn_train *t)
+ * (it may come down again, but to a poor net), or whose last epoch, planned or by early_stop, is no better
+ * than guessing. */
+void tnn_watch_rise(tn_train *t)
 {
+    tn_app *app = t->object.app;
     const double guess = guess_of(t), first = t->first_loss, loss = t->last_loss;
     const int64_t step = tn_trainer_steps(t->trainer);
     const bool rose = loss > ROSE * guess && loss > ROSE * first;
+    const bool ends = step == t->steps || tnn_watch_ends(t);
 
-    if (t->diverged_epoch || isnan(first))
+    if (app->status || !t->nan_stops || t->diverged_epoch || isnan(first))
         return;
-    if (!rose && !(step == t->steps && t->o.epochs > 1 && loss > guess))
+    if (!rose && !(ends && t->o.epochs > 1 && loss > guess))
         return;
     t->diverged_epoch = epoch_of(t, step);
-    tnn_warn(app,
-             "epoch %lld: the loss is %.4g, and was %.4g at the first step; guessing has %.4g: the "
-             "%s; " LOWER_RATE,
+    tnn_warn(app, "epoch %lld: the loss is %.4g, and was %.4g at the first step; guessing has %.4g: the %s",
              (long long)t->diverged_epoch, loss, first, guess,
-             rose ? "training diverges" : "net is no better than that");
+             rose ? "training diverges; " LOWER_RATE : "net is no better than that; " OTHER_RATE);
 }
 
-/* An epoch that is over; an error only of classes: other losses may be large and right. */
+/* An error only of classes: other losses may be large and right. */
 void tnn_watch_loss(tn_train *t)
 {
     tn_app *app = t->object.app;
@@ -155,7 +158,6 @@ void tnn_watch_loss(tn_train *t)
 
     if (app->status || !t->nan_stops)
         return;
-    rise_check(app, t);
     if (t->fit || !has_exploded(t, t->mean_loss) || !has_exploded(t, t->last_loss))
         return;
     (void)snprintf(what, sizeof what, "the loss is %.4g in this epoch, and was %.4g at the first step",

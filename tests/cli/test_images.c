@@ -174,16 +174,32 @@ static void class_names(void **state)
              "\"$T\" predict namedrun png/test/0/000.png");
     if (s->code || !strstr(s->out, "kind"))
         fail_msg("%d: %s%s", s->code, s->out, s->err);
-    /* One packed file, by its name or by its folder's, whatever it is called, holds both parts. */
-    s = tool(
-        "mkdir alone && for n in train mine test; do rm -f alone/*.rec && cp set/train.rec alone/$n.rec && "
-        "\"$T\" data info alone/$n.rec >by-file && \"$T\" data info ./alone >by-folder && "
-        "sed \"s,./alone,alone,g\" by-folder | cmp - by-file && grep -q 'each fifth' by-file || exit 1; "
-        "done; "
-        "\"$T\" train zoo:lenet --data ./alone --epochs 1 --out alonerun -q && \"$T\" eval alonerun");
+    /* One packed file, by its name or by its folder's, holds both parts; but test.rec is the test part. */
+    s = tool("mkdir alone && for n in train mine; do rm -f alone/*.rec && cp set/train.rec alone/$n.rec && "
+             "\"$T\" data info alone/$n.rec >by-file && \"$T\" data info ./alone >by-folder && "
+             "sed \"s,./alone,alone,g\" by-folder | cmp - by-file && grep -q 'each fifth' by-file || exit 1; "
+             "done; "
+             "\"$T\" train zoo:lenet --data ./alone --epochs 1 --out alonerun -q && \"$T\" eval alonerun");
     if (s->code || !strstr(s->out, "accuracy"))
         fail_msg("%d: %s%s", s->code, s->out, s->err);
-    s = tool("cp alone/test.rec alone/more.rec; \"$T\" data info ./alone");
+    s = tool(
+        "mkdir only && cp set/test.rec set/test.classes only && \"$T\" eval alonerun --data ./only --json");
+    assert_int_equal(s->code, 0);
+    assert_says(s->out, "\"samples\":8,");
+    assert_says(tool("\"$T\" data info ./only")->out, "\ntest: 8 samples");
+    s = tool("\"$T\" train zoo:lenet --data ./only --epochs 1 --out onlyrun");
+    assert_int_equal(s->code, 2);
+    assert_says(s->err, "./only has test.rec and no train one; to train on four fifths of the file, give the "
+                        "file: --data ./only/test.rec");
+    /* Either part may lie there packed, the other as images. */
+    s = tool(
+        "for p in train test; do mkdir half$p && cp set/$p.rec set/$p.classes half$p; done; "
+        "cp -r named/test halftrain && cp -r named/train halftest && "
+        "for d in set halftrain halftest; do \"$T\" data info ./$d | sed -n '/samples/s, of .*,,p' >$d.says; "
+        "done; cat half*.says; cmp set.says halftrain.says && cmp set.says halftest.says");
+    if (s->code || !strstr(s->out, "train: "))
+        fail_msg("%d: %s%s", s->code, s->out, s->err);
+    s = tool("cp alone/mine.rec alone/more.rec; \"$T\" data info ./alone");
     assert_true(s->code != 0);
     assert_says(s->err, "a packed file of another name is given itself: --data ./alone/NAME.rec");
     s = tool("printf 'kind1\\nkind0\\n' >set/test.classes; \"$T\" eval namedrun --data ./set");

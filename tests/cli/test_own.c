@@ -127,12 +127,21 @@ static void arrays_write(tn_ctx *ctx)
         assert_false(tn_npy_save(arrays[i], path));
     }
     assert_false(tn_params_create(&params));
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         assert_false(tn_params_add(params, names[i], arrays[i]));
-        tn_array_release(arrays[i]);
-    }
     assert_false(tn_save(ctx, params, "digits.npz"));
     tn_params_destroy(params);
+    (void)mkdir("npz", 0700); /* a file for each part */
+    for (int i = 0; i < 2; i++) {
+        params = NULL;
+        assert_false(tn_params_create(&params));
+        assert_false(tn_params_add(params, "x", arrays[2 * i]));
+        assert_false(tn_params_add(params, "y", arrays[2 * i + 1]));
+        assert_false(tn_save(ctx, params, i ? "npz/test.npz" : "npz/train.npz"));
+        tn_params_destroy(params);
+    }
+    for (int i = 0; i < 4; i++)
+        tn_array_release(arrays[i]);
 }
 
 /* Images and archives come by plugins. */
@@ -360,6 +369,31 @@ static void tables(void **state)
     assert_says(s->err, "the model takes 4, the data is 1×8×8");
 }
 
+/* A file called as a part is that part, whole: beside the other one, and alone, where "train" is missing. */
+static void one_part(void **state)
+{
+    static const char *const ends[] = {"csv", "npz"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const char *end = ends[i];
+        const tool_said *s;
+        char line[512];
+
+        (void)snprintf(line, sizeof line,
+                       "mkdir lone-%s && cp %s/test.%s lone-%s && for d in %s lone-%s; do \"$T\" eval run-%s "
+                       "--data ./$d | grep -v ^data >$d.said || exit 1; done; cmp %s.said lone-%s.said && "
+                       "cat %s.said",
+                       end, end, end, end, end, end, end, end, end, end);
+        assert_int_equal((int)said(tool(line), "samples "), parts[1].count);
+        (void)snprintf(line, sizeof line, "\"$T\" train zoo:mlp --data ./lone-%s --epochs 1 --out none", end);
+        s = tool(line);
+        assert_int_equal(s->code, 2);
+        (void)snprintf(line, sizeof line, "./lone-%s has test.%s and no train one; to train on", end, end);
+        assert_says(s->err, line);
+    }
+}
+
 /* R² of labels that are all the same is none: in training and behind it. */
 static void same_labels(void **state)
 {
@@ -563,10 +597,10 @@ static void mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format), cmocka_unit_test(any_format), cmocka_unit_test(few_images),
-        cmocka_unit_test(tables),       cmocka_unit_test(regression), cmocka_unit_test(same_labels),
-        cmocka_unit_test(info),         cmocka_unit_test(mistakes),   cmocka_unit_test(data_moved),
-        cmocka_unit_test(about_fails),
+        cmocka_unit_test(every_format), cmocka_unit_test(any_format),  cmocka_unit_test(few_images),
+        cmocka_unit_test(tables),       cmocka_unit_test(regression),  cmocka_unit_test(one_part),
+        cmocka_unit_test(same_labels),  cmocka_unit_test(info),        cmocka_unit_test(mistakes),
+        cmocka_unit_test(data_moved),   cmocka_unit_test(about_fails),
     };
 
     return plugins_there() ? cmocka_run_group_tests(tests, own_setup, own_teardown) : 77;

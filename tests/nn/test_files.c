@@ -1,9 +1,13 @@
 /* Saved, exported, loaded again: the same outputs; what does not fit is refused and changes nothing. */
 #include "nn/support.h"
 
+#include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const int64_t input[4] = {3, 2, 8, 8};
 
@@ -177,13 +181,115 @@ static void test_not_ready(void **state)
     nn_close_failed(app, "/nowhere/at/all/x-symbol.json", 1);
 }
 
+static int count_of(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    int count = 0;
+
+    assert_non_null(dir);
+    for (const struct dirent *e; (e = readdir(dir));)
+        count += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    (void)closedir(dir);
+    return count;
+}
+
+static uint64_t bytes_of(const char *path, unsigned char *out)
+{
+    FILE *file = fopen(path, "rb");
+    size_t n;
+
+    assert_non_null(file);
+    n = fread(out, 1, 1 << 16, file);
+    (void)fclose(file);
+    assert_in_range(n, 1, (1 << 16) - 1);
+    return n;
+}
+
+/* A graph's file that cannot be replaced: the parameters stay as they were, or away. */
+static void test_export_back(void **state)
+{
+    static unsigned char old[1 << 16], new[1 << 16];
+    char *folder = nn_folder(), prefix[256], json[512], file[512];
+
+    (void)state;
+    (void)snprintf(prefix, sizeof prefix, "%s/model", folder);
+    (void)snprintf(json, sizeof json, "%s-symbol.json", prefix);
+    (void)snprintf(file, sizeof file, "%s-0000.params", prefix);
+    for (int there = 1; there >= 0; there--) {
+        tn_app *app = nn_open(NULL);
+        tn_net *net = make(app, 4, 1);
+        uint64_t n = 0;
+
+        train_once(app, net);
+        if (there) {
+            tn_net_export(net, prefix);
+            n = bytes_of(file, old);
+            train_once(app, net);
+            assert_int_equal(unlink(json), 0);
+            assert_int_equal(mkdir(json, 0700), 0);
+        } else {
+            assert_int_equal(unlink(file), 0);
+        }
+        tn_net_export(net, prefix);
+        assert_int_equal(count_of(folder), 1 + there);
+        if (there) {
+            assert_int_equal(bytes_of(file, new), n);
+            assert_memory_equal(old, new, n);
+        }
+        nn_close_failed(app, "model-symbol.json: Is a directory", 1);
+    }
+    assert_int_equal(rmdir(json), 0);
+    nn_folder_remove(folder);
+}
+
+typedef struct writer {
+    tn_net *net;
+    const char *prefix;
+} writer;
+
+static void *exports(void *arg)
+{
+    const writer *w = arg;
+
+    for (int i = 0; i < 20; i++)
+        tn_net_export(w->net, w->prefix);
+    return NULL;
+}
+
+/* Two threads write one pair: each whole, nothing is left beside it. */
+static void test_export_together(void **state)
+{
+    char *folder = nn_folder(), prefix[256];
+    pthread_t threads[2];
+    tn_app *apps[2];
+    writer w[2];
+
+    (void)state;
+    (void)snprintf(prefix, sizeof prefix, "%s/model", folder);
+    for (int i = 0; i < 2; i++) {
+        apps[i] = nn_open(NULL);
+        w[i] = (writer){make(apps[i], 4, 1), prefix};
+        train_once(apps[i], w[i].net);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, exports, &w[i]), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        if (!tn_app_ok(apps[i]))
+            fail_msg("%s", tn_app_error(apps[i]));
+        nn_close(apps[i]);
+    }
+    assert_int_equal(count_of(folder), 2);
+    nn_folder_remove(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_params),
-        cmocka_unit_test(test_deferred),
-        cmocka_unit_test(test_export),
-        cmocka_unit_test(test_not_ready),
+        cmocka_unit_test(test_params),          cmocka_unit_test(test_deferred),
+        cmocka_unit_test(test_export),          cmocka_unit_test(test_export_back),
+        cmocka_unit_test(test_export_together), cmocka_unit_test(test_not_ready),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

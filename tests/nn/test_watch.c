@@ -15,6 +15,7 @@ typedef struct watch {
     int64_t stop_at; /* step; 0: never */
     int saved;
     int64_t poison_at; /* step at which the weights are spoiled; 0: never */
+    int64_t told;      /* diverged_epoch of the last epoch's event */
     float poison;      /* what the bias of class 4 is then; 0: infinite */
     tn_ctx *ctx;
 } watch;
@@ -167,6 +168,7 @@ static int32_t poison(void *arg, int32_t kind, tn_train *train)
 
     tn_train_info_get(train, 0, &i);
     w->saved += kind == TN_TRAIN_SAVED;
+    w->told = kind == TN_TRAIN_EPOCH ? i.diverged_epoch : w->told;
     if (kind != TN_TRAIN_STEP || i.step != w->poison_at)
         return 0;
     for (int k = 0; k < 10; k++)
@@ -269,7 +271,9 @@ static void test_rises(void **state)
         const char *on_nan, *text; /* NULL: nothing is said */
     } rows[] = {
         {30, 3, "stop", "the training diverges; take a lower learning rate (--lr, train.lr)"},
-        {3, 2, "stop", "the net is no better than that; take a lower learning rate (--lr, train.lr)"},
+        {3, 2, "stop",
+         "the net is no better than that; take another learning rate (--lr, train.lr), or more"},
+        {3, 9, "stop", "the net is no better than that; take another"}, /* early_stop, behind epoch 2 */
         {3, 2, "ignore", NULL},
         {-0.5F, 1, "stop", NULL}, /* one epoch is no reason yet */
         {0, 2, "stop", NULL},
@@ -287,14 +291,16 @@ static void test_rises(void **state)
         watch w = {
             .poison = rows[r].poison, .poison_at = rows[r].poison != 0 ? 6 : 0, .ctx = tn_app_ctx(app)};
         tn_train_info i = {.struct_size = sizeof i};
-        tn_train *t = tn_train_open(app, .net = make(app), .data = "digits", .epochs = rows[r].epochs,
-                                    .seed = 3, .batch = 256, .lr = rows[r].poison != 0 ? 1e-9 : 0.1,
-                                    .event = poison, .arg = &w, .on_nan = rows[r].on_nan);
+        tn_train *t = tn_train_open(
+            app, .net = make(app), .data = "digits", .epochs = rows[r].epochs, .seed = 3, .batch = 256,
+            .lr = rows[r].poison != 0 ? 1e-9 : 0.1, .event = poison, .arg = &w, .on_nan = rows[r].on_nan,
+            .early_stop = rows[r].epochs == 9 ? "val_loss" : "none", .patience = 1, .min_delta = 0.01);
 
         if (!tn_train_run(t))
             fail_msg("row %zu: %s", r, tn_app_error(app));
         tn_train_info_get(t, 0, &i);
         assert_int_equal(i.diverged_epoch, rows[r].text ? 2 : 0);
+        assert_int_equal(w.told, i.diverged_epoch); /* the epoch's own event has it */
         if (rows[r].text ? !strstr(said, rows[r].text) || !strstr(said, "epoch 2: the loss is ") ||
                                !strstr(said, "guessing has 2.303")
                          : *said)

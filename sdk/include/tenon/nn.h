@@ -599,7 +599,8 @@ TN_API void tn_net_save(tn_net *net, const char *path);
  * net's, but names of graphs may begin with another net's name. @since 0.1 */
 TN_API void tn_net_load_params(tn_net *net, const char *path);
 /** Writes PREFIX-symbol.json and PREFIX-0000.params, which MXNet reads; the input is called `data`. On an
- * error neither is changed. @since 0.1 */
+ * error neither is changed; but in a folder without hard links whose PREFIX-symbol.json cannot be replaced
+ * the parameters may be. @since 0.1 */
 TN_API void tn_net_export(tn_net *net, const char *prefix);
 /**
  * The net as a symbol over the variable `data`; yours (tn_symbol_release). Needs no shapes and no values.
@@ -758,9 +759,10 @@ typedef struct tn_arrays_options {
  * IDX files as MNIST's are named (train-images-idx3-ubyte, t10k-labels-idx1-ubyte, plain or .gz), or images
  * (tn_data_from_images()), in the size of the first one, byte / 255: FOLDER/train/CLASS/x.png and
  * FOLDER/test/…, or FOLDER/CLASS/x.png, of which each fifth of a class is "test", or FOLDER/train.rec and
- * FOLDER/test.rec, or one .rec of any name, of which each fifth image is "test"; or tables and arrays:
- * FOLDER/train.csv and FOLDER/test.csv (.csv.gz, .tsv, .libsvm, .npz), .npy called x_train, y_train,
- * x_test, y_test. FILE.csv, FILE.npz … alone has both parts: the share data.test_share of its samples,
+ * FOLDER/test.rec (either part may be packed, the other not), or one .rec of any name, of which each fifth
+ * image is "test"; or tables and arrays: FOLDER/train.csv and FOLDER/test.csv (.csv.gz, .tsv, .libsvm, .npz),
+ * .npy called x_train, y_train, x_test, y_test. A folder with test.rec or test.csv alone has no "train":
+ * TN_E_KEY. FILE.csv, FILE.npz … alone has both parts: the share data.test_share of its samples,
  * drawn by run.seed, is "test" (tn_data_note()). docs/data.md has all of it.
  * @param name "digits:train", "mnist:test", a folder: "/data/fashion:train", or a file: "iris.csv:test";
  * without a part: train. Names are looked up in data.path, in the installed data, in that of the build
@@ -1003,8 +1005,9 @@ typedef struct tn_train_info {
     int64_t rank, workers;               /* of this process in its job; 0 of 1: alone */
     /* First epoch with a warning of its loss, of those that this process trained; 0: none. A batch's loss is
      * above 20 times that of the first step, an epoch's is above 1.5 times both that and the loss of
-     * guessing, or the last of several epochs' is above that of guessing: ln(classes), half the variance of a
-     * regression's labels. With on_nan ignore nothing is looked at. */
+     * guessing, or the last of several epochs' (also by early_stop) is above that of guessing: ln(classes),
+     * half the variance of a regression's labels. An epoch's is set at its TN_TRAIN_EPOCH. With on_nan ignore
+     * nothing is looked at. */
     int64_t diverged_epoch;
 } tn_train_info;
 
