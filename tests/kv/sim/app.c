@@ -226,7 +226,7 @@ static void push_ask(sim *s, sim_proc *p, uint32_t key)
     float *gradient = s->in_place && !s->apart ? a->value[key] : a->gradient[key];
     tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .key = key, .in = gradient, .out = a->value[key]};
 
-    tni_kv_step_again(p->worker, 0); /* the gradient is that of the round in which it will be pushed */
+    tni_kv_step_again(p->worker, NULL, 0); /* the gradient is that of the round in which it will be pushed */
     for (uint32_t i = 0; i < s->elements[key]; i++)
         gradient[i] = sim_gradient(s, p->rank, key, tni_kv_worker_round(p->worker, key) + 1, i);
     a->pushed[key] = true;
