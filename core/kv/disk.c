@@ -63,7 +63,7 @@ struct tni_kv_disk {
 
 static tni_mutex locked_lock = TNI_MUTEX_INIT;
 static tni_kv_disk *locked; /* that have a lock's descriptor */
-static pthread_once_t locks_once = PTHREAD_ONCE_INIT;
+static bool watched;        /* a child lets go of them */
 
 static void name_of(const tni_kv_disk *d, uint64_t step, char out[NAME_BYTES])
 {
@@ -113,23 +113,16 @@ static void writer_wait(tni_kv_disk *d)
 /* A child has the descriptors of its parent, and would hold the locks beyond its end. */
 static void locks_drop(void) TN_NO_THREAD_CHECK
 {
-    for (tni_kv_disk *d = locked; d; d = d->next) {
+    for (tni_kv_disk *d = locked; d; d = d->next)
         (void)close(d->lock);
-        d->lock = -1;
-    }
     locked = NULL;
-}
-
-static void locks_watch(void)
-{
-    (void)pthread_atfork(NULL, NULL, locks_drop);
 }
 
 /* Whoever forks waits until nobody holds a mutex of the core. */
 static void lock_open(tni_kv_disk *d, const char *path)
 {
-    (void)pthread_once(&locks_once, locks_watch);
     tni_mutex_lock(&locked_lock);
+    watched = watched || !pthread_atfork(NULL, NULL, locks_drop);
     d->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (d->lock >= 0) {
         d->next = locked;
@@ -140,14 +133,15 @@ static void lock_open(tni_kv_disk *d, const char *path)
 
 static void lock_close(tni_kv_disk *d)
 {
+    tni_kv_disk **at = &locked;
+
     tni_mutex_lock(&locked_lock);
-    for (tni_kv_disk **at = &locked; *at; at = &(*at)->next)
-        if (*at == d) {
-            *at = d->next;
-            break;
-        }
-    if (d->lock >= 0)
+    while (*at && *at != d)
+        at = &(*at)->next;
+    if (*at) { /* not in a child of who opened it */
+        *at = d->next;
         (void)close(d->lock);
+    }
     tni_mutex_unlock(&locked_lock);
 }
 
@@ -168,12 +162,11 @@ static tn_status lock_refuse(int fd, const char *path)
 
 static void lock_sign(int fd)
 {
-    char host[65] = "", text[LOCK_BYTES];
+    char host[65] = "";
 
     (void)gethostname(host, sizeof host - 1);
-    (void)snprintf(text, sizeof text, "process %ld on %s\n", (long)getpid(), host);
-    if (pwrite(fd, text, strlen(text), 0) > 0)
-        (void)!ftruncate(fd, (off_t)strlen(text));
+    if (!ftruncate(fd, 0))
+        (void)dprintf(fd, "process %ld on %s\n", (long)getpid(), host);
 }
 
 static tn_status disk_make(const char *folder, uint64_t job, const tni_log *log, tni_kv_disk **out)
@@ -632,8 +625,8 @@ static tn_status journal_lock(tni_kv_disk *d)
         st = lock_refuse(d->lock, path);
     else
         tni_logf(d->log, TN_LOG_WARNING,
-                 "kvstore: %s cannot be locked: %s: a second scheduler of this job would not be refused",
-                 path, strerror(failed));
+                 "kvstore: %s cannot be locked: %s: a second scheduler is not refused", path,
+                 strerror(failed));
     tni_free(path);
     return st;
 }

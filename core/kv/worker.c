@@ -295,9 +295,7 @@ void tni_kv_step_again(tni_kv_worker *w, tni_kv_lot *pushes, uint8_t what)
     }
     if (back)
         tni_logf(w->node.host.log, TN_LOG_INFO,
-                 "kvstore: servers have %u keys of this worker's first step already, and drop what it pushes "
-                 "of them",
-                 back);
+                 "kvstore: servers have %u keys of the first step, and drop its gradients", back);
 }
 
 tn_status tni_kv_worker_key(tni_kv_worker *w, uint32_t key, uint8_t dtype, uint64_t elements,
