@@ -39,6 +39,7 @@
 #define SNAPSHOT_MAX ((uint64_t)1 << 46)
 #define JOURNAL_MAX ((uint64_t)1 << 34)
 #define NAME_BYTES 96u
+#define LOCK_BYTES 128u /* "process 12 on host" */
 
 struct tni_kv_disk {
     char *folder, *text; /* text: of the snapshot or journal that was read */
@@ -57,7 +58,12 @@ struct tni_kv_disk {
     char *path;  /* of the journal */
     char *owner; /* of the file that says whose it is */
     int fd, lock;
+    struct tni_kv_disk *next; /* in `locked` */
 };
+
+static tni_mutex locked_lock = TNI_MUTEX_INIT;
+static tni_kv_disk *locked; /* that have a lock's descriptor */
+static bool watched;        /* a child lets go of them */
 
 static void name_of(const tni_kv_disk *d, uint64_t step, char out[NAME_BYTES])
 {
@@ -102,7 +108,68 @@ static void writer_wait(tni_kv_disk *d)
     atomic_store(&d->over, false);
 }
 
-static tn_status disk_make(const char *folder, uint64_t job, tni_kv_disk **out)
+/* ---- the scheduler's lock ---- */
+
+/* A child has the descriptors of its parent, and would hold the locks beyond its end. */
+static void locks_drop(void) TN_NO_THREAD_CHECK
+{
+    for (tni_kv_disk *d = locked; d; d = d->next)
+        (void)close(d->lock);
+    locked = NULL;
+}
+
+/* Whoever forks waits until nobody holds a mutex of the core. */
+static void lock_open(tni_kv_disk *d, const char *path)
+{
+    tni_mutex_lock(&locked_lock);
+    watched = watched || !pthread_atfork(NULL, NULL, locks_drop);
+    d->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (d->lock >= 0) {
+        d->next = locked;
+        locked = d;
+    }
+    tni_mutex_unlock(&locked_lock);
+}
+
+static void lock_close(tni_kv_disk *d)
+{
+    tni_kv_disk **at = &locked;
+
+    tni_mutex_lock(&locked_lock);
+    while (*at && *at != d)
+        at = &(*at)->next;
+    if (*at) { /* not in a child of who opened it */
+        *at = d->next;
+        (void)close(d->lock);
+    }
+    tni_mutex_unlock(&locked_lock);
+}
+
+static tn_status lock_refuse(int fd, const char *path)
+{
+    char who[LOCK_BYTES];
+    const ssize_t bytes = pread(fd, who, sizeof who - 1, 0);
+    ssize_t n = 0;
+
+    while (n < bytes && who[n] >= ' ' && who[n] <= '~')
+        n++;
+    who[n] = 0;
+    return tni_error(TN_E_STATE,
+                     "%s: another scheduler of this job runs, or is stopped%s%s: end it first, or, if its "
+                     "machine is gone, remove this file",
+                     path, n ? ": " : "", who);
+}
+
+static void lock_sign(int fd)
+{
+    char host[65] = "";
+
+    (void)gethostname(host, sizeof host - 1);
+    if (!ftruncate(fd, 0))
+        (void)dprintf(fd, "process %ld on %s\n", (long)getpid(), host);
+}
+
+static tn_status disk_make(const char *folder, uint64_t job, const tni_log *log, tni_kv_disk **out)
 {
     tni_kv_disk *d = tni_zalloc(sizeof *d);
     tn_status st;
@@ -110,6 +177,7 @@ static tn_status disk_make(const char *folder, uint64_t job, tni_kv_disk **out)
     if (!d)
         return TN_E_NOMEM;
     d->job = job;
+    d->log = log;
     d->fd = d->lock = -1;
     d->folder = tni_strdup(folder);
     st = d->folder ? tni_folder_create(folder) : TN_E_NOMEM;
@@ -127,8 +195,7 @@ void tni_kv_disk_close(tni_kv_disk *d)
     writer_wait(d);
     if (d->fd >= 0)
         (void)close(d->fd);
-    if (d->lock >= 0)
-        (void)close(d->lock);
+    lock_close(d);
     tni_free(d->folder);
     tni_free(d->text);
     tni_free(d->path);
@@ -470,12 +537,11 @@ tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank,
                                 uint64_t steps[2], tni_kv_disk **out)
 {
     tni_kv_disk *d;
-    tn_status st = disk_make(folder, job, &d);
+    tn_status st = disk_make(folder, job, log, &d);
 
     if (st)
         return st;
     d->rank = rank;
-    d->log = log;
     if ((st = newest_find(d))) {
         tni_kv_disk_close(d);
         return st;
@@ -543,14 +609,24 @@ static tn_status journal_replace(void *arg, const void *record, uint64_t bytes)
 static tn_status journal_lock(tni_kv_disk *d)
 {
     char name[NAME_BYTES], *path = NULL;
+    int failed = 0;
     tn_status st;
 
     (void)snprintf(name, sizeof name, "%016" PRIx64 "-scheduler.lock", d->job);
-    st = tni_path_join(d->folder, name, &path);
-    d->lock = st ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (d->lock >= 0 && flock(d->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-        st = tni_error(TN_E_STATE, "%s: another scheduler of this job runs, or is stopped: end it first",
-                       path);
+    if ((st = tni_path_join(d->folder, name, &path)))
+        return st;
+    lock_open(d, path);
+    do
+        failed = d->lock < 0 || flock(d->lock, LOCK_EX | LOCK_NB) ? errno : 0;
+    while (failed == EINTR && d->lock >= 0);
+    if (!failed)
+        lock_sign(d->lock);
+    else if (failed == EWOULDBLOCK)
+        st = lock_refuse(d->lock, path);
+    else
+        tni_logf(d->log, TN_LOG_WARNING,
+                 "kvstore: %s cannot be locked: %s: a second scheduler is not refused", path,
+                 strerror(failed));
     tni_free(path);
     return st;
 }
@@ -575,11 +651,11 @@ static tn_status journal_claim(tni_kv_disk *d, uint64_t *good)
     return journal_replace(d, d->text ? d->text : "", *good);
 }
 
-tn_status tni_kv_disk_journal(const char *folder, uint64_t job, tni_kv_journal *out, const void **text,
-                              uint64_t *bytes, tni_kv_disk **disk)
+tn_status tni_kv_disk_journal(const char *folder, uint64_t job, const tni_log *log, tni_kv_journal *out,
+                              const void **text, uint64_t *bytes, tni_kv_disk **disk)
 {
     tni_kv_disk *d;
-    tn_status st = disk_make(folder, job, &d);
+    tn_status st = disk_make(folder, job, log, &d);
 
     if (st)
         return st;

@@ -19,9 +19,9 @@ tn_status tni_kv_disk_snapshots(const char *folder, uint64_t job, uint32_t rank,
 tni_kv_snapshots tni_kv_disk_table(tni_kv_disk *d);
 /* Claims the journal. `text`: what is in it, without what a crash left half written at its end; borrowed
  * until closed. TN_E_IO, TN_E_NOMEM, TN_E_FORMAT: it is too long; TN_E_STATE: a scheduler of this machine has
- * it, nothing was changed. */
-tn_status tni_kv_disk_journal(const char *folder, uint64_t job, tni_kv_journal *out, const void **text,
-                              uint64_t *bytes, tni_kv_disk **disk);
+ * it, nothing was changed. A lock that cannot be had otherwise is a warning in `log`. */
+tn_status tni_kv_disk_journal(const char *folder, uint64_t job, const tni_log *log, tni_kv_journal *out,
+                              const void **text, uint64_t *bytes, tni_kv_disk **disk);
 void tni_kv_disk_close(tni_kv_disk *d); /* NULL is fine */
 
 #endif

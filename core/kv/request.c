@@ -498,7 +498,8 @@ static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
     TNI_KV_POINT_IF(l->left && tni_kv_op_kind(op)->value, pull_in_half);
     TNI_KV_POINT_IF(l->left && op->r.kind == TNI_KV_DO_SNAPSHOT, save_half);
     if (l->left == 0) {
-        /* The process before this one may have pushed a round that completes behind an init. */
+        /* Of the process before this one a round may complete between this one's init and a later answer: the
+         * key's round is then that of the answer, unless this one has asked for more meanwhile. */
         if ((op->r.kind == TNI_KV_DO_INIT || op->r.kind == TNI_KV_DO_PULL) &&
             (!l->known || (l->last == op && l->got > l->round))) {
             l->known = true;
@@ -768,7 +769,7 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
     }
     *op = (tni_kv_op){.r = *r, .lot = l, .silent = r->kind >= TNI_KV_DO_BREAK};
     if (tni_kv_kinds[r->kind].pushes)
-        tni_kv_step_again(w, r->what);
+        tni_kv_step_again(w, l, r->what);
     l->round += tni_kv_kinds[r->kind].pushes;
     op->round = l->control ? (uint32_t)r->step : l->round + (r->kind == TNI_KV_DO_LAST);
     op_link(w, op);

@@ -221,8 +221,8 @@ tn_status tni_kv_schedule(tni_context *c, tn_kv_command_fn fn, void *arg)
         (st = tni_kv_post_open(&setup, TNI_KV_SCHEDULER, &post)) || (st = port_take(&setup, post)))
         goto cleanup;
     tni_kv_setup_job(&setup, tni_option_text(c->options, "kvstore.job"));
-    if (*setup.folder &&
-        (st = tni_kv_disk_journal(setup.folder, setup.settings.job, &journal, &text, &bytes, &disk)))
+    if (*setup.folder && (st = tni_kv_disk_journal(setup.folder, setup.settings.job, setup.log, &journal,
+                                                   &text, &bytes, &disk)))
         goto cleanup;
     tni_logf(setup.log, TN_LOG_INFO, "kvstore: the scheduler listens on %s", setup.scheduler);
     if (fn)

@@ -62,7 +62,9 @@ typedef enum tni_kv_type {
 #define TNI_KV_BROKEN 16u /* PUSH without payload: this round of the key never comes */
 #define TNI_KV_ANY 32u    /* PULL: of any round */
 #define TNI_KV_LAST 64u   /* PUSH without payload: no round of the key from this one on comes */
-#define TNI_KV_LOST 128u  /* of answers to INIT and PULL, async: rounds of this worker may be lost here */
+/* Of answers to INIT and PULL, async: rounds of this worker may be lost here. Workers that do not know the
+ * flag ignore it: they go on from the least round of all parts. */
+#define TNI_KV_LOST 128u
 
 typedef enum tni_kv_state {
     TNI_KV_APPLIED = 1, /* done; of a push: it is part of the value */

@@ -64,7 +64,7 @@ static void roll_back(tni_kv_worker *w)
     w->break_round = 0;
     for (uint32_t i = 0; i < w->key_count; i++)
         if (w->keys[i])
-            w->keys[i]->known = false;
+            w->keys[i]->known = w->keys[i]->assigned = false;
     (void)tni_error(TN_E_STATE,
                     "a server came back: the store is rolled back to step %llu, and what was pushed since "
                     "then is not kept (kvstore.durability, kvstore.replay_bytes)",
@@ -248,39 +248,54 @@ void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool lost, bool async)
     l->got = async && l->most > l->least + 1 ? l->most : l->least;
 }
 
-/* A process that ended within a step has pushed some keys, which are a round ahead of the others then.
- * Without rounds the one in its place pushes that step again, and servers drop what they have. If all keys
- * went on from where they are, two processes that ended so would leave some two rounds ahead: they would wait
- * for other workers, which wait for those behind. Values that are assigned are not dropped.
- * Keys whose parts may all have lost rounds were in the same step, if all others are in one: else keys are
- * pushed more and less often, and each goes on from where it is. */
-void tni_kv_step_again(tni_kv_worker *w, uint8_t what)
+static bool tells_step(const tni_kv_lot *l)
 {
-    uint32_t most = 0, least = UINT32_MAX;
+    return l && l->known && l->sure && !l->assigned;
+}
+
+/* Without rounds. A process that ended within a step had pushed some keys of it: those are one round ahead of
+ * the others. The process in its place sets them back: it pushes the whole step again, and servers drop what
+ * they have. If it did not, keys would drift apart: after two such ends some would be two rounds ahead and
+ * wait for other workers, which wait for the keys behind.
+ * - Why a key is behind cannot be seen. If its layer was frozen for one step, nothing was torn, and the first
+ *   gradient of each key that is set back is lost: the log says how many keys that may be.
+ * - Servers would drop a value that is assigned, too: a key that had one first stays where it is.
+ * - A key whose parts may all lack rounds (not `sure`) goes on from where the others are, if those are all in
+ *   one step, and otherwise from where it is. */
+void tni_kv_step_again(tni_kv_worker *w, tni_kv_lot *pushes, uint8_t what)
+{
+    uint32_t most = 0, least = UINT32_MAX, back = 0;
     bool torn = false;
 
     if (!w->node.async || w->pushed)
         return;
-    w->pushed = true;
-    if (!tni_kv_is_gradient(what))
+    w->pushed = tni_kv_is_gradient(what);
+    if (!w->pushed) {
+        pushes->assigned = true;
         return;
+    }
     for (uint32_t i = 0; i < w->key_count; i++) {
         const tni_kv_lot *l = w->keys[i];
 
-        if (!l || !l->known || !l->sure)
+        if (!tells_step(l))
             continue;
         most = l->round > most ? l->round : most;
         least = l->round < least ? l->round : least;
     }
     for (uint32_t i = 0; i < w->key_count; i++)
-        torn = torn || (w->keys[i] && w->keys[i]->known && w->keys[i]->sure && w->keys[i]->round + 1 == most);
+        torn = torn || (tells_step(w->keys[i]) && w->keys[i]->round + 1 == most);
     most -= torn;
     for (uint32_t i = 0; i < w->key_count; i++) {
         tni_kv_lot *l = w->keys[i];
 
-        if (l && l->known && (l->sure ? l->round > most : l->round < most && least >= most))
-            l->round = most;
+        if (!l || !l->known || l->assigned || !(l->sure ? l->round > most : l->round < most && least >= most))
+            continue;
+        back += l->sure;
+        l->round = most;
     }
+    if (back)
+        tni_logf(w->node.host.log, TN_LOG_INFO,
+                 "kvstore: servers have %u keys of the first step, and drop its gradients", back);
 }
 
 tn_status tni_kv_worker_key(tni_kv_worker *w, uint32_t key, uint8_t dtype, uint64_t elements,

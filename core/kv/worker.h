@@ -42,6 +42,7 @@ typedef struct tni_kv_lot {
     tni_kv_row cost;           /* of its pushes and pulls */
     uint8_t dtype;
     bool known, control, sure; /* sure: `least` is of parts that lost none */
+    bool assigned;             /* without rounds: it was pushed before the worker's first gradient */
 } tni_kv_lot;
 
 typedef struct tni_kv_queued {
@@ -77,7 +78,7 @@ struct tni_kv_worker {
     uint32_t break_round;       /* up to which there is still to break, for want of memory; 0: none */
     bool broken, over, starved; /* over: `status` holds; starved: there was no memory to send, later */
     bool logs;                  /* it keeps what it sends again */
-    bool pushed;                /* something, since it came or was rolled back */
+    bool pushed;                /* a gradient, since it came or was rolled back */
     tni_kv_op *log, *log_last;  /* replay.c: they are kept */
     uint64_t log_bytes;         /* of its requests with their copies, and of copies that others have */
     tn_status status;
@@ -136,9 +137,9 @@ void tni_kv_log_take(tni_kv_worker *w, tni_kv_op *op, tn_status st); /* [takes] 
 /* Servers went back to `step`: what they lack is asked for again. False: the log does not reach so far. */
 bool tni_kv_log_back(tni_kv_worker *w, uint64_t step);
 
-/* Before each push, with its code. The first one begins the step that the process before this one tore, and
- * sets rounds of keys accordingly. */
-void tni_kv_step_again(tni_kv_worker *w, uint8_t what);
+/* Before each push, with its key and code. The first gradient begins the step that the process before this
+ * one tore, and sets rounds of keys accordingly. `pushes` is not looked at for a gradient. */
+void tni_kv_step_again(tni_kv_worker *w, tni_kv_lot *pushes, uint8_t what);
 
 #define TNI_KV_OPS_MAX (1u << 20)
 

@@ -287,19 +287,20 @@ static void journal_of_a_successor(void **state)
     uint64_t bytes;
 
     (void)state;
-    assert_int_equal(tni_kv_disk_journal(folder, 9, &j[0], &text, &bytes, &d[0]), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j[0], &text, &bytes, &d[0]), TN_OK);
     lock_remove(folder);
-    assert_int_equal(tni_kv_disk_journal(folder, 9, &j[1], &text, &bytes, &d[1]), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j[1], &text, &bytes, &d[1]), TN_OK);
     assert_int_equal(j[0].append(j[0].arg, "first", 5), TN_E_PEER);
     assert_int_equal(j[0].replace(j[0].arg, "first", 5), TN_E_PEER);
-    assert_int_equal(tni_kv_disk_journal(folder, 10, &j[2], &text, &bytes, &d[2]), TN_OK); /* another job */
+    assert_int_equal(tni_kv_disk_journal(folder, 10, &no_log, &j[2], &text, &bytes, &d[2]),
+                     TN_OK); /* another job */
     assert_int_equal(j[1].append(j[1].arg, "second", 6), TN_OK);
     put(folder, "0000000000000009-scheduler.journal.tmp-4-0", "x", 1);
     put(folder, "0000000000000009-scheduler.owner.tmp-4-0", "x", 1);
     (void)snprintf(path, sizeof path, "%s/0000000000000009-scheduler.journal", folder);
     assert_int_equal(stat(path, &before), 0);
     lock_remove(folder);
-    assert_int_equal(tni_kv_disk_journal(folder, 9, &j[3], &text, &bytes, &d[3]), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j[3], &text, &bytes, &d[3]), TN_OK);
     assert_int_equal(stat(path, &after), 0);
     assert_true(before.st_ino != after.st_ino); /* where one that was stopped appends nobody reads */
     assert_int_equal(files(folder, ".tmp-"), 0);
@@ -312,14 +313,16 @@ static void journal_of_a_successor(void **state)
     assert_int_equal(files(folder, ".owner"), 2);
 }
 
-/* A scheduler in a process of its own, which says when it has the journal, until it is killed. */
-static pid_t scheduler_elsewhere(const char *folder)
+/* A scheduler in a process of its own, until it is killed. Its helper, a child without exec, says when it has
+ * the journal, and outlives it until *helper is closed. */
+static pid_t scheduler_elsewhere(const char *folder, int *helper)
 {
-    int ends[2];
+    int ends[2], stays[2];
     char ready = 0;
     pid_t pid;
 
     assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pipe(stays), 0);
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -329,20 +332,34 @@ static pid_t scheduler_elsewhere(const char *folder)
         uint64_t bytes;
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        ready = !tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d);
-        (void)!write(ends[1], &ready, 1);
+        (void)close(stays[1]);
+        ready = !tni_kv_disk_journal(folder, 9, &no_log, &j, &text, &bytes, &d);
+        if (fork() == 0) {
+            (void)!write(ends[1], &ready, 1);
+            (void)close(ends[1]);
+            (void)!read(stays[0], &ready, 1);
+            _exit(0);
+        }
+        (void)close(ends[1]);
         for (;;)
             (void)pause();
     }
+    (void)close(ends[1]);
+    (void)close(stays[0]);
     assert_int_equal(read(ends[0], &ready, 1), 1);
     (void)close(ends[0]);
-    (void)close(ends[1]);
     assert_int_equal(ready, 1);
+    *helper = stays[1];
     return pid;
 }
 
+static void lock_text(const char *folder, const char *text)
+{
+    put(folder, "0000000000000009-scheduler.lock", text, strlen(text));
+}
+
 /* A second scheduler, by mistake: it is told, and the first one's journal stays as it is. One that was killed
- * is succeeded at once. */
+ * is succeeded at once, also if it has left a child. */
 static void journal_of_a_living_one(void **state)
 {
     const char *folder = scratch_quick_path("living");
@@ -352,32 +369,74 @@ static void journal_of_a_living_one(void **state)
     tni_kv_disk *d, *second = NULL;
     const void *text;
     uint64_t bytes;
+    char who[32];
     pid_t pid;
-    int status;
+    int status, helper;
 
     (void)state;
-    pid = scheduler_elsewhere(folder);
+    pid = scheduler_elsewhere(folder, &helper);
+    (void)snprintf(who, sizeof who, ": process %ld on ", (long)pid);
     (void)snprintf(path, sizeof path, "%s/0000000000000009-scheduler.journal", folder);
     for (int stopped = 0; stopped < 2; stopped++) {
         assert_int_equal(stat(path, &before), 0);
-        assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d), TN_E_STATE);
+        assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j, &text, &bytes, &d), TN_E_STATE);
         assert_non_null(strstr(tni_error_message(), "another scheduler"));
         assert_non_null(strstr(tni_error_message(), "0000000000000009-scheduler.lock"));
+        assert_non_null(strstr(tni_error_message(), who));
         assert_int_equal(stat(path, &after), 0);
         assert_true(before.st_ino == after.st_ino);
         assert_int_equal(kill(pid, stopped ? SIGKILL : SIGSTOP), 0);
         assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     }
-    assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d), TN_OK);
-    assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &second), TN_E_STATE);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j, &text, &bytes, &d), TN_OK);
+    (void)close(helper);
+    lock_text(folder, "");
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j, &text, &bytes, &second), TN_E_STATE);
+    assert_non_null(
+        strstr(tni_error_message(), "is stopped: end it first, or, if its machine is gone, remove"));
+    lock_text(folder, "process 7 on \033[2J\n");
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j, &text, &bytes, &second), TN_E_STATE);
+    assert_non_null(strstr(tni_error_message(), "is stopped: process 7 on : end it first"));
     assert_null(second);
     assert_int_equal(j.append(j.arg, "mine", 4), TN_OK); /* nor was the owner's file changed */
     tni_kv_disk_close(d);
-    assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j, &text, &bytes, &d), TN_OK);
     tni_kv_disk_close(d);
     put(folder, "000000000000000a-scheduler.lock", "", 0); /* of a machine that was switched off */
-    assert_int_equal(tni_kv_disk_journal(folder, 10, &j, &text, &bytes, &d), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 10, &no_log, &j, &text, &bytes, &d), TN_OK);
     tni_kv_disk_close(d);
+}
+
+static void says_unlocked(void *arg, int32_t level, const char *line)
+{
+    assert_int_equal(level, TN_LOG_WARNING);
+    assert_non_null(strstr(line, "-scheduler.lock cannot be locked: "));
+    ++*(uint32_t *)arg;
+}
+
+/* The lock's file cannot be opened: the owner's file alone decides, and the log says so. */
+static void journal_without_a_lock(void **state)
+{
+    const char *folder = scratch_quick_path("unlocked");
+    char path[SCRATCH_PATH_BYTES];
+    uint32_t warnings = 0;
+    const tni_log log = {.fn = says_unlocked, .arg = &warnings, .level = TN_LOG_WARNING};
+    tni_kv_journal j[2];
+    tni_kv_disk *d[2];
+    const void *text;
+    uint64_t bytes;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/0000000000000009-scheduler.lock", folder);
+    assert_int_equal(tni_folder_create(path), TN_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(tni_kv_disk_journal(folder, 9, &log, &j[i], &text, &bytes, &d[i]), TN_OK);
+        assert_int_equal(warnings, i + 1);
+    }
+    assert_int_equal(j[0].append(j[0].arg, "first", 5), TN_E_PEER);
+    assert_int_equal(j[1].append(j[1].arg, "second", 6), TN_OK);
+    for (uint32_t i = 0; i < 2; i++)
+        tni_kv_disk_close(d[i]);
 }
 
 static void torn_journal_file(void **state)
@@ -392,24 +451,24 @@ static void torn_journal_file(void **state)
     (void)state;
     tni_str_init(&record, 4096);
     assert_int_equal(tni_kv_journal_record("first", 5, &record), TN_OK);
-    assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j, &text, &bytes, &d), TN_OK);
     assert_true(bytes == 0);
     assert_int_equal(j.append(j.arg, record.text, record.length), TN_OK);
     assert_int_equal(j.append(j.arg, record.text, record.length / 2), TN_OK); /* the crash */
     tni_kv_disk_close(d);
-    assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j, &text, &bytes, &d), TN_OK);
     assert_int_equal(bytes, record.length);
     assert_int_equal(j.append(j.arg, record.text, record.length), TN_OK);
     tni_kv_disk_close(d);
-    assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j, &text, &bytes, &d), TN_OK);
     assert_int_equal(bytes, 2 * record.length);
     assert_int_equal(j.replace(j.arg, record.text, record.length), TN_OK);
     assert_int_equal(j.append(j.arg, record.text, record.length), TN_OK);
     tni_kv_disk_close(d);
-    assert_int_equal(tni_kv_disk_journal(folder, 9, &j, &text, &bytes, &d), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, 9, &no_log, &j, &text, &bytes, &d), TN_OK);
     assert_int_equal(bytes, 2 * record.length);
     tni_kv_disk_close(d);
-    assert_int_not_equal(tni_kv_disk_journal("/proc/nowhere", 9, &j, &text, &bytes, &d), TN_OK);
+    assert_int_not_equal(tni_kv_disk_journal("/proc/nowhere", 9, &no_log, &j, &text, &bytes, &d), TN_OK);
     tni_str_fini(&record);
 }
 
@@ -419,7 +478,8 @@ int main(void)
         cmocka_unit_test(damaged_snapshots),        cmocka_unit_test(rolled_back_snapshots),
         cmocka_unit_test(snapshots_of_a_successor), cmocka_unit_test(snapshots_without_a_place),
         cmocka_unit_test(owner_unreadable),         cmocka_unit_test(journal_of_a_successor),
-        cmocka_unit_test(torn_journal_file),        cmocka_unit_test(journal_of_a_living_one),
+        cmocka_unit_test(journal_without_a_lock),   cmocka_unit_test(torn_journal_file),
+        cmocka_unit_test(journal_of_a_living_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,11 +8,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "kv/server.h"
+#include "kv/update.h"
+#include "kv/worker.h"
 
 #define WORKERS 3u
 #define BYTES 4000u /* of a part: it travels in a message of its own */
@@ -198,6 +201,59 @@ static void answers_say_lost(void **state)
     tni_kv_server_destroy(s);
 }
 
+/* ---- the first step of a worker in another's place ---- */
+
+static void says_keys(void *arg, int32_t level, const char *line)
+{
+    assert_int_equal(level, TN_LOG_INFO);
+    assert_non_null(strstr(line, "servers have "));
+    (void)snprintf(arg, 8, "%s", strstr(line, "have ") + 5);
+}
+
+/* Of keys 0 to 3 those in `assigned` have a value first. Rounds before and after the first gradient, then
+ * what the log says. */
+static const struct {
+    uint32_t before[4], assigned, after[4];
+    const char *log;
+    bool rounds;
+} first_steps[] = {
+    {{5, 4, 5, 4}, 0, {4, 4, 4, 4}, "2 keys ", false}, {{5, 5, 5, 5}, 0, {5, 5, 5, 5}, "", false},
+    {{5, 4, 5, 4}, 1, {6, 4, 4, 4}, "1 keys ", false}, /* a key with a value stays, the others are mended */
+    {{5, 5, 5, 5}, 1, {6, 5, 5, 5}, "", false},        /* a value is not taken for a torn step */
+    {{5, 4, 5, 4}, 15, {6, 5, 6, 5}, "", false},       {{5, 4, 5, 4}, 0, {5, 4, 5, 4}, "", true},
+    {{7, 4, 4, 2}, 0, {7, 4, 4, 2}, "", false}, /* two rounds: pushed more often */
+};
+
+static void first_step_again(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof first_steps / sizeof *first_steps; i++) {
+        tni_kv_lot lots[4], *keys[6] = {&lots[0], NULL, &lots[1], &lots[2], &lots[3], NULL};
+        char text[16] = "";
+        tni_log log = {.fn = says_keys, .arg = text, .level = TN_LOG_INFO};
+        tni_kv_worker w = {.keys = keys, .key_count = 6};
+
+        w.node.async = !first_steps[i].rounds;
+        w.node.host.log = &log;
+        for (uint32_t k = 0; k < 4; k++)
+            lots[k] = (tni_kv_lot){.known = true, .sure = true, .round = first_steps[i].before[k]};
+        for (uint32_t k = 0; k < 4; k++) {
+            if (!(first_steps[i].assigned >> k & 1u))
+                continue;
+            tni_kv_step_again(&w, &lots[k], TNI_KV_ASSIGN);
+            lots[k].round++;
+            assert_false(w.pushed);
+        }
+        for (uint32_t k = 0; k < 4; k++) {
+            tni_kv_step_again(&w, &lots[k], 0);
+            assert_true(w.pushed != first_steps[i].rounds);
+            assert_int_equal(lots[k].round, first_steps[i].after[k]);
+        }
+        text[7] = 0;
+        assert_string_equal(text, first_steps[i].log);
+    }
+}
+
 /* ---- its place, and then its disk ---- */
 
 typedef struct claims {
@@ -244,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_is_heard),
         cmocka_unit_test(answers_say_lost),
+        cmocka_unit_test(first_step_again),
         cmocka_unit_test(claims_behind_the_welcome),
     };
 

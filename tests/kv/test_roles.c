@@ -497,10 +497,12 @@ static void scheduler_superseded(void **state)
     (void)state;
     team_start(&t, folder);
     assert_int_equal(tni_kv_setup_read(t.ctx[0], TNI_KV_WORKER, false, &setup), TN_OK);
-    assert_int_equal(tni_kv_disk_journal(folder, setup.settings.job, &j, &text, &bytes, &d), TN_E_STATE);
+    assert_int_equal(tni_kv_disk_journal(folder, setup.settings.job, setup.log, &j, &text, &bytes, &d),
+                     TN_E_STATE);
     (void)snprintf(path, sizeof path, "%s/%016" PRIx64 "-scheduler.lock", folder, setup.settings.job);
     assert_int_equal(remove(path), 0); /* a shared folder has given up its machine */
-    assert_int_equal(tni_kv_disk_journal(folder, setup.settings.job, &j, &text, &bytes, &d), TN_OK);
+    assert_int_equal(tni_kv_disk_journal(folder, setup.settings.job, setup.log, &j, &text, &bytes, &d),
+                     TN_OK);
     assert_true(bytes > 0);
     loop_kill(t.servers[0].index); /* which the scheduler would write */
     assert_int_equal(role_join(&t.servers[0]), TN_E_IO);

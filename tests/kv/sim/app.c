@@ -226,7 +226,7 @@ static void push_ask(sim *s, sim_proc *p, uint32_t key)
     float *gradient = s->in_place && !s->apart ? a->value[key] : a->gradient[key];
     tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .key = key, .in = gradient, .out = a->value[key]};
 
-    tni_kv_step_again(p->worker, 0); /* the gradient is that of the round in which it will be pushed */
+    tni_kv_step_again(p->worker, NULL, 0); /* the gradient is that of the round in which it will be pushed */
     for (uint32_t i = 0; i < s->elements[key]; i++)
         gradient[i] = sim_gradient(s, p->rank, key, tni_kv_worker_round(p->worker, key) + 1, i);
     a->pushed[key] = true;
@@ -496,6 +496,15 @@ static void named(sim *s, const sim_proc *p)
                       p->app->error.message);
 }
 
+/* One that another has replaced keeps values of its own time, also when that other one was killed. */
+static bool last_of_rank(const sim *s, const sim_proc *p)
+{
+    for (uint32_t i = p->index + 1; i < s->proc_count; i++)
+        if (s->procs[i].role == p->role && s->procs[i].rank == p->rank)
+            return false;
+    return true;
+}
+
 void sim_app_final(sim *s)
 {
     for (uint32_t i = 0; i < s->proc_count; i++) {
@@ -504,7 +513,7 @@ void sim_app_final(sim *s)
         if (p->alive && p->app && s->victim_ns && (s->mode == SIM_FAIL || s->mode == SIM_HANG) &&
             p->app->status)
             named(s, p);
-        if (p->alive && p->server && s->mode == SIM_ASYNC && p == sim_server(s, p->rank))
+        if (p->alive && p->server && s->mode == SIM_ASYNC && last_of_rank(s, p))
             conserved(s, p);
     }
 }
