@@ -60,7 +60,9 @@ static void slots_clear(tn_trainer *t)
         free(t->updates[i].arrays);
     }
     free(t->updates);
+    free(t->order);
     t->updates = NULL;
+    t->order = NULL;
     t->update_count = 0;
     tnn_calls_clear(&t->calls);
     for (size_t i = 0; i < t->slot_count; i++) {
@@ -246,33 +248,60 @@ static tn_status site_make(tn_app *app, tn_trainer *t, update *u)
     return tnn_check(app, st, "optimizer %s", t->o.optimizer);
 }
 
-/* Parameters one behind the other on one device, as many as a call takes. */
+/* Number `i` of those that a call updates. */
+static slot *slot_of(const tn_trainer *t, const update *u, size_t i)
+{
+    return &t->slots[t->order[u->first + i]];
+}
+
+/* Whether one call may update both. */
+static bool go_together(const slot *a, const slot *b)
+{
+    return !a->param->rows && !b->param->rows && a->half == b->half && a->param->dtype == b->param->dtype &&
+           tn_array_device(a->param->array) == tn_array_device(b->param->array);
+}
+
+/* Slot `from` and those behind it that may go with it and are in no call yet, up to `most` of them. */
+static void update_fill(tn_trainer *t, update *u, size_t from, size_t most, bool *taken)
+{
+    for (size_t i = from; i < t->slot_count && u->count < most; i++)
+        if (i == from || (!taken[i] && go_together(&t->slots[from], &t->slots[i]))) {
+            taken[i] = true;
+            t->order[u->first + u->count++] = i;
+        }
+}
+
+/* Parameters of one kind on one device, as many as a call takes, wherever they lie among the others. */
 static tn_status updates_make(tn_app *app, tn_trainer *t)
 {
     const size_t each = 2 + t->rule->states;
     int64_t most = 1;
+    tn_status st = TN_OK;
+    bool *taken;
 
     if (tnn_check(app, tn_ctx_option_int(app->ctx, "optimizer.aggregate_num", &most), "trainer") ||
-        !(t->updates = tnn_alloc(app, t->slot_count, sizeof *t->updates)))
+        !(t->updates = tnn_alloc(app, t->slot_count, sizeof *t->updates)) ||
+        !(t->order = tnn_alloc(app, t->slot_count, sizeof *t->order)) ||
+        !(taken = tnn_alloc(app, t->slot_count, sizeof *taken)))
         return app->status;
     if (most > (int64_t)(INPUTS_MAX / each))
         most = (int64_t)(INPUTS_MAX / each);
-    for (size_t i = 0; i < t->slot_count; i += t->updates[t->update_count - 1].count) {
-        update *u = &t->updates[t->update_count++];
+    for (size_t i = 0, done = 0; i < t->slot_count && !st; i++) {
+        update *u = &t->updates[t->update_count];
 
-        *u = (update){.first = i, .count = 1, .many = t->rule->many && most > 1 && !t->slots[i].param->rows};
-        while (u->many && i + u->count < t->slot_count && u->count < (size_t)most &&
-               !t->slots[i + u->count].param->rows && t->slots[i + u->count].half == t->slots[i].half &&
-               t->slots[i + u->count].param->dtype == t->slots[i].param->dtype &&
-               tn_array_device(t->slots[i + u->count].param->array) ==
-                   tn_array_device(t->slots[i].param->array))
-            u->count++;
+        if (taken[i])
+            continue;
+        t->update_count++;
+        *u = (update){.first = done, .many = t->rule->many && most > 1 && !t->slots[i].param->rows};
+        update_fill(t, u, i, u->many ? (size_t)most : 1, taken);
+        done += u->count;
         if (!(u->rates = tnn_alloc(app, 2 * u->count, sizeof *u->rates)) ||
             !(u->arrays = tnn_alloc(app, (each + 1) * u->count, sizeof(tn_array *))) ||
             (t->rule->op && site_make(app, t, u)))
-            return app->status;
+            st = app->status;
     }
-    return TN_OK;
+    free(taken);
+    return st;
 }
 
 static tn_status slot_make(tn_app *app, tn_trainer *t, slot *s)
@@ -415,7 +444,7 @@ static tn_status rates_set(const tn_trainer *t, update *u, bool decays, double b
     bool same = true;
 
     for (size_t i = 0; i < u->count; i++) {
-        const tnn_param *p = t->slots[u->first + i].param;
+        const tnn_param *p = slot_of(t, u, i)->param;
         const double rate = base * (decays ? p->wd_factor : p->lr_factor);
 
         same = same && rate == rates[i];
@@ -505,16 +534,15 @@ static tn_status parameters_run(tn_app *app, tn_trainer *t, update *u, double lr
 {
     const size_t each = 2 + t->rule->states;
     tn_array **out = u->arrays + each * u->count;
-    const char *name = t->slots[u->first].param->full;
+    const char *name = slot_of(t, u, 0)->param->full;
     tn_status st;
 
-    if (t->rule->divides &&
-        lr * t->slots[u->first].param->lr_factor == 0) /* there is one: no form for many */
+    if (t->rule->divides && lr * slot_of(t, u, 0)->param->lr_factor == 0) /* there is one: no form for many */
         return TN_OK;
     if (!t->rule->op)
-        return formulas_run(app, t, &t->slots[u->first], lr, rescale);
+        return formulas_run(app, t, slot_of(t, u, 0), lr, rescale);
     for (size_t i = 0; i < u->count; i++) {
-        const slot *s = &t->slots[u->first + i];
+        const slot *s = slot_of(t, u, i);
         tn_array **in = u->arrays + each * i;
 
         in[0] = out[i] = updated(t, s);
@@ -533,12 +561,12 @@ static tn_status parameters_run(tn_app *app, tn_trainer *t, update *u, double lr
 static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, double rescale)
 {
     for (size_t i = 0; i < u->count; i++)
-        if (t->slots[u->first + i].half && half_begin(app, t, &t->slots[u->first + i]))
+        if (slot_of(t, u, i)->half && half_begin(app, t, slot_of(t, u, i)))
             return app->status;
     if (parameters_run(app, t, u, lr, rescale))
         return app->status;
     for (size_t i = 0; i < u->count; i++) {
-        const slot *s = &t->slots[u->first + i];
+        const slot *s = slot_of(t, u, i);
 
         if (s->half &&
             tnn_check(app, tn_array_copy(updated(t, s), s->param->array), "update of %s", s->param->full))

@@ -14,7 +14,7 @@ typedef struct slot { /* of one parameter */
     uint64_t version;                      /* of the values that the copy follows */
 } slot;
 
-typedef struct update { /* one call of a step, for `count` slots from `first` on */
+typedef struct update { /* one call of a step, for `count` slots from number `first` of `order` on */
     size_t first, count;
     bool many; /* through the rule's operator for many */
     tn_site *site;
@@ -32,6 +32,7 @@ struct tn_trainer {
     tnn_calls calls;                /* of its formulas */
     slot *slots;                    /* one per parameter with a gradient; made at the first step */
     size_t slot_count, param_count; /* param_count: of the net, when they were made */
+    size_t *order;                  /* the slots by calls: a permutation */
     update *updates;
     size_t update_count;
     int64_t steps;

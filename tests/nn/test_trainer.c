@@ -388,6 +388,55 @@ static void test_aggregate(void **state)
     }
 }
 
+/* Values of a net whose data types alternate; a step is a call for each of the two, or for each parameter. */
+static size_t types_run(const char *setting, float *out, uint64_t *calls)
+{
+    const int64_t shape[2] = {4, 8};
+    tn_app *app = nn_open("engine.type=naive", setting, NULL);
+    tn_net *net = tn_net_new(app);
+    tn_array *half = NULL;
+    tn_trainer *t;
+    size_t count;
+
+    for (int i = 0; i < 3; i++) {
+        tn_net_dense(net, .units = 3 + i);
+        tn_net_batchnorm(net);
+    }
+    tn_net_cast(net, "float16");
+    tn_net_init(net, .seed = 4, .shape = {4, 8});
+    t = tn_trainer_new(net, .optimizer = "sgd", .lr = 0.3, .momentum = 0.9);
+    assert_int_equal(tn_array_cast(tn_app_ctx(app), nn_array(app, 2, shape, 7), TN_F16, &half), TN_OK);
+    for (int step = 0; step < 4; step++) {
+        tn_app_record(app);
+        tn_app_backward(app, tn_net_forward(net, half));
+        *calls = calls_of(app);
+        tn_trainer_step(t, 4);
+        *calls = calls_of(app) - *calls;
+    }
+    count = nn_read_params(app, net, out, NUMBERS_MAX);
+    tn_array_release(half);
+    nn_close(app);
+    return count;
+}
+
+/* Parameters of one data type are updated together wherever they lie among the others. */
+static void test_aggregate_types(void **state)
+{
+    float single[NUMBERS_MAX], many[NUMBERS_MAX];
+    uint64_t calls;
+    const size_t count = types_run("optimizer.aggregate_num=1", single, &calls);
+
+    (void)state;
+    assert_true(count > 0);
+    assert_int_equal(calls, 12);
+    assert_int_equal(types_run(NULL, many, &calls), count);
+    assert_int_equal(calls, 2);
+    assert_memory_equal(single, many, count * sizeof *single);
+    assert_int_equal(types_run("optimizer.aggregate_num=4", many, &calls), count);
+    assert_int_equal(calls, 4);
+    assert_memory_equal(single, many, count * sizeof *single);
+}
+
 /* An optimizer by formulas makes no plan after the first steps either, and lets go of what it computes. */
 static void test_formulas_steady(void **state)
 {
@@ -573,6 +622,7 @@ int main(void)
         cmocka_unit_test(test_short_struct),
         cmocka_unit_test(test_schedules),
         cmocka_unit_test(test_aggregate),
+        cmocka_unit_test(test_aggregate_types),
         cmocka_unit_test(test_no_misses),
         cmocka_unit_test(test_formulas_steady),
         cmocka_unit_test(test_noise),
