@@ -9,7 +9,8 @@
 typedef struct conv_state {
     char y[TNCUDA_NAME_BYTES], dx[TNCUDA_NAME_BYTES], dw[TNCUDA_NAME_BYTES];
     bool bias;
-    tncuda_window_args args; /* all but the arrays */
+    int64_t sum_outer, sum_channels, sum_inner; /* of the bias' gradient */
+    tncuda_window_args args;                    /* all but the arrays */
 } conv_state;
 
 static tnb_window window_of(tncuda_window_args *a)
@@ -50,6 +51,20 @@ tn_status tncuda_conv_args(const tn_node *node, tncuda_window_args *args, tn_err
     return TN_OK;
 }
 
+/* The gradient of the bias: the sums of dy, which is y or, of a deconvolution, x. */
+static void bias_plan(conv_state *s, const tn_node *node, tn_plan *plan)
+{
+    const bool turned = strstr(node->op, "Deconvolution") != NULL;
+    const int64_t *extent = turned ? s->args.in : s->args.out;
+    const int64_t space = extent[0] * extent[1] * extent[2];
+
+    s->sum_outer = s->args.batch * (s->args.last ? space : 1);
+    s->sum_channels = turned ? s->args.channels : s->args.filters;
+    s->sum_inner = s->args.last ? 1 : space;
+    plan->workspace_bytes =
+        tncuda_bias_back_room(s->sum_outer, s->sum_channels, s->sum_inner, node->in[0]->dtype);
+}
+
 static tn_status conv_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     tncuda_window_args args = {0};
@@ -62,6 +77,8 @@ static tn_status conv_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     s = plan->state;
     s->args = args;
     s->bias = node->out_count > 1 ? node->out_count > 2 : node->in_count > 2;
+    if (node->out_count > 2)
+        bias_plan(s, node, plan);
     names(s);
     return TN_OK;
 }
@@ -91,14 +108,9 @@ static tn_status conv_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 }
 
 /* Sums of dy over all but its channels. */
-static tn_status bias_back(const conv_state *s, const tn_exec *x, int64_t channels, const int64_t *extent,
-                           tn_err *err)
+static tn_status bias_back(const conv_state *s, const tn_exec *x, tn_err *err)
 {
-    const int64_t space = extent[0] * extent[1] * extent[2];
-
-    return s->bias ? tncuda_bias_back(x, 2, s->args.batch * (s->args.last ? space : 1), channels,
-                                      s->args.last ? 1 : space, err)
-                   : TN_OK;
+    return s->bias ? tncuda_bias_back(x, 2, s->sum_outer, s->sum_channels, s->sum_inner, err) : TN_OK;
 }
 
 /* dy, data, weight -> ddata, dweight, dbias */
@@ -113,7 +125,7 @@ static tn_status conv_back_run(const tn_plan *plan, const tn_exec *x, tn_err *er
     a.w = x->in[2]->data;
     if ((st = window_run(x, 0, "conv", s->dx, &a, err)) || (st = window_run(x, 1, "conv", s->dw, &a, err)))
         return st;
-    return bias_back(s, x, a.filters, a.out, err);
+    return bias_back(s, x, err);
 }
 
 /* ---- Deconvolution: convolution's gradient by its input is the output ----------------------------- */
@@ -141,7 +153,7 @@ static tn_status deconv_back_run(const tn_plan *plan, const tn_exec *x, tn_err *
     a.w = x->in[2]->data;
     if ((st = window_run(x, 0, "conv", s->y, &a, err)) || (st = window_run(x, 1, "conv", s->dw, &a, err)))
         return st;
-    return bias_back(s, x, a.channels, a.in, err);
+    return bias_back(s, x, err);
 }
 
 /* ---- UpSampling with a weight ---------------------------------------------------------------------- */

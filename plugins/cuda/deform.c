@@ -48,6 +48,11 @@ static tn_status deform_prepare(void *plugin, const tn_node *node, tn_plan *plan
     plan->workspace_bytes = s->columns + 16;
     if (back)
         plan->workspace_bytes += 2 * s->entries + tncuda_sums_bytes(node->out[2 + d->modulated]);
+    if (back && s->bias) {
+        const uint64_t room = tncuda_bias_back_room(s->batch, s->args.filters, d->out_pixels, s->args.dtype);
+
+        plan->workspace_bytes = room > plan->workspace_bytes ? room : plan->workspace_bytes;
+    }
     return TN_OK;
 }
 

@@ -43,6 +43,8 @@ static tn_status dense_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     plan->workspace_bytes = back ? most(tncuda_product_room(s->m, s->k, s->n, 1, s->dtype),
                                         tncuda_product_room(s->n, s->k, s->m, 1, s->dtype))
                                  : tncuda_product_room(s->m, s->n, s->k, 1, s->dtype);
+    if (back && s->bias)
+        plan->workspace_bytes = most(plan->workspace_bytes, tncuda_bias_back_room(s->m, s->n, 1, s->dtype));
     return TN_OK;
 }
 

@@ -10,12 +10,16 @@
 #define SLICE_STEP 1024   /* a multiple of four for each thread */
 #define ROW_LONG 1024     /* elements of a row from which a block makes it */
 #define ROWS_LEAST 64     /* of a slice: eight for each thread */
-#define CHANNELS_MOST 64  /* of LRN, of a thread: sums are made anew behind them */
+#define ROWS_LEAST_HELD 32
+#define HELD_LEAST 256 /* elements of a row that 32 threads hold in registers */
+#define HELD_MOST 1024
+#define HELD_COLUMNS 256 /* of gradients of elements, of a block */
+#define CHANNELS_MOST 64 /* of LRN, of a thread: sums are made anew behind them */
 #define CHANNELS_LEAST 8
 #define THREADS_WANTED 131072 /* of LRN: so many that each makes fewer channels */
 
 typedef struct norm_state {
-    bool back, train, is_l2;
+    bool back, train, is_l2, held;
     uint32_t in_count, out_count;
     tncuda_call_args args;
 } norm_state;
@@ -140,12 +144,21 @@ static void rowed(norm_state *s, const tn_tensor *x, int32_t first, int32_t end,
     s->args.f[0] = eps;
 }
 
+/* Of gradients of elements: blocks side by side. */
+static int64_t tiles_of(const norm_state *s)
+{
+    const int64_t columns = s->held && s->args.size % 8 == 0 ? HELD_COLUMNS : TNCUDA_ROW_COLUMNS;
+
+    return (s->args.size + columns - 1) / columns;
+}
+
 /* By how many threads a row is made, and by how many blocks the gradients of its elements. */
 static void rows_split(norm_state *s)
 {
     tncuda_call_args *a = &s->args;
-    const int64_t tiles = (a->size + TNCUDA_ROW_COLUMNS - 1) / TNCUDA_ROW_COLUMNS;
-    int64_t slices = tiles ? tnb_least(BLOCKS_WANTED / tiles, a->count / ROWS_LEAST) : 1, members = 1;
+    const int64_t tiles = tiles_of(s);
+    const int64_t least = s->held ? ROWS_LEAST_HELD : ROWS_LEAST;
+    int64_t slices = tiles ? tnb_least(BLOCKS_WANTED / tiles, a->count / least) : 1, members = 1;
 
     while (members < (a->inner > 1 ? 8 : 32) && members * 4 < a->size)
         members *= 2;
@@ -186,6 +199,8 @@ static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     }
     s->args.count = s->args.outer * s->args.inner;
     s->is_l2 = op[1] == '2';
+    s->held = op[0] == 'L' && !s->is_l2 && x->dtype != TN_F64 && s->args.inner == 1 &&
+              s->args.size >= HELD_LEAST && s->args.size <= HELD_MOST;
     rows_split(s);
     if (s->back && !s->is_l2)
         plan->workspace_bytes =
@@ -196,9 +211,9 @@ static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
 }
 
 /* Kernels are given arrays as their own type of 16 bytes or 8. */
-static void rows_loads(tncuda_call_args *a, uint32_t in_count)
+static void rows_loads(tncuda_call_args *a, uint32_t in_count, bool held)
 {
-    const uint64_t bytes = a->in[0].dtype == TN_F32 || a->in[0].dtype == TN_F64 ? 16 : 8;
+    const uint64_t bytes = held || a->in[0].dtype == TN_F32 || a->in[0].dtype == TN_F64 ? 16 : 8;
     uintptr_t all = (uintptr_t)a->out[0].data;
 
     for (uint32_t k = 0; k < in_count; k++)
@@ -220,24 +235,33 @@ static tn_status rows_make(const norm_state *s, const tn_exec *x, const tncuda_c
 {
     static const char *const names[] = {"norm_row", "norm_row_back", "norm_l2", "norm_l2_back"};
     const int64_t rows = TNCUDA_THREADS / a->n[TNCUDA_ROW_MEMBERS];
+    char kernel[TNCUDA_NAME_BYTES];
 
+    if (s->held) {
+        (void)snprintf(kernel, sizeof kernel, "norm_held%s_%s", s->back ? "_back" : "",
+                       a->in[0].dtype == TN_F32 ? "f32" : "short");
+        return tncuda_launch_blocks(x, "norm", kernel, tnb_least((a->count + 7) / 8, INT32_MAX), a, err);
+    }
     return row_launch(x, names[2 * s->is_l2 + s->back], (a->count + rows - 1) / rows, a, err);
 }
 
 /* Gradients of gamma and beta. */
-static tn_status parameters_make(const tn_exec *x, const tncuda_call_args *a, tn_err *err)
+static tn_status parameters_make(const norm_state *s, const tn_exec *x, const tncuda_call_args *a,
+                                 tn_err *err)
 {
-    const int64_t tiles = (a->size + TNCUDA_ROW_COLUMNS - 1) / TNCUDA_ROW_COLUMNS,
-                  slices = a->n[TNCUDA_ROW_SLICES];
+    const int64_t tiles = tiles_of(s), slices = a->n[TNCUDA_ROW_SLICES];
     tn_status st;
 
     if (a->n[TNCUDA_ROW_GROUPS])
         return tncuda_launch_blocks(x, "norm", "norm_groups", tnb_least(a->n[TNCUDA_ROW_GROUPS], 65535), a,
                                     err);
-    st = row_launch(x, "norm_elements", tiles * slices, a, err);
+    st = s->held && a->size % 8 == 0
+             ? tncuda_launch_blocks(x, "norm", "norm_elements_packs", tiles * slices, a, err)
+             : row_launch(x, "norm_elements", tiles * slices, a, err);
     return st || slices == 1
                ? st
-               : tncuda_launch_blocks(x, "norm", "norm_elements_end", tnb_least(tiles, 65535), a, err);
+               : tncuda_launch_blocks(x, "norm", "norm_elements_end",
+                                      (a->size + TNCUDA_ROW_COLUMNS - 1) / TNCUDA_ROW_COLUMNS, a, err);
 }
 
 static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -251,11 +275,11 @@ static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     tncuda_call_arrays(x, s->in_count, s->out_count, &a);
     for (uint32_t o = 1; o < s->out_count; o++)
         others = others || x->modes[o] != TN_MODE_NONE;
-    rows_loads(&a, s->in_count);
+    rows_loads(&a, s->in_count, s->held);
     rows = s->back ? a.size && (x->modes[0] || (others && a.n[TNCUDA_ROW_GROUPS]))
                    : a.size || others; /* rows of nothing have a mean or a norm, too */
     st = rows ? rows_make(s, x, &a, err) : TN_OK;
-    return st || !s->back || !others || s->is_l2 ? st : parameters_make(x, &a, err);
+    return st || !s->back || !others || s->is_l2 ? st : parameters_make(s, x, &a, err);
 }
 
 /* ---- LRN ----------------------------------------------------------------------------------------------- */

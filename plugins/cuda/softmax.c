@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROW_LEAST 8 /* elements of a row that several threads make */
+#define ROW_LEAST 8    /* elements of a row that several threads make */
+#define ROW_SHORT 1024 /* of one that stays in registers: 32 for each of 32 threads */
 
 typedef struct soft_state {
     char kernel[TNCUDA_NAME_BYTES];
@@ -76,6 +77,20 @@ static tn_status output_prepare(void *plugin, const tn_node *node, tn_plan *plan
     return soft_plan(plugin, node, plan, multi ? 1 : last ? ndim - 1 : ndim > 1, multi ? 2 : ndim, err);
 }
 
+/* Rows that stay in registers: what a thread makes follows from the shape alone. */
+static tn_status short_run(const soft_state *s, const tn_exec *x, tncuda_rows_args *a, tn_err *err)
+{
+    int64_t rows;
+
+    for (a->lanes = 4; a->lanes < 32 && a->lanes * 16 < a->size;)
+        a->lanes *= 2;
+    rows = TNCUDA_THREADS / a->lanes;
+    a->pack = a->size % 8 ? 1 : 8;
+    a->aligned = (((uintptr_t)a->x | (uintptr_t)a->y | (uintptr_t)a->to) & 15) == 0;
+    return tncuda_launch_blocks(x, "softmax", s->back ? "soft_dx_short" : "soft_y_short",
+                                (a->outer + rows - 1) / rows, a, err);
+}
+
 static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const soft_state *s = plan->state;
@@ -89,6 +104,8 @@ static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (s->lengths) {
         a.label = x->in[1]->data;
         a.label_dtype = x->in[1]->dtype;
+    } else if (a.inner == 1 && a.size >= ROW_LEAST && a.size <= ROW_SHORT && a.dtype != TN_F64) {
+        return short_run(s, x, &a, err);
     } else if (a.inner == 1 && a.size >= ROW_LEAST) {
         const int64_t rows = a.size < TNCUDA_SOFT_LONG ? TNCUDA_THREADS / 32 : 1;
         char kernel[TNCUDA_NAME_BYTES];

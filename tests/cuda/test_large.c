@@ -20,7 +20,8 @@
 
 #define INPUTS_MAX 5
 #define ARRAYS_MAX (2 * INPUTS_MAX + 1)
-#define BOUND 2e-5 /* of the largest value of an array */
+#define BOUND 2e-5       /* of the largest value of an array */
+#define BOUND_SHORT 0.02 /* the same of bfloat16: some units in the last place */
 
 #define MUST(call)                                                                                           \
     do {                                                                                                     \
@@ -116,21 +117,76 @@ static const net nets[] = {
     {"dot", {NULL}, {"x", "y"}, 2, {100, 700}, {700, 9}, 0},
 };
 
+/* Of bfloat16, too. */
+static const net shorts[] = {
+    /* rows that stay in registers */
+    {"softmax", {"axis", "-1"}, {"x"}, 2, {67, 128}, {0}, 0},
+    {"softmax", {"axis", "-1"}, {"x"}, 2, {5, 1024}, {0}, 0},
+    {"softmax", {"axis", "-1", "temperature", "0.5"}, {"x"}, 2, {9, 1000}, {0}, 0},
+    {"softmin", {"axis", "-1"}, {"x"}, 2, {33, 77}, {0}, 0},
+    {"softmax", {"axis", "-1"}, {"x"}, 2, {70, 12}, {0}, 0},
+    {"log_softmax", {"axis", "-1"}, {"x"}, 2, {40, 512}, {0}, 0},
+    {"log_softmax", {"axis", "-1"}, {"x"}, 2, {3, 1023}, {0}, 0},
+    {"LayerNorm", {"axis", "-1"}, {"x", "gamma", "beta"}, 2, {139, 768}, {0}, 0},
+    {"LayerNorm", {"axis", "-1"}, {"x", "gamma", "beta"}, 2, {9, 1024}, {0}, 0},
+    {"LayerNorm", {"axis", "-1"}, {"x", "gamma", "beta"}, 2, {70, 260}, {0}, 0},
+    {"LayerNorm", {"axis", "-1"}, {"x", "gamma", "beta"}, 2, {33, 512}, {0}, 0},
+    {"L2Normalization", {NULL}, {"x"}, 2, {5, 300}, {0}, 0},
+    /* rows of one element: the gradient is exactly 0 where the host's is */
+    {"L2Normalization", {NULL}, {"x"}, 2, {500, 1}, {0}, 0},
+    /* biases whose gradients several blocks sum: of packs of eight, four and one */
+    {"FullyConnected", {"num_hidden", "24"}, {"x", "w", "b"}, 2, {2000, 4}, {0}, 0},
+    {"FullyConnected", {"num_hidden", "12"}, {"x", "w", "b"}, 2, {999, 4}, {0}, 0},
+    {"FullyConnected", {"num_hidden", "3"}, {"x", "w", "b"}, 2, {5001, 2}, {0}, 0},
+    {"Convolution", {"kernel", "(1,1)", "num_filter", "3"}, {"x", "w", "b"}, 4, {5, 2, 60, 60}, {0}, 0},
+    {"Convolution", {"kernel", "(1,1)", "num_filter", "2"}, {"x", "w", "b"}, 4, {40, 1, 14, 14}, {0}, 0},
+    {"Convolution", {"kernel", "(1,1)", "num_filter", "2"}, {"x", "w", "b"}, 4, {9, 1, 29, 31}, {0}, 0},
+};
+
 #define NETS (sizeof nets / sizeof *nets)
+#define SHORTS (sizeof shorts / sizeof *shorts)
 
 /* ---- the child --------------------------------------------------------------------------------------- */
+
+/* The upper half of a float32 is a bfloat16. */
+static bool is_short(tn_array *a)
+{
+    return tn_array_bytes(a) == 2 * tn_array_count(a);
+}
 
 static void numbers(tn_array *a, uint64_t seed)
 {
     const uint64_t count = tn_array_count(a);
     float *values = malloc(count * sizeof *values);
+    uint16_t *halves = malloc(count * sizeof *halves);
 
-    for (uint64_t i = 0; values && i < count; i++) {
+    for (uint64_t i = 0; values && halves && i < count; i++) {
+        uint32_t bits;
+
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         values[i] = (float)(seed >> 40) / 8388608.0f - 0.5f; /* the mean is not 0 */
+        memcpy(&bits, &values[i], sizeof bits);
+        halves[i] = (uint16_t)(bits >> 16);
     }
-    MUST(tn_array_write(a, values, count * sizeof *values));
+    MUST(tn_array_write(a, is_short(a) ? (void *)halves : (void *)values, tn_array_bytes(a)));
     free(values);
+    free(halves);
+}
+
+static float *numbers_of(tn_array *a)
+{
+    const uint64_t count = tn_array_count(a);
+    float *values = malloc(count * sizeof *values);
+    uint16_t *halves = malloc(count * sizeof *halves);
+
+    MUST(tn_array_read(a, is_short(a) ? (void *)halves : (void *)values, tn_array_bytes(a)));
+    for (uint64_t i = 0; is_short(a) && i < count; i++) {
+        const uint32_t bits = (uint32_t)halves[i] << 16;
+
+        memcpy(&values[i], &bits, sizeof bits);
+    }
+    free(halves);
+    return values;
 }
 
 /* The square of the operator's output: gradients that reach the operator are others for each element. */
@@ -157,11 +213,12 @@ static tn_symbol *symbol_of(tn_ctx *ctx, const net *n, uint32_t *inputs)
 }
 
 /* The output and the gradients, as far as there are any; how many. */
-static int net_run(tn_ctx *ctx, const net *n, const char *device, float **out, uint64_t *counts)
+static int net_run(tn_ctx *ctx, const net *n, int32_t dtype, const char *device, float **out,
+                   uint64_t *counts)
 {
     const char *groups[] = {"a", device, NULL};
-    tn_known known[2] = {{.name = "x", .shape = n->shape, .ndim = n->ndim, .dtype = TN_F32},
-                         {.name = "y", .shape = n->other, .ndim = n->ndim, .dtype = TN_F32}};
+    tn_known known[2] = {{.name = "x", .shape = n->shape, .ndim = n->ndim, .dtype = dtype},
+                         {.name = "y", .shape = n->other, .ndim = n->ndim, .dtype = dtype}};
     const tn_simple_bind_options o = {.struct_size = TN_SIZE(tn_simple_bind_options),
                                       .mode = TN_MODE_WRITE,
                                       .known_count = n->other[0] ? 2 : 1,
@@ -185,26 +242,43 @@ static int net_run(tn_ctx *ctx, const net *n, const char *device, float **out, u
         if (!a)
             continue;
         counts[made] = tn_array_count(a);
-        out[made] = malloc(tn_array_bytes(a));
-        MUST(tn_array_read(a, out[made], tn_array_bytes(a)));
-        made++;
+        out[made++] = numbers_of(a);
     }
     tn_executor_destroy(e);
     tn_symbol_release(s);
     return made;
 }
 
-static bool close_to(const net *n, int array, const float *got, const float *wanted, uint64_t count)
+static bool close_to(const net *n, int32_t dtype, int array, const float *got, const float *wanted,
+                     uint64_t count)
 {
+    const double bound = dtype == TN_F32 ? BOUND : BOUND_SHORT;
     double most = n->terms, off = 0;
 
     for (uint64_t i = 0; i < count; i++) {
         most = fmax(most, fabs((double)wanted[i]));
         off = got[i] == got[i] ? fmax(off, fabs((double)got[i] - (double)wanted[i])) : INFINITY;
     }
-    if (off > BOUND * most)
-        printf("%s: array %d is off by %g of %g\n", n->op, array, off, most);
-    return off <= BOUND * most;
+    if (off > bound * most)
+        printf("%s (%s): array %d is off by %g of %g\n", n->op, tn_dtype_name(dtype), array, off, most);
+    return off <= bound * most;
+}
+
+static bool net_check(tn_ctx *ctx, const net *n, int32_t dtype)
+{
+    float *got[ARRAYS_MAX], *wanted[ARRAYS_MAX];
+    uint64_t counts[ARRAYS_MAX];
+    const int made = net_run(ctx, n, dtype, "cuda:0", got, counts),
+              same = net_run(ctx, n, dtype, "cpu:0", wanted, counts);
+    bool all = made == same && made > 1;
+
+    for (int k = 0; k < made && k < same; k++) {
+        all = close_to(n, dtype, k, got[k], wanted[k], counts[k]) && all;
+        free(got[k]);
+        free(wanted[k]);
+    }
+    printf("%s: %d arrays\n", n->op, made);
+    return all;
 }
 
 static int child(void)
@@ -219,19 +293,11 @@ static int child(void)
 
     (void)snprintf(plugins, sizeof plugins, "plugins.path=%s", getenv("TENON_TEST_PLUGINS"));
     MUST(tn_open(&o, &ctx));
-    for (size_t i = 0; i < NETS; i++) {
-        float *got[ARRAYS_MAX], *wanted[ARRAYS_MAX];
-        uint64_t counts[ARRAYS_MAX];
-        const int made = net_run(ctx, &nets[i], "cuda:0", got, counts),
-                  same = net_run(ctx, &nets[i], "cpu:0", wanted, counts);
-
-        all = all && made == same && made > 1;
-        for (int k = 0; k < made && k < same; k++) {
-            all = close_to(&nets[i], k, got[k], wanted[k], counts[k]) && all;
-            free(got[k]);
-            free(wanted[k]);
-        }
-        printf("%s: %d arrays\n", nets[i].op, made);
+    for (size_t i = 0; i < NETS; i++)
+        all = net_check(ctx, &nets[i], TN_F32) && all;
+    for (size_t i = 0; i < SHORTS; i++) {
+        all = net_check(ctx, &shorts[i], TN_F32) && all;
+        all = net_check(ctx, &shorts[i], TN_BF16) && all;
     }
     MUST(tn_close(ctx));
     printf("%s\n", all ? "all are close" : "some are not");

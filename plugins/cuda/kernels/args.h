@@ -121,12 +121,17 @@ typedef struct tncuda_product_args {
 #define TNCUDA_PACKS_ROWS 1 /* they are of one row: columns are neighbours */
 #define TNCUDA_PACKS_COLUMNS 2
 
-/* Sums of columns: y (n) = Σ x (m, n). */
+/* Sums of columns: y (n) = Σ x (outer, n, inner) over outer and inner. */
 typedef struct tncuda_columns_args {
-    int64_t outer, n, inner; /* x (outer, n, inner) */
+    int64_t outer, n, inner;
     const void *x;
     void *y;
+    void *room;            /* double: the slices' sums (slices, n) */
+    int64_t slices, depth; /* of what is summed: how many, and how long; with inner = 1 in rows */
     int32_t dtype, add;
+    int32_t pack, aligned;   /* pack: neighbours that a thread takes, 8, 4 or 1; aligned: at once */
+    int32_t lanes, reserved; /* lanes, of inner = 1: packs of columns that a block makes */
+    tncuda_divisor by_inner;
 } tncuda_columns_args;
 
 #define TNCUDA_SPACE 3
@@ -172,7 +177,8 @@ typedef struct tncuda_rows_args {
     double scale; /* 1 / temperature, and its sign for softmin */
     int32_t dtype, out_dtype, form, add;
     const void *label; /* of the losses; of softmax the lengths of vectors, NULL: none */
-    int32_t label_dtype, use_ignore, normalize, reserved;
+    int32_t label_dtype, use_ignore, normalize;
+    int32_t lanes, pack, aligned; /* of short rows: threads of one; neighbours of a thread, 8 or 1; at once */
     double grad_scale, ignore, smooth;
 } tncuda_rows_args;
 

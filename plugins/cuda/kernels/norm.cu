@@ -273,3 +273,100 @@ TNCUDA_KERNEL(norm_elements_end, SYNC, tncuda_call_args)
 
 #define BODY "norm_lrn.inc"
 #include "both.h"
+
+/* ---- rows in registers: LayerNorm along the last axis */
+
+#include "packs.h"
+
+#define HELD_ROWS for (int64_t set = TNCUDA_BLOCK * 8; set < call->count; set += TNCUDA_BLOCKS * 8)
+
+/* Row r; behind the last one it has nothing. */
+TNCUDA_INLINE pack_row held_place(const tncuda_call_args *call, int64_t r)
+{
+    pack_row row;
+
+    row.at = r * call->size;
+    row.size = r < call->count ? (int32_t)call->size : 0;
+    row.lanes = 32;
+    row.lane = TNCUDA_THREAD % 32;
+    row.pack = call->size % 8 ? 1 : 8;
+    row.aligned = call->n[TNCUDA_ROW_LOADS] == TNCUDA_ROW_PACK;
+    return row;
+}
+
+/* Gamma and beta, for any row. */
+TNCUDA_INLINE pack_row held_parameters(const tncuda_call_args *call)
+{
+    pack_row row = held_place(call, 0);
+
+    row.at = 0;
+    return row;
+}
+
+#define W float
+#define HELD(name) name##_short
+#define HELD_SQRT(v) sqrtf(v)
+#include "norm_held.inc"
+#undef W
+#undef HELD
+#undef HELD_SQRT
+#define W double
+#define HELD(name) name##_f32
+#define HELD_SQRT(v) sqrt(v)
+#include "norm_held.inc"
+
+TNCUDA_INLINE void held_eight(const tncuda_call_args *call, int32_t k, int64_t i, float *v)
+{
+    const tncuda_array *a = &call->in[k];
+
+    if (call->n[TNCUDA_ROW_LOADS] == TNCUDA_ROW_PACK) {
+        pack_in_8(a->data, a->dtype, i, v);
+    } else {
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < 8; j++)
+            v[j] = element_f32(a->data, a->dtype, i + j);
+    }
+}
+
+/* As norm_elements_f32: 32 packs of eight columns are a block's, eight threads of one. */
+TNCUDA_KERNEL(norm_elements_packs, SYNC, tncuda_call_args)
+{
+    TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
+    TNCUDA_SHARED(double, other, TNCUDA_BLOCK_THREADS);
+    const int32_t lane = TNCUDA_THREAD % 32, member = TNCUDA_THREAD / 32, members = TNCUDA_BLOCK_THREADS / 32;
+    const int64_t tiles = (call->size + 255) / 256, slices = call->n[TNCUDA_ROW_SLICES];
+
+    EACH_BLOCK(block, tiles * slices)
+    {
+        const int64_t c = (block % tiles * 32 + lane) * 8, slice = block / tiles;
+        const int64_t behind = (slice + 1) * call->n[TNCUDA_ROW_SLICE];
+        const int64_t end = c >= call->size ? 0 : behind < call->count ? behind : call->count;
+        double sum[8] = {0, 0, 0, 0, 0, 0, 0, 0}, product[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+
+        TNCUDA_UNROLL_4
+        for (int64_t r = slice * call->n[TNCUDA_ROW_SLICE] + member; r < end; r += members) {
+            const float mean = element_f32(call->in[3].data, call->in[3].dtype, r);
+            const float kept = element_f32(call->in[4].data, call->in[4].dtype, r);
+            float dy[8], x[8];
+
+            held_eight(call, 0, r * call->size + c, dy);
+            held_eight(call, 1, r * call->size + c, x);
+            TNCUDA_UNROLL
+            for (int32_t j = 0; j < 8; j++) {
+                sum[j] += (double)dy[j];
+                product[j] += (double)dy[j] * (double)((x[j] - mean) / kept);
+            }
+        }
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < 8; j++) {
+            members_sums(part, other, member, members, 32, &sum[j], &product[j]);
+            if (member == 0 && c < call->size && slices > 1) {
+                ((double *)call->room)[(slice * call->size + c + j) * 2] = sum[j];
+                ((double *)call->room)[(slice * call->size + c + j) * 2 + 1] = product[j];
+            } else if (member == 0 && c < call->size) {
+                STORE(1, c + j, product[j]);
+                STORE(2, c + j, sum[j]);
+            }
+        }
+    }
+}

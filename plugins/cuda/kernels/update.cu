@@ -2,6 +2,7 @@
 #define TNCUDA_BOUNDS TNCUDA_BLOCK_THREADS, 1
 #include "../../common/contrib.h"
 #include "block.h"
+#include "packs.h"
 #include "tenon/plugin/op/optimizer.h"
 
 enum { /* what is no attribute of the operator that a step is named after: plugins/cpu/plain/optimizer.c */
@@ -44,6 +45,19 @@ TNCUDA_INLINE int32_t update_goes(update_from from, int32_t skips)
     const double scale = skips ? update_number(from, skips - 1) : 1;
 
     return scale != 0 && scale - scale == 0;
+}
+
+/* Whether eight neighbours of each array are read and written at once. */
+TNCUDA_INLINE int32_t update_packed(const tncuda_update_place *at, int32_t states)
+{
+    uintptr_t all = (uintptr_t)at->w | (uintptr_t)at->g | (uintptr_t)at->out | (uintptr_t)at->master;
+    int32_t wide = at->w_dtype == ELEMENT_F64 || at->g_dtype == ELEMENT_F64 || at->out_dtype == ELEMENT_F64;
+
+    for (int32_t k = 0; k < states; k++) {
+        all |= (uintptr_t)at->state[k];
+        wide = wide || at->state_dtype == ELEMENT_F64;
+    }
+    return !wide && PACK_ALIGNED(all);
 }
 
 /* The weight that a piece is of. */

@@ -570,7 +570,12 @@ static const char *wrong_places(const double_job *j, const double_algo *algo)
 /* The workspace is the library's: a kernel of the driver's double writes zeros, as the first of two nodes. */
 static int room_use(const double_job *j, cudaStream_t stream)
 {
-    tncuda_columns_args args = {.n = (int64_t)(j->workspace_bytes / sizeof(float)), .y = j->workspace};
+    tncuda_columns_args args = {.n = (int64_t)(j->workspace_bytes / sizeof(float)),
+                                .y = j->workspace,
+                                .slices = 1,
+                                .depth = 1,
+                                .pack = 1,
+                                .lanes = 32};
     void *kernel = NULL, *params[] = {&args};
     int failure;
 

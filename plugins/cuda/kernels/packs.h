@@ -1,0 +1,134 @@
+/* Eight or four neighbours of an array of f32, f16 or bf16 at once; the first is aligned to 16 bytes, or to 8
+ * where four are short. */
+#ifndef TNCUDA_PACKS_H
+#define TNCUDA_PACKS_H
+
+#include "element.h"
+
+typedef struct pack_floats {
+    float v[4];
+} TNCUDA_ALIGNED(16) pack_floats;
+
+typedef struct pack_shorts {
+    uint16_t v[8];
+} TNCUDA_ALIGNED(16) pack_shorts;
+
+typedef struct pack_shorts_4 {
+    uint16_t v[4];
+} TNCUDA_ALIGNED(8) pack_shorts_4;
+
+#define PACK_ALIGNED(bits) (((bits)&15) == 0)
+#define PACK_OF_SHORT(s) (dtype == ELEMENT_F16 ? tnb_half_float(s) : tnb_bf16_float(s))
+#define PACK_TO_SHORT(f) (dtype == ELEMENT_F16 ? tnb_float_half(f) : tnb_float_bf16(f))
+
+TNCUDA_INLINE void pack_floats_in(const void *data, int64_t i, float *v)
+{
+    const pack_floats f = *(const pack_floats *)(const void *)((const float *)data + i);
+
+    TNCUDA_UNROLL
+    for (int32_t j = 0; j < 4; j++)
+        v[j] = f.v[j];
+}
+
+TNCUDA_INLINE void pack_floats_out(void *data, int64_t i, const float *v)
+{
+    pack_floats f;
+
+    TNCUDA_UNROLL
+    for (int32_t j = 0; j < 4; j++)
+        f.v[j] = v[j];
+    *(pack_floats *)(void *)((float *)data + i) = f;
+}
+
+TNCUDA_INLINE void pack_in_4(const void *data, int32_t dtype, int64_t i, float *v)
+{
+    if (dtype == ELEMENT_F32) {
+        pack_floats_in(data, i, v);
+    } else {
+        const pack_shorts_4 s = *(const pack_shorts_4 *)(const void *)((const uint16_t *)data + i);
+
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < 4; j++)
+            v[j] = PACK_OF_SHORT(s.v[j]);
+    }
+}
+
+TNCUDA_INLINE void pack_in_8(const void *data, int32_t dtype, int64_t i, float *v)
+{
+    if (dtype == ELEMENT_F32) {
+        pack_floats_in(data, i, v);
+        pack_floats_in(data, i + 4, v + 4);
+    } else {
+        const pack_shorts s = *(const pack_shorts *)(const void *)((const uint16_t *)data + i);
+
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < 8; j++)
+            v[j] = PACK_OF_SHORT(s.v[j]);
+    }
+}
+
+TNCUDA_INLINE void pack_out_8(void *data, int32_t dtype, int64_t i, const float *v)
+{
+    if (dtype == ELEMENT_F32) {
+        pack_floats_out(data, i, v);
+        pack_floats_out(data, i + 4, v + 4);
+    } else {
+        pack_shorts s;
+
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < 8; j++)
+            s.v[j] = PACK_TO_SHORT(v[j]);
+        *(pack_shorts *)(void *)((uint16_t *)data + i) = s;
+    }
+}
+
+/* A row that threads hold in registers: `lanes` of them, this one being number `lane`, with `each` elements. */
+typedef struct pack_row {
+    int64_t at;                               /* the row's first element */
+    int32_t size, lanes, lane, pack, aligned; /* pack: neighbours of a thread, 8 or 1; aligned: at once */
+} pack_row;
+
+/* The place in the row of element j of this thread. */
+#define PACK_PLACE(row, j)                                                                                   \
+    ((row)->pack == 8 ? ((j) / 8 * (row)->lanes + (row)->lane) * 8 + (j) % 8                                 \
+                      : (j) * (row)->lanes + (row)->lane)
+
+/* Its elements; `fill` behind its end. `each`: a constant, a multiple of 8. */
+TNCUDA_INLINE void pack_row_in(const pack_row *row, const void *data, int32_t dtype, int32_t each, float fill,
+                               float *v)
+{
+    if (row->pack == 8 && row->aligned) {
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < each; j += 8) {
+            if (PACK_PLACE(row, j) < row->size) {
+                pack_in_8(data, dtype, row->at + PACK_PLACE(row, j), v + j);
+            } else {
+                TNCUDA_UNROLL
+                for (int32_t i = 0; i < 8; i++)
+                    v[j + i] = fill;
+            }
+        }
+    } else {
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < each; j++)
+            v[j] = PACK_PLACE(row, j) < row->size ? element_f32(data, dtype, row->at + PACK_PLACE(row, j))
+                                                  : fill;
+    }
+}
+
+TNCUDA_INLINE void pack_row_out(const pack_row *row, void *data, int32_t dtype, int32_t each, const float *v)
+{
+    if (row->pack == 8 && row->aligned) {
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < each; j += 8)
+            if (PACK_PLACE(row, j) < row->size)
+                pack_out_8(data, dtype, row->at + PACK_PLACE(row, j), v + j);
+    } else {
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < each; j++)
+            if (PACK_PLACE(row, j) < row->size)
+                element_set_f32(data, dtype, row->at + PACK_PLACE(row, j), v[j]);
+    }
+}
+
+#endif
