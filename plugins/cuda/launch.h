@@ -161,8 +161,8 @@ bool tncuda_is_narrow(int32_t ndim, const int64_t *shape, const int64_t *step);
 tn_status tncuda_product_plain(const tn_exec *x, const tncuda_product_args *args, void *room, tn_err *err);
 /* Its bytes; 0: none is of use. */
 uint64_t tncuda_product_room(int64_t m, int64_t n, int64_t k, int64_t batch, int32_t dtype);
-/* The gradient of a bias of `n`, output `o`, if it is wanted: sums of dy (outer, n, inner), input 0. The run's
- * workspace has room for them. */
+/* The gradient of a bias of `n`, output `o`, if it is wanted: sums of dy (outer, n, inner), input 0. The
+ * run's workspace has room for them. */
 tn_status tncuda_bias_back(const tn_exec *x, uint32_t o, int64_t outer, int64_t n, int64_t inner,
                            tn_err *err);
 /* Its bytes. */

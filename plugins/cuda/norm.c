@@ -147,7 +147,7 @@ static void rowed(norm_state *s, const tn_tensor *x, int32_t first, int32_t end,
 /* Of gradients of elements: blocks side by side. */
 static int64_t tiles_of(const norm_state *s)
 {
-    const int64_t columns = s->held && s->args.size % 8 == 0 ? HELD_COLUMNS : TNCUDA_ROW_COLUMNS;
+    const int64_t columns = s->held ? HELD_COLUMNS : TNCUDA_ROW_COLUMNS;
 
     return (s->args.size + columns - 1) / columns;
 }
@@ -200,7 +200,7 @@ static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     s->args.count = s->args.outer * s->args.inner;
     s->is_l2 = op[1] == '2';
     s->held = op[0] == 'L' && !s->is_l2 && x->dtype != TN_F64 && s->args.inner == 1 &&
-              s->args.size >= HELD_LEAST && s->args.size <= HELD_MOST;
+              s->args.size >= HELD_LEAST && s->args.size <= HELD_MOST && s->args.size % 8 == 0;
     rows_split(s);
     if (s->back && !s->is_l2)
         plan->workspace_bytes =
@@ -255,9 +255,8 @@ static tn_status parameters_make(const norm_state *s, const tn_exec *x, const tn
     if (a->n[TNCUDA_ROW_GROUPS])
         return tncuda_launch_blocks(x, "norm", "norm_groups", tnb_least(a->n[TNCUDA_ROW_GROUPS], 65535), a,
                                     err);
-    st = s->held && a->size % 8 == 0
-             ? tncuda_launch_blocks(x, "norm", "norm_elements_packs", tiles * slices, a, err)
-             : row_launch(x, "norm_elements", tiles * slices, a, err);
+    st = s->held ? tncuda_launch_blocks(x, "norm", "norm_elements_packs", tiles * slices, a, err)
+                 : row_launch(x, "norm_elements", tiles * slices, a, err);
     return st || slices == 1
                ? st
                : tncuda_launch_blocks(x, "norm", "norm_elements_end",

@@ -80,15 +80,16 @@ static tn_status output_prepare(void *plugin, const tn_node *node, tn_plan *plan
 /* Rows that stay in registers: what a thread makes follows from the shape alone. */
 static tn_status short_run(const soft_state *s, const tn_exec *x, tncuda_rows_args *a, tn_err *err)
 {
+    char kernel[TNCUDA_NAME_BYTES];
     int64_t rows;
 
     for (a->lanes = 4; a->lanes < 32 && a->lanes * 16 < a->size;)
         a->lanes *= 2;
     rows = TNCUDA_THREADS / a->lanes;
-    a->pack = a->size % 8 ? 1 : 8;
     a->aligned = (((uintptr_t)a->x | (uintptr_t)a->y | (uintptr_t)a->to) & 15) == 0;
-    return tncuda_launch_blocks(x, "softmax", s->back ? "soft_dx_short" : "soft_y_short",
-                                (a->outer + rows - 1) / rows, a, err);
+    (void)snprintf(kernel, sizeof kernel, "soft_%s_%s%d", s->back ? "dx" : "y",
+                   a->form == TNCUDA_SOFT_LOG ? "log_" : "", a->size <= a->lanes * 16 ? 16 : 32);
+    return tncuda_launch_blocks(x, "softmax", kernel, (a->outer + rows - 1) / rows, a, err);
 }
 
 static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -104,7 +105,8 @@ static tn_status soft_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (s->lengths) {
         a.label = x->in[1]->data;
         a.label_dtype = x->in[1]->dtype;
-    } else if (a.inner == 1 && a.size >= ROW_LEAST && a.size <= ROW_SHORT && a.dtype != TN_F64) {
+    } else if (a.inner == 1 && a.size >= ROW_LEAST && a.size <= ROW_SHORT && a.size % 8 == 0 &&
+               a.dtype != TN_F64) {
         return short_run(s, x, &a, err);
     } else if (a.inner == 1 && a.size >= ROW_LEAST) {
         const int64_t rows = a.size < TNCUDA_SOFT_LONG ? TNCUDA_THREADS / 32 : 1;

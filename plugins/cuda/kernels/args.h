@@ -178,7 +178,7 @@ typedef struct tncuda_rows_args {
     int32_t dtype, out_dtype, form, add;
     const void *label; /* of the losses; of softmax the lengths of vectors, NULL: none */
     int32_t label_dtype, use_ignore, normalize;
-    int32_t lanes, pack, aligned; /* of short rows: threads of one; neighbours of a thread, 8 or 1; at once */
+    int32_t lanes, aligned, reserved; /* of short rows: threads of one; it is read eight at a time */
     double grad_scale, ignore, smooth;
 } tncuda_rows_args;
 

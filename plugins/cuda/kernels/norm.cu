@@ -289,18 +289,14 @@ TNCUDA_INLINE pack_row held_place(const tncuda_call_args *call, int64_t r)
     row.size = r < call->count ? (int32_t)call->size : 0;
     row.lanes = 32;
     row.lane = TNCUDA_THREAD % 32;
-    row.pack = call->size % 8 ? 1 : 8;
     row.aligned = call->n[TNCUDA_ROW_LOADS] == TNCUDA_ROW_PACK;
     return row;
 }
 
-/* Gamma and beta, for any row. */
-TNCUDA_INLINE pack_row held_parameters(const tncuda_call_args *call)
+/* Eight elements of input k from i on. */
+TNCUDA_INLINE void held_eight(const tncuda_call_args *call, int32_t k, int64_t i, float *v)
 {
-    pack_row row = held_place(call, 0);
-
-    row.at = 0;
-    return row;
+    pack_any_in_8(call->in[k].data, call->in[k].dtype, i, call->n[TNCUDA_ROW_LOADS] == TNCUDA_ROW_PACK, v);
 }
 
 #define W float
@@ -314,19 +310,6 @@ TNCUDA_INLINE pack_row held_parameters(const tncuda_call_args *call)
 #define HELD(name) name##_f32
 #define HELD_SQRT(v) sqrt(v)
 #include "norm_held.inc"
-
-TNCUDA_INLINE void held_eight(const tncuda_call_args *call, int32_t k, int64_t i, float *v)
-{
-    const tncuda_array *a = &call->in[k];
-
-    if (call->n[TNCUDA_ROW_LOADS] == TNCUDA_ROW_PACK) {
-        pack_in_8(a->data, a->dtype, i, v);
-    } else {
-        TNCUDA_UNROLL
-        for (int32_t j = 0; j < 8; j++)
-            v[j] = element_f32(a->data, a->dtype, i + j);
-    }
-}
 
 /* As norm_elements_f32: 32 packs of eight columns are a block's, eight threads of one. */
 TNCUDA_KERNEL(norm_elements_packs, SYNC, tncuda_call_args)

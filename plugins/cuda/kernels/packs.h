@@ -82,53 +82,62 @@ TNCUDA_INLINE void pack_out_8(void *data, int32_t dtype, int64_t i, const float 
     }
 }
 
-/* A row that threads hold in registers: `lanes` of them, this one being number `lane`, with `each` elements. */
+/* The same wherever the first one lies, as `aligned` tells. */
+TNCUDA_INLINE void pack_any_in_8(const void *data, int32_t dtype, int64_t i, int32_t aligned, float *v)
+{
+    if (aligned) {
+        pack_in_8(data, dtype, i, v);
+    } else {
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < 8; j++)
+            v[j] = dtype == ELEMENT_F32 ? ELEMENT_AT(float, data, i + j)
+                                        : PACK_OF_SHORT(ELEMENT_AT(uint16_t, data, i + j));
+    }
+}
+
+TNCUDA_INLINE void pack_any_out_8(void *data, int32_t dtype, int64_t i, int32_t aligned, const float *v)
+{
+    if (aligned) {
+        pack_out_8(data, dtype, i, v);
+    } else {
+        TNCUDA_UNROLL
+        for (int32_t j = 0; j < 8; j++)
+            element_set_f32(data, dtype, i + j, v[j]);
+    }
+}
+
+/* A row, whose size is a multiple of 8, that `lanes` threads hold in registers, eight neighbours at a time;
+ * this one is number `lane`. */
 typedef struct pack_row {
-    int64_t at;                               /* the row's first element */
-    int32_t size, lanes, lane, pack, aligned; /* pack: neighbours of a thread, 8 or 1; aligned: at once */
+    int64_t at; /* the row's first element */
+    int32_t size, lanes, lane, aligned;
 } pack_row;
 
-/* The place in the row of element j of this thread. */
-#define PACK_PLACE(row, j)                                                                                   \
-    ((row)->pack == 8 ? ((j) / 8 * (row)->lanes + (row)->lane) * 8 + (j) % 8                                 \
-                      : (j) * (row)->lanes + (row)->lane)
+/* The place in the row of element j of this thread, a multiple of 8. */
+#define PACK_PLACE(row, j) (((j) / 8 * (row)->lanes + (row)->lane) * 8)
 
 /* Its elements; `fill` behind its end. `each`: a constant, a multiple of 8. */
 TNCUDA_INLINE void pack_row_in(const pack_row *row, const void *data, int32_t dtype, int32_t each, float fill,
                                float *v)
 {
-    if (row->pack == 8 && row->aligned) {
-        TNCUDA_UNROLL
-        for (int32_t j = 0; j < each; j += 8) {
-            if (PACK_PLACE(row, j) < row->size) {
-                pack_in_8(data, dtype, row->at + PACK_PLACE(row, j), v + j);
-            } else {
-                TNCUDA_UNROLL
-                for (int32_t i = 0; i < 8; i++)
-                    v[j + i] = fill;
-            }
+    TNCUDA_UNROLL
+    for (int32_t j = 0; j < each; j += 8) {
+        if (PACK_PLACE(row, j) < row->size) {
+            pack_any_in_8(data, dtype, row->at + PACK_PLACE(row, j), row->aligned, v + j);
+        } else {
+            TNCUDA_UNROLL
+            for (int32_t i = 0; i < 8; i++)
+                v[j + i] = fill;
         }
-    } else {
-        TNCUDA_UNROLL
-        for (int32_t j = 0; j < each; j++)
-            v[j] = PACK_PLACE(row, j) < row->size ? element_f32(data, dtype, row->at + PACK_PLACE(row, j))
-                                                  : fill;
     }
 }
 
 TNCUDA_INLINE void pack_row_out(const pack_row *row, void *data, int32_t dtype, int32_t each, const float *v)
 {
-    if (row->pack == 8 && row->aligned) {
-        TNCUDA_UNROLL
-        for (int32_t j = 0; j < each; j += 8)
-            if (PACK_PLACE(row, j) < row->size)
-                pack_out_8(data, dtype, row->at + PACK_PLACE(row, j), v + j);
-    } else {
-        TNCUDA_UNROLL
-        for (int32_t j = 0; j < each; j++)
-            if (PACK_PLACE(row, j) < row->size)
-                element_set_f32(data, dtype, row->at + PACK_PLACE(row, j), v[j]);
-    }
+    TNCUDA_UNROLL
+    for (int32_t j = 0; j < each; j += 8)
+        if (PACK_PLACE(row, j) < row->size)
+            pack_any_out_8(data, dtype, row->at + PACK_PLACE(row, j), row->aligned, v + j);
 }
 
 #endif

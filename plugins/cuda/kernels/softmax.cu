@@ -3,19 +3,8 @@
 #include "both.h"
 #include "packs.h"
 
-/* Rows of up to 1024 elements of f32, f16 or bf16: call->lanes threads make one, up to 32 elements each, which
- * stay in registers. `pack` of them are neighbours, 8 or 1, as the shape has it; `each`: 16 or 32. */
-
-/* The sum of a thread's elements, as a tree. */
-TNCUDA_INLINE float soft_sum(const float *v, int32_t each)
-{
-    float sum = 0;
-
-    TNCUDA_UNROLL
-    for (int32_t j = 0; j < each; j += 4)
-        sum += (v[j] + v[j + 1]) + (v[j + 2] + v[j + 3]);
-    return sum;
-}
+/* Rows of up to 1024 elements of f32, f16 or bf16, a multiple of 8: call->lanes threads make one, of up to
+ * `each` elements, which stay in registers. `logs`: of log_softmax. */
 
 /* Of a row's threads, which are lanes, a multiple of 4; `part` is shared and has an element for each thread.
  * It may be used again behind the next barrier. */
@@ -54,97 +43,85 @@ TNCUDA_INLINE pack_row soft_row(const tncuda_rows_args *call, int64_t r)
     row.size = r < call->outer ? (int32_t)call->size : 0;
     row.lanes = call->lanes;
     row.lane = TNCUDA_THREAD % call->lanes;
-    row.pack = call->pack;
     row.aligned = call->aligned;
     return row;
 }
 
-TNCUDA_INLINE void soft_y_row(const tncuda_rows_args *call, int64_t r, int32_t each, float *largest,
-                              float *sums)
+TNCUDA_INLINE void soft_y_row(const tncuda_rows_args *call, int64_t r, int32_t each, int32_t logs,
+                              float *largest, float *sums)
 {
     const pack_row row = soft_row(call, r);
     const float scale = (float)call->scale;
-    float v[32], e[32], most = -INFINITY, sum;
+    float v[32], most = -INFINITY, sum = 0, by;
 
-    pack_row_in(&row, call->x, call->dtype, each, -INFINITY, v);
+    pack_row_in(&row, call->x, call->dtype, each, 0, v);
     TNCUDA_UNROLL
     for (int32_t j = 0; j < each; j++) {
-        v[j] = PACK_PLACE(&row, j) < row.size ? v[j] * scale : v[j];
+        v[j] = PACK_PLACE(&row, j) < row.size ? v[j] * scale : -INFINITY;
         most = v[j] > most || v[j] != v[j] ? v[j] : most;
     }
-    most = soft_lanes_most(largest, call->lanes, most);
+    most = soft_lanes_most(largest, row.lanes, most);
     TNCUDA_UNROLL
-    for (int32_t j = 0; j < each; j++) {
-        v[j] -= most;
-        e[j] = tnb_exp_f32(v[j]);
-    }
-    sum = soft_lanes_sum(sums, call->lanes, soft_sum(e, each));
-    if (call->form == TNCUDA_SOFT_LOG) {
-        const float of = (float)tnb_log((double)sum);
+    for (int32_t j = 0; j < each; j += 4) {
+        float e[4];
 
         TNCUDA_UNROLL
-        for (int32_t j = 0; j < each; j++)
-            v[j] -= of;
-        pack_row_out(&row, call->to, call->out_dtype, each, v);
-    } else {
-        const float inverse = 1 / sum;
-
-        TNCUDA_UNROLL
-        for (int32_t j = 0; j < each; j++)
-            e[j] *= inverse;
-        pack_row_out(&row, call->to, call->out_dtype, each, e);
+        for (int32_t i = 0; i < 4; i++) {
+            v[j + i] -= most;
+            e[i] = tnb_exp_f32(v[j + i]);
+            v[j + i] = logs ? v[j + i] : e[i];
+        }
+        sum += (e[0] + e[1]) + (e[2] + e[3]);
     }
+    sum = soft_lanes_sum(sums, row.lanes, sum);
+    by = logs ? (float)tnb_log((double)sum) : 1 / sum;
+    TNCUDA_UNROLL
+    for (int32_t j = 0; j < each; j++)
+        v[j] = logs ? v[j] - by : v[j] * by;
+    pack_row_out(&row, call->to, call->out_dtype, each, v);
 }
 
-TNCUDA_INLINE void soft_dx_row(const tncuda_rows_args *call, int64_t r, int32_t each, float *sums)
+TNCUDA_INLINE void soft_dx_row(const tncuda_rows_args *call, int64_t r, int32_t each, int32_t logs,
+                               float *sums)
 {
     const pack_row row = soft_row(call, r);
     const float scale = (float)call->scale;
-    float dy[32], y[32], v[32], sum;
+    float dy[32], y[32], sum = 0;
 
     pack_row_in(&row, call->dy, call->dtype, each, 0, dy);
     pack_row_in(&row, call->y, call->dtype, each, 0, y);
     TNCUDA_UNROLL
-    for (int32_t j = 0; j < each; j++)
-        v[j] = call->form == TNCUDA_SOFT_LOG ? dy[j] : dy[j] * y[j];
-    sum = soft_lanes_sum(sums, call->lanes, soft_sum(v, each));
+    for (int32_t j = 0; j < each; j += 2)
+        sum += logs ? dy[j] + dy[j + 1] : dy[j] * y[j] + dy[j + 1] * y[j + 1];
+    sum = soft_lanes_sum(sums, row.lanes, sum);
     TNCUDA_UNROLL
     for (int32_t j = 0; j < each; j++)
-        v[j] =
-            scale * (call->form == TNCUDA_SOFT_LOG ? dy[j] - tnb_exp_f32(y[j]) * sum : y[j] * (dy[j] - sum));
-    pack_row_out(&row, call->to, call->out_dtype, each, v);
+        dy[j] = scale * (logs ? dy[j] - tnb_exp_f32(y[j]) * sum : y[j] * (dy[j] - sum));
+    pack_row_out(&row, call->to, call->out_dtype, each, dy);
 }
 
 /* All threads of a block come to the same barriers: those behind the last row have one of nothing. */
-#define SOFT_SHORT_ROWS                                                                                      \
-    const int32_t groups = TNCUDA_BLOCK_THREADS / call->lanes, own = TNCUDA_THREAD / call->lanes;            \
+#define SOFT_SHORT(name, each, logs)                                                                         \
+    TNCUDA_KERNEL(soft_y_##name, SYNC, tncuda_rows_args)                                                     \
+    {                                                                                                        \
+        TNCUDA_SHARED(float, largest, TNCUDA_BLOCK_THREADS);                                                 \
+        TNCUDA_SHARED(float, sums, TNCUDA_BLOCK_THREADS);                                                    \
+        const int32_t rows = TNCUDA_BLOCK_THREADS / call->lanes, own = TNCUDA_THREAD / call->lanes;          \
                                                                                                              \
-    for (int64_t set = TNCUDA_BLOCK * groups; set < call->outer; set += TNCUDA_BLOCKS * groups)
-
-TNCUDA_KERNEL(soft_y_short, SYNC, tncuda_rows_args)
-{
-    TNCUDA_SHARED(float, largest, TNCUDA_BLOCK_THREADS);
-    TNCUDA_SHARED(float, sums, TNCUDA_BLOCK_THREADS);
-
-    SOFT_SHORT_ROWS
-    {
-        if (call->size <= call->lanes * 16)
-            soft_y_row(call, set + own, 16, largest, sums);
-        else
-            soft_y_row(call, set + own, 32, largest, sums);
+        for (int64_t set = TNCUDA_BLOCK * rows; set < call->outer; set += TNCUDA_BLOCKS * rows)              \
+            soft_y_row(call, set + own, each, logs, largest, sums);                                          \
+    }                                                                                                        \
+    TNCUDA_KERNEL(soft_dx_##name, SYNC, tncuda_rows_args)                                                    \
+    {                                                                                                        \
+        TNCUDA_SHARED(float, sums, TNCUDA_BLOCK_THREADS);                                                    \
+        const int32_t rows = TNCUDA_BLOCK_THREADS / call->lanes, own = TNCUDA_THREAD / call->lanes;          \
+                                                                                                             \
+        for (int64_t set = TNCUDA_BLOCK * rows; set < call->outer; set += TNCUDA_BLOCKS * rows) {            \
+            soft_dx_row(call, set + own, each, logs, sums);                                                  \
+            TNCUDA_SYNC();                                                                                   \
+        }                                                                                                    \
     }
-}
-
-TNCUDA_KERNEL(soft_dx_short, SYNC, tncuda_rows_args)
-{
-    TNCUDA_SHARED(float, sums, TNCUDA_BLOCK_THREADS);
-
-    SOFT_SHORT_ROWS
-    {
-        if (call->size <= call->lanes * 16)
-            soft_dx_row(call, set + own, 16, sums);
-        else
-            soft_dx_row(call, set + own, 32, sums);
-        TNCUDA_SYNC();
-    }
-}
+SOFT_SHORT(16, 16, 0)
+SOFT_SHORT(32, 32, 0)
+SOFT_SHORT(log_16, 16, 1)
+SOFT_SHORT(log_32, 32, 1)
