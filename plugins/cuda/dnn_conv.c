@@ -15,6 +15,7 @@ typedef struct dnn_output {
     tncuda_dnn_plan *plan; /* NULL: the plain kernel's */
     int32_t mode;
     bool apart; /* made in the workspace and added then */
+    bool whole; /* the bias is added by the plan */
 } dnn_output;
 
 typedef struct dnn_state {
@@ -25,7 +26,7 @@ typedef struct dnn_state {
     bool turned, back, bias; /* a deconvolution; a gradient; there is a bias */
 } dnn_state;
 
-static const tn_kernel *plain_of(const char *op)
+const tn_kernel *tncuda_dnn_plain(const char *op)
 {
     const tn_kernel *const *row = tncuda_family_conv;
 
@@ -59,6 +60,16 @@ static bool fits(const tn_node *node, const tncuda_window_args *a)
     return true;
 }
 
+/* The fastest engine may be another one from run to run. */
+static bool measured(const tncuda_plugin *plugin, const tn_node *node, bool turned)
+{
+    const int64_t tune =
+        tn_value_int(node->attrs[turned ? (int)TN_Deconvolution_cudnn_tune : (int)TN_Convolution_cudnn_tune]);
+
+    return !(node->flags & TN_NODE_DETERMINISTIC) && tune != TN_Convolution_cudnn_tune_off &&
+           (plugin->autotune || tune != TN_Convolution_cudnn_tune_None);
+}
+
 static void form_of(const tncuda_plugin *plugin, const tn_node *node, const tncuda_window_args *a,
                     tncuda_dnn_form *form)
 {
@@ -70,6 +81,7 @@ static void form_of(const tncuda_plugin *plugin, const tn_node *node, const tncu
     form->space = node->in[0]->ndim == 5 ? 3 : 2;
     form->last = a->last;
     form->tf32 = plugin->tf32 && a->dtype == TN_F32;
+    form->measured = measured(plugin, node, turned);
     form->batch = a->batch;
     form->channels = a->channels;
     form->filters = a->filters;
@@ -83,6 +95,15 @@ static void form_of(const tncuda_plugin *plugin, const tn_node *node, const tncu
     memcpy(form->pad, a->pad, sizeof form->pad);
 }
 
+bool tncuda_dnn_form_of(const tncuda_plugin *plugin, const tn_node *node, const tncuda_window_args *args,
+                        tncuda_dnn_form *form)
+{
+    if (!fits(node, args))
+        return false;
+    form_of(plugin, node, args, form);
+    return true;
+}
+
 static uint64_t aligned(uint64_t bytes)
 {
     return (bytes + TNCUDA_ALIGN - 1) & ~(uint64_t)(TNCUDA_ALIGN - 1);
@@ -91,6 +112,21 @@ static uint64_t aligned(uint64_t bytes)
 static uint64_t tensor_bytes(const tn_tensor *t)
 {
     return (uint64_t)tn_tensor_count(t) * (t->dtype == TN_F64 ? 8u : t->dtype == TN_F32 ? 4u : 2u);
+}
+
+/* With the bias in it where that can be. */
+static tn_status whole_plan(tncuda_plugin *plugin, int32_t device, tncuda_dnn_form *form, bool bias,
+                            dnn_output *out, tn_err *err)
+{
+    tn_status st = TN_E_UNSUPPORTED;
+
+    if (bias && form->kind == TNCUDA_DNN_FORWARD && !form->add && form->dtype != TN_F64) {
+        form->after = TNCUDA_DNN_BIAS;
+        st = tncuda_dnn_plan_get(plugin, device, form, &out->plan, err);
+        out->whole = !st;
+        form->after = 0;
+    }
+    return st == TN_E_UNSUPPORTED ? tncuda_dnn_plan_get(plugin, device, form, &out->plan, err) : st;
 }
 
 /* Where it cannot be added to what is there, it is made apart. */
@@ -105,7 +141,7 @@ static tn_status output_plan(tncuda_plugin *plugin, const tn_node *node, uint32_
         return TN_OK;
     form->kind = kind;
     form->add = out->mode == TN_MODE_ADD;
-    st = tncuda_dnn_plan_get(plugin, device, form, &out->plan, err);
+    st = whole_plan(plugin, device, form, node->out_count == 1 && node->in_count > 2, out, err);
     if (st == TN_E_UNSUPPORTED && form->add) {
         form->add = 0;
         out->apart = true;
@@ -134,18 +170,18 @@ static void dnn_release(tn_plan *plan)
     tncuda_release(plan);
 }
 
-/* The plain kernel's plan, whose workspace is ours, too. */
-static tn_status plain_plan(void *plugin, const tn_node *node, tn_plan *plan, dnn_state *s, tn_err *err)
+tn_status tncuda_dnn_plain_plan(void *plugin, const tn_node *node, const tn_kernel *plain, tn_plan *inner,
+                                tn_plan *plan, tn_err *err)
 {
     tn_status st;
 
-    s->inner.state = NULL;
-    if ((st = s->plain->prepare(plugin, node, &s->inner, err)))
+    inner->state = NULL;
+    if ((st = plain->prepare(plugin, node, inner, err)))
         return st;
-    plan->flags = s->inner.flags;
-    plan->workspace_bytes = s->inner.workspace_bytes;
-    if (plan->workspace_align < s->inner.workspace_align)
-        plan->workspace_align = s->inner.workspace_align;
+    plan->flags = inner->flags;
+    plan->workspace_bytes = inner->workspace_bytes;
+    if (plan->workspace_align < inner->workspace_align)
+        plan->workspace_align = inner->workspace_align;
     if (plan->workspace_align < TNCUDA_ALIGN)
         plan->workspace_align = TNCUDA_ALIGN;
     return TN_OK;
@@ -168,14 +204,14 @@ static tn_status dnn_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
     if ((st = tncuda_state(plugin, node, plan, sizeof *s, err)))
         return st;
     s = plan->state;
-    s->plain = plain_of(node->op);
+    s->plain = tncuda_dnn_plain(node->op);
     s->inner = like;
     s->args = args;
     s->turned = turned;
     s->back = back;
     s->bias = back ? node->out_count > 2 : node->in_count > 2;
     form_of(plugin, node, &args, &form);
-    if (!(st = plain_plan(plugin, node, plan, s, err)) &&
+    if (!(st = tncuda_dnn_plain_plan(plugin, node, s->plain, &s->inner, plan, err)) &&
         !(st = output_plan(plugin, node, 0, turned == back ? TNCUDA_DNN_FORWARD : TNCUDA_DNN_DATA, &form,
                            &s->output[0], plan, err)) &&
         back)
@@ -220,7 +256,7 @@ static void places(const dnn_state *s, const tn_exec *x, uint32_t o, void *to, t
 
 static bool served(const dnn_output *out, const tn_exec *x, uint32_t o, const tncuda_dnn_args *a)
 {
-    const uintptr_t all = (uintptr_t)a->x | (uintptr_t)a->w | (uintptr_t)a->y;
+    const uintptr_t all = (uintptr_t)a->x | (uintptr_t)a->w | (uintptr_t)a->y | (uintptr_t)a->bias;
 
     return out->plan && !atomic_load(&out->plan->broken) && x->modes[o] == out->mode &&
            all % TNCUDA_DNN_ALIGN == 0;
@@ -237,6 +273,7 @@ static tn_status output_run(const dnn_state *s, const tn_exec *x, uint32_t o, tn
     if (out->plan && out->apart)
         made.data = (char *)x->workspace + aligned(out->plan->workspace_bytes);
     places(s, x, o, made.data, &a);
+    a.bias = out->whole ? x->in[2]->data : NULL;
     if (!served(out, x, o, &a))
         return plain_run(s, x, o, err);
     st = tncuda_dnn_run(x, out->plan, &a, &why);
@@ -246,7 +283,7 @@ static tn_status output_run(const dnn_state *s, const tn_exec *x, uint32_t o, tn
         *err = why;
     if (!st && out->apart)
         st = tncuda_cast(x, &made, x->out[o], true, err);
-    if (!st && s->bias && !s->back) {
+    if (!st && s->bias && !s->back && !out->whole) {
         const int64_t *extent = s->turned ? s->args.in : s->args.out;
         const int64_t space = extent[0] * extent[1] * extent[2];
         const int64_t channels = s->turned ? s->args.channels : s->args.filters;
