@@ -12,6 +12,9 @@
 
 #include "storage.h"
 
+/* In the lists: what an element of a row costs, where functions_float.h makes it cheaper than hosts do. */
+#define TNB_NS(host, gpu) (host)
+
 /* ---- whole where the result is an integer ----------------------------------------------------------- */
 
 /* A GPU's function may be off by one unit: of integers, whose results are cut, that would be another one. */
@@ -256,6 +259,11 @@ TNB_INLINE double tnb_erfinv(double x)
         y += error / (1.0 - y * error);
     }
     return y;
+}
+
+TNB_INLINE double tnb_gelu(double x)
+{
+    return 0.5 * x * (1 + erf(x * 0.7071067811865476));
 }
 
 TNB_INLINE double tnb_gelu_slope(double x)

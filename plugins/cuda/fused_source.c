@@ -349,7 +349,7 @@ tn_status tncuda_fused_source(const tncuda_fused_plan *p, char *out, size_t byte
     writer w = {out, out + bytes, false};
 
     put(&w,
-        "#include \"functions.h\"\n#include \"kernel.h\"\n#include \"fused_words.inc\"\n"
+        "#include \"functions_float.h\"\n#include \"kernel.h\"\n#include \"fused_words.inc\"\n"
         "typedef %s index_t;\n",
         p->args.count < INT32_MAX ? "uint32_t" : "int64_t");
     for (uint8_t kind = 0; kind < 4; kind++)

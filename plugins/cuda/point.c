@@ -170,6 +170,8 @@ bool tncuda_is_narrow(int32_t ndim, const int64_t *shape, const int64_t *step)
     return true;
 }
 
+#define SHORTS 8u /* elements of a pack of short floats alone */
+
 static uint32_t pack_of(uint32_t kind)
 {
     return kind == K_F32 || kind == K_I32 ? 4 : 2;
@@ -201,36 +203,58 @@ static bool in_rows(const tncuda_point_args *a, const int64_t *stride, uint32_t 
     return true;
 }
 
+/* The operand `index`: 0 is the output, those behind it are the inputs. */
+static const tncuda_operand *operand_at(const tncuda_point_args *a, uint32_t index)
+{
+    return index ? &a->in[index - 1] : &a->out;
+}
+
+/* All rows of all operands consist of packs of so many elements. */
+static bool rows_fit(const tncuda_point_args *a, uint32_t in_count, uint32_t pack)
+{
+    bool fit = a->ndim <= 1 || a->shape[a->ndim - 1] % pack == 0;
+
+    for (uint32_t k = 0; k <= in_count && fit; k++)
+        fit = in_rows(a, operand_at(a, k)->stride, pack);
+    return fit && (a->ndim != 1 || a->out.stride[0] == 1);
+}
+
 /* The best way for arrays that are aligned. */
 static void places_plan(tncuda_point_args *a, uint32_t kind, uint32_t in_count)
 {
-    const uint32_t pack = pack_of(kind);
-    const tncuda_operand *all[4] = {&a->out};
-    bool mixed = false, types = true, rows = a->ndim <= 1 || a->shape[a->ndim - 1] % pack == 0;
+    bool mixed = false, types = true, shorts = a->out.dtype == TN_F16 || a->out.dtype == TN_BF16;
 
     a->places = TNCUDA_PLACES_WIDE;
-    for (uint32_t k = 0; k < in_count; k++)
-        all[k + 1] = &a->in[k];
     for (uint32_t k = 0; k <= in_count; k++) {
-        if (a->ndim > 1 && (a->count > INT32_MAX || !tncuda_is_narrow(a->ndim, a->shape, all[k]->stride)))
+        const tncuda_operand *o = operand_at(a, k);
+
+        if (a->ndim > 1 && (a->count > INT32_MAX || !tncuda_is_narrow(a->ndim, a->shape, o->stride)))
             return;
-        types = packs(all[k], kind, &mixed) && types;
-        rows = rows && in_rows(a, all[k]->stride, pack);
+        types = packs(o, kind, &mixed) && types;
+        shorts = shorts && o->dtype == a->out.dtype;
     }
     for (int32_t d = 0; d < a->ndim && a->ndim > 1; d++)
         a->split[d] = tncuda_divisor_of(a->shape[d]);
-    rows = rows && types && (a->ndim != 1 || a->out.stride[0] == 1);
-    a->places = rows    ? mixed ? TNCUDA_PLACES_MIXED : TNCUDA_PLACES_PACKS
-                : mixed ? TNCUDA_PLACES_ANY
-                        : TNCUDA_PLACES_NARROW;
+    if (types && shorts && rows_fit(a, in_count, SHORTS))
+        a->places = TNCUDA_PLACES_SHORTS;
+    else if (types && rows_fit(a, in_count, pack_of(kind)))
+        a->places = mixed ? TNCUDA_PLACES_MIXED : TNCUDA_PLACES_PACKS;
+    else
+        a->places = mixed ? TNCUDA_PLACES_ANY : TNCUDA_PLACES_NARROW;
 }
 
-/* An operand whose elements are read as packs begins where these may. */
-static bool aligned(const tncuda_point_args *a, const tncuda_operand *o, uint32_t kind)
+/* Every operand whose elements are read as packs begins where these may. */
+static bool aligned(const tncuda_point_args *a, uint32_t in_count, uint32_t pack)
 {
-    const uintptr_t bytes = pack_of(kind) * tn_dtype_bytes(o->dtype);
+    bool all = true;
 
-    return a->ndim == 0 || o->stride[a->ndim - 1] == 0 || (uintptr_t)o->data % bytes == 0;
+    for (uint32_t k = 0; k <= in_count && a->ndim; k++) {
+        const tncuda_operand *o = operand_at(a, k);
+
+        all = all &&
+              (o->stride[a->ndim - 1] == 0 || (uintptr_t)o->data % (pack * tn_dtype_bytes(o->dtype)) == 0);
+    }
+    return all;
 }
 
 static tn_status launch(const tn_exec *x, const char *family, const char *kernel, tncuda_point_args *a,
@@ -238,14 +262,15 @@ static tn_status launch(const tn_exec *x, const char *family, const char *kernel
 {
     int64_t items = a->count;
 
+    if (a->places == TNCUDA_PLACES_SHORTS && !aligned(a, in_count, SHORTS))
+        a->places = TNCUDA_PLACES_MIXED;
     if (a->places >= TNCUDA_PLACES_PACKS) {
-        bool all = aligned(a, &a->out, kind);
+        const uint32_t pack = a->places == TNCUDA_PLACES_SHORTS ? SHORTS : pack_of(kind);
+        const bool all = aligned(a, in_count, pack);
 
-        for (uint32_t k = 0; k < in_count; k++)
-            all = all && aligned(a, &a->in[k], kind);
         if (!all)
             a->places = a->places == TNCUDA_PLACES_PACKS ? TNCUDA_PLACES_NARROW : TNCUDA_PLACES_ANY;
-        items = all && items > pack_of(kind) ? items / pack_of(kind) : items;
+        items = all && items > pack ? items / pack : items;
     }
     return tncuda_launch(x, family, kernel, items, a, err);
 }
@@ -307,6 +332,8 @@ tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         args.in[k].data = x->in[k]->data;
     if (args.scalar >= 0)
         args.number = tn_value_float(x->attrs[0]);
+    if (args.scalar == 0 && !s->in_count)
+        return tncuda_fill(x, &args, err);
     if (s->numbers > 0 && !s->own_number)
         args.s = tn_value_float(x->attrs[0]);
     if (s->numbers > 1)
@@ -390,9 +417,11 @@ tn_status tncuda_fill(const tn_exec *x, tncuda_point_args *a, tn_err *err)
 {
     const int32_t dtype = a->out.dtype;
     const bool bits = a->number == 0 && !signbit(a->number); /* of a word: all are 0, whatever type it has */
-    const uint32_t kind = dtype == TN_F32 || (bits && dtype == TN_I32) ? kinds[dtype]
-                          : bits && dtype == TN_I64                    ? K_I64
-                                                                       : K_F64;
+    const bool floats = dtype == TN_F32 || ((dtype == TN_F16 || dtype == TN_BF16) &&
+                                            (double)(float)a->number == a->number); /* rounded once */
+    const uint32_t kind = floats || (bits && dtype == TN_I32) ? kinds[dtype]
+                          : bits && dtype == TN_I64           ? K_I64
+                                                              : K_F64;
 
     a->scalar = 0;
     a->store = store_of(kind, dtype);

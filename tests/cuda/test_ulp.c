@@ -151,9 +151,99 @@ static void bounds_hold(void **state)
     }
 }
 
+/* The functions of float32 alone far below 0, where 1 + erf(x) would have lost all bits. */
+static void tails_keep_their_bits(void **state)
+{
+    static const bound tails[] = {{"GELU", 8, 0, -13, 0, exact_GELU},
+                                  {"SIGMOID", 4, 0, -87, 0, exact_SIGMOID},
+                                  {"SOFTRELU", 4, 0, -87, 0, exact_SOFTRELU}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        double at = 0;
+        const double most = furthest(&tails[i], TN_F32, &at);
+
+        if (most > tails[i].f32)
+            fail_msg("%s is %g units off at %.9g, at most %g are promised", tails[i].loop, most, at,
+                     tails[i].f32);
+    }
+}
+
+/* The derivative of GELU is 0 near -0.75: its error is one of the sum's larger part. */
+static void slope_is_near(void **state)
+{
+    static float x[COUNT], one[COUNT], to[COUNT];
+    const bound b = {"GELU_BACK", 0, 0, -20, 20, NULL};
+    uint64_t draw = 1;
+
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = (float)number_of(&b, &draw);
+        one[i] = 1;
+    }
+    kernel_run(&b, TN_F32, one, x, to);
+    for (int i = 0; i < COUNT; i++) {
+        const long double v = x[i], exact = erfcl(-v * 0.707106781186547524400844362104849039L) / 2 +
+                                            v * 0.398942280401432677939946L * expl(-v * v / 2);
+
+        if (!(fabsl(to[i] - exact) <= 0x1p-22L))
+            fail_msg("the slope at %.9g is %.9g, not %.9Lg", (double)x[i], (double)to[i], exact);
+    }
+}
+
+/* What lies outside: infinities, NaN, and what is too small for a float32. */
+static void ends_are_ends(void **state)
+{
+    static const struct {
+        const char *loop;
+        float x, y;
+    } ends[] = {
+        {"EXP", -INFINITY, 0},
+        {"EXP", INFINITY, INFINITY},
+        {"EXP", 89, INFINITY},
+        {"EXP", NAN, NAN},
+        {"EXPM1", -INFINITY, -1},
+        {"EXPM1", INFINITY, INFINITY},
+        {"EXPM1", NAN, NAN},
+        {"LOG", 0, -INFINITY},
+        {"LOG", INFINITY, INFINITY},
+        {"LOG", -1, NAN},
+        {"LOG", NAN, NAN},
+        {"TANH", -INFINITY, -1},
+        {"TANH", INFINITY, 1},
+        {"TANH", NAN, NAN},
+        {"SIGMOID", -INFINITY, 0},
+        {"SIGMOID", INFINITY, 1},
+        {"SIGMOID", NAN, NAN},
+        {"SOFTRELU", -INFINITY, 0},
+        {"SOFTRELU", NAN, NAN},
+        {"SOFTRELU", INFINITY, INFINITY},
+        {"ERF", -INFINITY, -1},
+        {"ERF", INFINITY, 1},
+        {"ERF", NAN, NAN},
+        {"GELU", -14, 0},
+        {"GELU", -3e38f, 0},
+        {"GELU", 3e38f, 3e38f},
+        {"GELU", INFINITY, INFINITY},
+        {"GELU", NAN, NAN},
+    };
+    float x[COUNT] = {0}, to[COUNT];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const bound b = {.loop = ends[i].loop};
+
+        x[0] = ends[i].x;
+        kernel_run(&b, TN_F32, x, x, to);
+        if (to[0] != ends[i].y && !(isnan(to[0]) && isnan(ends[i].y)))
+            fail_msg("%s of %g is %g, not %g", b.loop, (double)x[0], (double)to[0], (double)ends[i].y);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bounds_hold)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bounds_hold), cmocka_unit_test(tails_keep_their_bits),
+                                       cmocka_unit_test(slope_is_near), cmocka_unit_test(ends_are_ends)};
 
     if (sizeof(long double) < 10 || LDBL_MANT_DIG < 64) {
         printf("skipped: long double has no more bits than double\n");

@@ -38,6 +38,7 @@ typedef struct tncuda_divisor {
 #define TNCUDA_PLACES_NARROW 2 /* the same; all elements are of the compute type */
 #define TNCUDA_PLACES_PACKS 3  /* the same; 16 bytes at a time */
 #define TNCUDA_PLACES_MIXED 4  /* as ANY; f32, f16 and bf16, 4 elements at a time */
+#define TNCUDA_PLACES_SHORTS 5 /* as ANY; all arrays are f16, or all bf16, 8 elements at a time */
 
 typedef struct tncuda_point_args {
     int64_t count;

@@ -4,6 +4,7 @@
  * one. What is compiled for a chain (fused_words.h) does the same faster; this serves where there is no
  * compiler, and everywhere without a GPU.
  */
+#include "../../common/functions_float.h"
 #include "element.h"
 #include "loops.h"
 

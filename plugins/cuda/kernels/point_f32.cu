@@ -1,3 +1,5 @@
 /* Pointwise kernels that compute in f32. */
+#include "../../common/functions_float.h"
+
 #define WORDS_F32
 #include "point.inc"

@@ -1,0 +1,210 @@
+/*
+ * Functions of float32 in float32 alone, for GPUs, where a double costs as much as 2 to 64 floats:
+ * words_float.inc says which rows of the lists they serve. Plain arithmetic and fmaf: the same bits on every
+ * GPU and in the emulator. Bounds, in units of the last place: plugins/cuda/ulp.list. Polynomials were fitted
+ * at Chebyshev's points.
+ */
+#ifndef TNB_FUNCTIONS_FLOAT_H
+#define TNB_FUNCTIONS_FLOAT_H
+
+#include "functions.h"
+
+#undef TNB_NS
+#define TNB_NS(host, gpu) (gpu)
+
+#define TNB_LOG2E_F 1.44269504f
+#define TNB_LN2_HIGH_F 0.693145752f /* with 15 bits: a product with an exponent is exact */
+#define TNB_LN2_LOW_F 1.42860677e-6f
+#define TNB_ROUND_F 12582912.0f /* 1.5 * 2^23: adding it leaves the nearest integer in the low bits */
+
+/* 1 / d for 2^-100 < d < 2^100, within one unit: the exponent is negated, two steps each cube the error. */
+TNB_INLINE float tnb_float_over(float d)
+{
+    float r = tnb_bits_float(0x7ef311c7u - tnb_float_bits(d)), e = fmaf(-d, r, 1.0f);
+
+    r = fmaf(r, fmaf(e, e, e), r);
+    e = fmaf(-d, r, 1.0f);
+    return fmaf(r, fmaf(e, e, e), r);
+}
+
+/* (e^r - 1 - r) / r² for r within ±ln 2 / 2. */
+TNB_INLINE float tnb_float_exp_rest(float r)
+{
+    float p = 1.392618359e-3f;
+
+    p = fmaf(p, r, 8.363179053e-3f);
+    p = fmaf(p, r, 4.166655462e-2f);
+    p = fmaf(p, r, 1.666657699e-1f);
+    return fmaf(p, r, 0.5f);
+}
+
+/* 2^n for -126 <= n <= 127; 0 for n = -127. */
+TNB_INLINE float tnb_float_power(int32_t n)
+{
+    return tnb_bits_float((uint32_t)(n + 127) << 23);
+}
+
+/* x = n ln 2 + r: n as the low bits of what is returned, above those of TNB_ROUND_F. */
+TNB_INLINE float tnb_float_split(float x, float *r)
+{
+    const float shifted = fmaf(x, TNB_LOG2E_F, TNB_ROUND_F), n = shifted - TNB_ROUND_F;
+
+    *r = fmaf(n, -TNB_LN2_LOW_F, fmaf(n, -TNB_LN2_HIGH_F, x));
+    return shifted;
+}
+
+TNB_INLINE int32_t tnb_float_whole(float shifted)
+{
+    return (int32_t)(tnb_float_bits(shifted) - 0x4b400000u);
+}
+
+TNB_INLINE float tnb_float_exp(float x)
+{
+    float r, shifted, p;
+    int32_t n, half;
+
+    x = x > 89.0f ? 89.0f : x;
+    x = x < -104.5f ? -104.5f : x;
+    shifted = tnb_float_split(x, &r);
+    p = fmaf(fmaf(tnb_float_exp_rest(r), r, 1.0f), r, 1.0f);
+    n = tnb_float_whole(shifted);
+    half = n >> 1; /* 2^n may be no float32 */
+    return p * tnb_float_power(half) * tnb_float_power(n - half);
+}
+
+TNB_INLINE float tnb_float_expm1(float x)
+{
+    float r, shifted, p, half, y;
+
+    y = x > 89.0f ? 89.0f : x;
+    y = y < -18.0f ? -18.0f : y;
+    shifted = tnb_float_split(y, &r);
+    p = fmaf(tnb_float_exp_rest(r) * r, r, r);
+    half = tnb_float_power(tnb_float_whole(shifted) - 1);
+    y = fmaf(p, half, half - 0.5f);
+    return fabsf(x) < 1e-8f ? x : y + y;
+}
+
+TNB_INLINE float tnb_float_log(float x)
+{
+    const bool tiny = x < 1.17549435e-38f;
+    const uint32_t bits = tnb_float_bits(tiny ? x * 8388608.0f : x) - 0x3f3504f3u; /* of √½ */
+    const float f = tnb_bits_float((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+    const float e = (float)((int32_t)bits >> 23) - (tiny ? 23.0f : 0.0f);
+    float p = 6.971611471e-2f, y;
+
+    p = fmaf(p, f, -1.147973385e-1f);
+    p = fmaf(p, f, 1.168541992e-1f);
+    p = fmaf(p, f, -1.242568733e-1f);
+    p = fmaf(p, f, 1.424905765e-1f);
+    p = fmaf(p, f, -1.666780232e-1f);
+    p = fmaf(p, f, 2.000071575e-1f);
+    p = fmaf(p, f, -2.499999696e-1f);
+    p = fmaf(p, f, 3.333333118e-1f);
+    y = fmaf(e, TNB_LN2_LOW_F, f * f * f * p);
+    y = fmaf(-0.5f * f, f, y) + f;
+    y = fmaf(e, TNB_LN2_HIGH_F, y);
+    y = x > 0.0f ? y : x == 0.0f ? -INFINITY : NAN;
+    return x == INFINITY ? x : y;
+}
+
+TNB_INLINE float tnb_float_tanh(float x)
+{
+    const float a = fabsf(x), z = x * x, b = a > 10.0f ? 10.0f : a;
+    float p = -6.26911972e-3f, far;
+
+    p = fmaf(p, z, 2.111095905e-2f);
+    p = fmaf(p, z, -5.387394885e-2f);
+    p = fmaf(p, z, 1.333291537e-1f);
+    p = fmaf(p, z, -3.333333033e-1f);
+    far = fmaf(-2.0f, tnb_float_over(tnb_float_exp(2.0f * b) + 1.0f), 1.0f);
+    return a < 0.6f ? fmaf(p * z, x, x) : copysignf(far, x);
+}
+
+TNB_INLINE float tnb_float_sigmoid(float x)
+{
+    const float e = tnb_float_exp(-fabsf(x)), y = tnb_float_over(1.0f + e);
+
+    return x < 0.0f ? e * y : y;
+}
+
+/* ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|), and that is 2 artanh(e / (2 + e)). */
+TNB_INLINE float tnb_float_softrelu(float x)
+{
+    const float e = tnb_float_exp(-fabsf(x)), s = e * tnb_float_over(2.0f + e), z = s * s;
+    float p = 1.161216461e-1f;
+
+    p = fmaf(p, z, 1.08532879e-1f);
+    p = fmaf(p, z, 1.4296179e-1f);
+    p = fmaf(p, z, 1.999985317e-1f);
+    p = fmaf(p, z, 3.333333366e-1f);
+    p = fmaf(p * z, s, s);
+    return (x <= 0.0f ? 0.0f : x) + (p + p);
+}
+
+/* ---- of the normal distribution ------------------------------------------------------------------------ */
+
+#define TNB_TAIL_END 13.27f /* there e^(-t²/2) is made 0: what is smaller is no normal float32 */
+
+/* e^(-t²/2) = e^(high + low), for t up to TNB_TAIL_END. */
+TNB_INLINE float tnb_float_bell(float high, float low)
+{
+    float r, shifted = tnb_float_split(high, &r);
+
+    r += low;
+    return fmaf(fmaf(tnb_float_exp_rest(r), r, 1.0f), r, 1.0f) * tnb_float_power(tnb_float_whole(shifted));
+}
+
+/* What e^(-t²/2) is multiplied by, so that it is the probability of being below -t: smooth, and no difference
+ * of numbers close to one another. A polynomial of (t - 3.5) / (t + 3.5) over t + 3.5. */
+TNB_INLINE float tnb_float_ratio(float t)
+{
+    const float r = tnb_float_over(t + 3.5f), m = fmaf(-7.0f, r, 1.0f);
+    float p = 1.265536597e-4f;
+
+    p = fmaf(p, m, 4.496006192e-4f);
+    p = fmaf(p, m, -4.953668966e-4f);
+    p = fmaf(p, m, -3.194987791e-3f);
+    p = fmaf(p, m, 6.489086272e-3f);
+    p = fmaf(p, m, 1.741099389e-2f);
+    p = fmaf(p, m, -1.160521285e-1f);
+    p = fmaf(p, m, 3.15424674e-1f);
+    p = fmaf(p, m, -5.65561785e-1f);
+    p = fmaf(p, m, 7.444160793e-1f);
+    return p * r;
+}
+
+/* x P(X < x) = max(x, 0) - |x| P(X < -|x|): nothing cancels, however far below 0 x is. */
+TNB_INLINE float tnb_float_gelu(float x)
+{
+    const float t = fminf(fabsf(x), TNB_TAIL_END), s = t * t;
+    const float below = tnb_float_bell(-0.5f * s, -0.5f * fmaf(t, t, -s)) * tnb_float_ratio(t);
+
+    return fmaf(-t, below, fmaf(fabsf(x), 0.5f, 0.5f * x));
+}
+
+/* Its derivative: P(X < x) + x e^(-x²/2) / √(2π). */
+TNB_INLINE float tnb_float_gelu_slope(float x)
+{
+    const float a = fabsf(x), t = a > TNB_TAIL_END ? TNB_TAIL_END : a, s = t * t;
+    const float below = tnb_float_bell(-0.5f * s, -0.5f * fmaf(t, t, -s)) *
+                        fmaf(-0.398942280f, t, tnb_float_ratio(t)); /* of -|x| */
+
+    return x < 0.0f ? below : 1.0f - below;
+}
+
+TNB_INLINE float tnb_float_erf(float x)
+{
+    const float a = fabsf(x), z = x * x, b = a > 4.0f ? 4.0f : a, s = b * b;
+    float p = -6.325501609e-4f, far;
+
+    p = fmaf(p, z, 5.052985193e-3f);
+    p = fmaf(p, z, -2.680375674e-2f);
+    p = fmaf(p, z, 1.128274908e-1f);
+    p = fmaf(p, z, -3.761257476e-1f);
+    p = fmaf(p, z, 1.28379161e-1f); /* 1 less than the first coefficient, for a bit more */
+    far = fmaf(-2.0f, tnb_float_bell(-s, -fmaf(b, b, -s)) * tnb_float_ratio(1.41421356f * b), 1.0f);
+    return a < 0.85f ? fmaf(p, x, x) : copysignf(far, x);
+}
+
+#endif
