@@ -196,8 +196,9 @@ tn_status tni_engine_wait_read(tni_engine *e, tni_var *v, uint64_t timeout_ms); 
 tn_status tni_engine_wait_write(tni_engine *e, tni_var *v, uint64_t timeout_ms); /* it may be overwritten */
 /* As wait_read, but a failure is nobody's business here: whoever else waits is still told of it. */
 tn_status tni_engine_wait_quiet(tni_engine *e, tni_var *v, uint64_t timeout_ms);
-/* Some operation was begun that is completed from outside, perhaps by this very thread, later. */
-bool tni_engine_outstanding(const tni_engine *e);
+/* Some operation was begun that is completed from outside, perhaps by this very thread, later. `issued`: or a
+ * device has one on its streams. */
+bool tni_engine_outstanding(const tni_engine *e, bool issued);
 tn_status tni_engine_wait_all(tni_engine *e); /* oldest unreported error */
 /* Until nothing is pending, for at most so long; TN_E_TIMEOUT names what is. 0: no limit. */
 tn_status tni_engine_wait_idle(tni_engine *e, uint64_t timeout_ms);

@@ -299,6 +299,7 @@ struct tni_engine {
     uint32_t step_nested, step_running; /* the owner's: entries, operations on its stack */
     uint64_t step_draws;
     atomic_uint outstanding; /* operations begun that something outside completes */
+    atomic_uint issued;      /* tokens that are not retired: their devices complete those */
 
     tni_mutex poison_mutex;
     uint32_t poison_count;

@@ -225,11 +225,11 @@ void tni_step_pushed(tni_engine *e)
     (void)tni_step_enter(e, 0);
     while (complete_some(e))
         ;
-    others = atomic_load(&e->outstanding) != 0;
+    others = tni_engine_outstanding(e, true);
     while (!pushed_done(e)) {
         if (tni_step_some(e))
             continue;
-        if (others || (!atomic_load(&e->outstanding) && e->step_running))
+        if (others || (!tni_engine_outstanding(e, true) && e->step_running))
             break; /* what is left needs what others complete, or what a callback below us holds */
         progress_sleep(e, 0);
     }

@@ -272,7 +272,7 @@ static tn_status token_record(engine_worker *w, tni_operation *op, uint32_t only
         w->open_head = t;
     w->open_tail = t;
     atomic_fetch_add(&op->async->tokens, 1u);
-    atomic_fetch_add(&op->queue->engine->outstanding, 1u);
+    atomic_fetch_add(&op->queue->engine->issued, 1u);
     w->issued++;
     *out = t;
     return TN_OK;
@@ -425,7 +425,7 @@ static void token_retire(engine_worker *w, engine_token *t)
         if (!op_released(op, i))
             tni_token_detach(op->vars[i], t, op_is_write(op, i) ? poison : NULL);
     token_close(t, poison);
-    atomic_fetch_sub(&e->outstanding, 1u);
+    atomic_fetch_sub(&e->issued, 1u);
     w->issued--;
     tni_token_release(t);
     w->failed += poison != NULL;

@@ -266,9 +266,9 @@ tn_status tni_engine_wait_quiet(tni_engine *e, tni_var *v, uint64_t timeout_ms)
     return wait_var(e, v, false, false, timeout_ms);
 }
 
-bool tni_engine_outstanding(const tni_engine *e)
+bool tni_engine_outstanding(const tni_engine *e, bool issued)
 {
-    return atomic_load(&e->outstanding) != 0;
+    return atomic_load(&e->outstanding) || (issued && atomic_load(&e->issued));
 }
 
 /* ---- progress of the whole ------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 
 #define FREE_FEW 4u            /* frames that every pool keeps for further calls */
 #define BUSY_LARGE 8u          /* calls in flight of a program with a large arena */
-#define BUSY_GRAPHS 4u         /* the same where a device records: graphs know few sets of addresses */
+#define BUSY_GRAPHS 3u         /* the same where a device records: graphs know few sets of addresses */
 #define BUSY_SMALL 1024u       /* the same of a small one */
 #define LOOK_AGAIN_MS 100u     /* for what must not be waited for */
 #define LARGE_BYTES (1u << 20) /* an arena that is large */
@@ -405,6 +405,7 @@ tn_status tni_frame_pool_create(tni_context *c, tni_program *p, tni_frame_pool *
     tni_ref_init(&pool->refs);
     pool->ctx = c;
     pool->program = p;
+    pool->own = pool->graphs && !p->device->kernels_plugin;
     pool->busy_max = pool->graphs ? BUSY_GRAPHS : p->planned_bytes > LARGE_BYTES ? BUSY_LARGE : BUSY_SMALL;
     tni_program_retain(p);
     *out = pool;
@@ -463,6 +464,7 @@ static void busy_add_locked(tni_frame_pool *pool, tni_frame *f)
     *(f->prev ? &f->prev->next : &pool->busy) = f;
     pool->busy_last = f;
     pool->busy_count++;
+    f->counted = true;
 }
 
 /* Number `skip` among those in flight that can be waited for, retained; NULL: there are no more. */
@@ -487,7 +489,7 @@ static bool call_wait(tni_frame *f)
     tn_status st = TN_OK;
 
     for (uint32_t s = 0; s < phase->segment_count && launched < TNI_PHASES; s += st == TN_OK) {
-        if (tni_engine_outstanding(e))
+        if (tni_engine_outstanding(e, !f->pool->own))
             return false;
         st = tni_engine_wait_quiet(e, &f->done[phase->first_segment + s], LOOK_AGAIN_MS);
         if (st)
@@ -520,7 +522,7 @@ tn_status tni_frame_take(tni_frame_pool *pool, bool recorded, tni_frame **out)
     tni_frame *f;
     tn_status st;
 
-    if (!recorded && !tni_engine_inside())
+    if ((!recorded || pool->own) && !tni_engine_inside())
         room_wait(pool);
     tni_mutex_lock(&pool->lock);
     if ((f = pool->free) != NULL) {
@@ -536,7 +538,7 @@ tn_status tni_frame_take(tni_frame_pool *pool, bool recorded, tni_frame **out)
     tni_ref_retain(&pool->refs);
     f->pool = pool;
     f->recorded = recorded;
-    f->gated = false;
+    f->gated = f->counted = false;
     atomic_store(&f->launched, TNI_PHASES);
     tni_mutex_lock(&pool->lock);
     if (!recorded) {
@@ -581,8 +583,12 @@ static void frame_return(tni_frame *f)
     f->lent = false;
     tni_mutex_lock(&pool->lock);
     if ((keep = keep_locked(pool, f))) {
-        f->next = pool->free;
-        pool->free = f;
+        tni_frame **at = &pool->free;
+
+        while (pool->own && *at) /* by turns, so that a graph sees the same addresses again */
+            at = &(*at)->next;
+        f->next = *at;
+        *at = f;
         pool->free_count++;
     }
     tni_mutex_unlock(&pool->lock);
@@ -600,11 +606,25 @@ void tni_frame_release(tni_frame *f)
         return;
     tni_mutex_lock(&f->pool->lock);
     last = tni_ref_release(&f->refs);
-    if (last && !f->recorded)
+    if (last && f->counted)
         busy_remove_locked(f->pool, f);
     tni_mutex_unlock(&f->pool->lock);
     if (last)
         frame_return(f);
+}
+
+/* A recorded call is in flight from the time that its backward is queued: until then nobody knows whether it
+ * comes. Its segments write `done` as it is. */
+void tni_frame_launched(tni_frame *f, uint32_t phase)
+{
+    atomic_store(&f->launched, phase);
+    if (!f->recorded || phase == TNI_FORWARD || !f->pool->own)
+        return;
+    tni_mutex_lock(&f->pool->lock);
+    f->gated = true;
+    if (!f->counted)
+        busy_add_locked(f->pool, f);
+    tni_mutex_unlock(&f->pool->lock);
 }
 
 void tni_frame_lend(tni_frame *f)

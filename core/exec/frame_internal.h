@@ -76,6 +76,7 @@ struct tni_frame {
     frame_phase phases[TNI_PHASES];
     bool recorded;
     bool gated;           /* taken when many were in flight: all its segments write `done` */
+    bool counted;         /* it is one of pool->busy */
     atomic_uint launched; /* the phase that was queued last; TNI_PHASES: none since it was taken */
     atomic_bool spoiled;  /* some of `done` is poisoned */
     atomic_bool lent;     /* variants read what it keeps: its own backward must not write there any more */
@@ -97,9 +98,11 @@ struct tni_frame_pool {
     tni_context *ctx;
     tni_program *program;
     tni_mutex lock;
-    tni_frame *free, *busy, *busy_last; /* busy: not recorded, in the order of their calls */
+    tni_frame *free, *busy, *busy_last; /* busy: in the order of their calls; of recorded ones those whose
+                                           backward is queued, where a device records */
     uint32_t free_count, busy_count, busy_max;
     bool closed;
+    bool own;                   /* its device records kernels of its own */
     bool keeps;                 /* frames keep their memory between calls */
     frame_constants *constants; /* per arena; NULL: the program has no phase ONCE */
     frame_graph *graphs;        /* per segment; NULL: no device of the program records */
@@ -111,6 +114,7 @@ struct tni_frame_pool {
  * the first segment that runs there. */
 tn_status tni_frame_memory(tni_frame *f, uint32_t phase, const tni_run *run);
 void tni_frame_phase_free(tni_frame *f, uint32_t phase); /* its scratch */
+void tni_frame_launched(tni_frame *f, uint32_t phase);   /* that phase is about to be queued */
 /* Where the draws of the next call begin. */
 void tni_frame_draw(tni_frame *f, uint64_t draw);
 /* Writes `base` into the tensors of one part of one arena, workspaces and saved blocks included. */

@@ -277,7 +277,7 @@ static tn_status launch_prepare(const tni_launch *l)
     tn_status st;
 
     tni_frame_retain(f);
-    atomic_store(&f->launched, l->phase);
+    tni_frame_launched(f, l->phase);
     if ((call->lender = l->lender) != NULL) {
         tni_frame_retain(l->lender);
         tni_frame_lend(l->lender);

@@ -192,6 +192,7 @@ static void cuda_close(tn_device_handle *device)
     }
     tncuda_graphs_sweep(device, true);
     tncuda_modules_drop(device);
+    tncuda_moments_drop(device);
     for (int32_t i = 0; i < TNCUDA_DEVICES_MAX; i++)
         if (device->peers[i])
             tncuda_context_give(p, i);

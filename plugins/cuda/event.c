@@ -24,14 +24,148 @@ void tncuda_event_move(tn_event *event, tncuda_fate *fate, uint64_t number)
     pthread_mutex_unlock(&event->lock);
 }
 
+static tncuda_point point_locked(const tn_event *e)
+{
+    return (tncuda_point){.fate = tncuda_fate_retain(e->fate), .number = e->number};
+}
+
 tncuda_point tncuda_event_point(tn_event *event)
 {
     tncuda_point p;
 
     pthread_mutex_lock(&event->lock);
-    p = (tncuda_point){.fate = tncuda_fate_retain(event->fate), .number = event->number};
+    p = point_locked(event);
     pthread_mutex_unlock(&event->lock);
     return p;
+}
+
+/* ---- moments ------------------------------------------------------------------------------------------- */
+
+static tn_status moment_make(tn_device_handle *d, tncuda_moment **out, tn_err *err)
+{
+    tncuda_moment *m = tncuda_new(d->plugin, sizeof *m);
+    tn_status st;
+
+    if (!m)
+        return tncuda_nomem(err, "an event");
+    if ((st = tncuda_check(d, d->driver->event_create(&m->handle, TNCUDA_EVENT_NO_TIMING), "cuEventCreate",
+                           err))) {
+        tncuda_delete(d->plugin, m);
+        return st;
+    }
+    atomic_store_explicit(&m->refs, 1u, memory_order_relaxed);
+    *out = m;
+    return TN_OK;
+}
+
+static void moment_destroy(tn_device_handle *d, tncuda_moment *m)
+{
+    if (tncuda_enter_end(d)) {
+        (void)tncuda_check(d, d->driver->event_destroy(m->handle), "cuEventDestroy", NULL);
+        tncuda_leave(d);
+    }
+    tncuda_delete(d->plugin, m);
+}
+
+static tncuda_moment *moment_retain(tncuda_moment *m)
+{
+    if (m)
+        atomic_fetch_add_explicit(&m->refs, 1u, memory_order_relaxed);
+    return m;
+}
+
+void tncuda_moment_release(tn_device_handle *device, tncuda_moment *moment)
+{
+    if (!moment || atomic_fetch_sub_explicit(&moment->refs, 1u, memory_order_acq_rel) != 1)
+        return;
+    pthread_mutex_lock(&device->lock);
+    moment->next = device->moments;
+    device->moments = moment;
+    pthread_mutex_unlock(&device->lock);
+}
+
+void tncuda_moments_drop(tn_device_handle *device)
+{
+    for (tncuda_moment *m = device->moments, *next; m; m = next) {
+        next = m->next;
+        moment_destroy(device, m);
+    }
+    device->moments = NULL;
+}
+
+static tncuda_moment *moment_left(tn_device_handle *d)
+{
+    tncuda_moment *m;
+
+    pthread_mutex_lock(&d->lock);
+    if ((m = d->moments))
+        d->moments = m->next;
+    pthread_mutex_unlock(&d->lock);
+    return moment_retain(m);
+}
+
+tn_status tncuda_moment_here(tn_stream *stream, tncuda_moment **moment, tn_err *err)
+{
+    tn_device_handle *d = stream->device;
+    tncuda_moment *m = stream->moment;
+    tn_status st;
+
+    if (!m || stream->moment_work != stream->work) {
+        if (!(m = moment_left(d)) && (st = moment_make(d, &m, err)))
+            return st;
+        if ((st = tncuda_check(d, d->driver->event_record(m->handle, stream->handle, 0),
+                               "cuEventRecordWithFlags", err))) {
+            tncuda_moment_release(d, m);
+            return st;
+        }
+        tncuda_moment_release(d, stream->moment);
+        stream->moment = m;
+        stream->moment_work = stream->work;
+    }
+    m = moment_retain(m);
+    tncuda_moment_release(d, *moment);
+    *moment = m;
+    return TN_OK;
+}
+
+static tn_status notes_need(tncuda_fate *fate, tn_err *err)
+{
+    tn_device_handle *d = fate->device;
+    tn_status st = TN_OK;
+
+    pthread_mutex_lock(&fate->lock);
+    if (!fate->notes)
+        st = tncuda_check(d, d->driver->stream_create(&fate->notes, TNCUDA_STREAM_NON_BLOCKING, 0),
+                          "cuStreamCreateWithPriority", err);
+    pthread_mutex_unlock(&fate->lock);
+    return st;
+}
+
+/* Graphs know the driver's event, so from here on it is always the same. What it had shared is behind the
+ * point where that lay. */
+static tn_status pin_locked(tn_event *e, tn_err *err)
+{
+    tn_device_handle *d = e->device;
+    tncuda_moment *own = NULL;
+    tn_status st;
+
+    if (e->pinned)
+        return TN_OK;
+    if ((st = moment_make(d, &own, err)))
+        return st;
+    if (e->moment && e->fate && !e->fate->gone && !(st = notes_need(e->fate, err)) &&
+        !(st = tncuda_check(d, d->driver->stream_event(e->fate->notes, e->moment->handle, 0),
+                            "cuStreamWaitEvent", err)))
+        st = tncuda_check(d, d->driver->event_record(own->handle, e->fate->notes, 0),
+                          "cuEventRecordWithFlags", err);
+    if (st) {
+        moment_destroy(d, own);
+        return st;
+    }
+    tncuda_moment_release(d, e->moment);
+    e->moment = own;
+    e->pinned = true;
+    return TN_OK;
 }
 
 /* ---- records and waits --------------------------------------------------------------------------------- */
@@ -39,14 +173,20 @@ tncuda_point tncuda_event_point(tn_event *event)
 static tn_status record_locked(tn_event *e, tn_stream *s, tn_err *err)
 {
     tn_device_handle *d = s->device;
-    tn_status st;
+    tn_status st = TN_OK;
 
     if (tncuda_graph_compared(s, NULL, 0, NULL, 0))
         return TN_OK;
     pthread_mutex_lock(&e->lock);
-    st = tncuda_check(d,
-                      d->driver->event_record(e->handle, s->handle, s->recording ? TNCUDA_EVENT_EXTERNAL : 0),
-                      "cuEventRecordWithFlags", err);
+    if (s->recording)
+        st = pin_locked(e, err);
+    else if (!e->pinned)
+        st = tncuda_moment_here(s, &e->moment, err);
+    if (!st && e->pinned)
+        st = tncuda_check(
+            d,
+            d->driver->event_record(e->moment->handle, s->handle, s->recording ? TNCUDA_EVENT_EXTERNAL : 0),
+            "cuEventRecordWithFlags", err);
     if (!st && !s->recording)
         event_move_locked(e, s->fate, s->calls);
     pthread_mutex_unlock(&e->lock);
@@ -83,15 +223,20 @@ static tn_status wait_locked(tn_stream *s, tn_event *e, tn_err *err)
 {
     tn_device_handle *d = s->device;
     tncuda_point at;
-    tn_status st;
+    tn_status st = TN_OK;
 
     if (tncuda_graph_compared(s, NULL, 0, NULL, 0))
         return TN_OK;
     pthread_mutex_lock(&e->lock);
-    at = (tncuda_point){.fate = tncuda_fate_retain(e->fate), .number = e->number};
-    st = tncuda_check(d,
-                      d->driver->stream_event(s->handle, e->handle, s->recording ? TNCUDA_EVENT_EXTERNAL : 0),
-                      "cuStreamWaitEvent", err);
+    at = point_locked(e);
+    s->work++;
+    if (s->recording)
+        st = pin_locked(e, err);
+    if (!st && e->moment)
+        st = tncuda_check(
+            d,
+            d->driver->stream_event(s->handle, e->moment->handle, s->recording ? TNCUDA_EVENT_EXTERNAL : 0),
+            "cuStreamWaitEvent", err);
     pthread_mutex_unlock(&e->lock);
     if (!st)
         st = s->recording ? tncuda_graph_event(s->recording, s, e, true, err) : look_locked(s, at, err);
@@ -117,7 +262,8 @@ tn_status tncuda_event_wait(tn_stream *stream, tn_event *event, tn_err *err)
 
 tn_status tncuda_event_query(tn_event *event, tn_err *err)
 {
-    tncuda_result result;
+    tncuda_result result = TNCUDA_SUCCESS;
+    tncuda_moment *moment;
     tncuda_point at;
     tn_status st;
 
@@ -125,8 +271,13 @@ tn_status tncuda_event_query(tn_event *event, tn_err *err)
         return tn_fail(err, TN_E_ARG, "no event");
     if ((st = tncuda_enter(event->device, err)))
         return st;
-    at = tncuda_event_point(event);
-    result = event->device->driver->event_query(event->handle);
+    pthread_mutex_lock(&event->lock);
+    at = point_locked(event);
+    moment = moment_retain(event->moment);
+    pthread_mutex_unlock(&event->lock);
+    if (moment)
+        result = event->device->driver->event_query(moment->handle);
+    tncuda_moment_release(event->device, moment);
     if (result == TNCUDA_NOT_READY)
         st = TN_PENDING;
     else if (!(st = tncuda_check(event->device, result, "cuEventQuery", err)))
@@ -181,19 +332,6 @@ static void note_give(tncuda_stream stream, tncuda_result result, void *arg)
     tncuda_item_end(n->device, &n->item);
 }
 
-static tn_status notes_need(tncuda_fate *fate, tn_err *err)
-{
-    tn_device_handle *d = fate->device;
-    tn_status st = TN_OK;
-
-    pthread_mutex_lock(&fate->lock);
-    if (!fate->notes)
-        st = tncuda_check(d, d->driver->stream_create(&fate->notes, TNCUDA_STREAM_NON_BLOCKING, 0),
-                          "cuStreamCreateWithPriority", err);
-    pthread_mutex_unlock(&fate->lock);
-    return st;
-}
-
 /* Takes the note on success. */
 static tn_status note_queue(tn_event *e, note *n, tn_err *err)
 {
@@ -204,7 +342,10 @@ static tn_status note_queue(tn_event *e, note *n, tn_err *err)
     if ((st = notes_need(n->at.fate, err)))
         return st;
     notes = n->at.fate->notes;
-    if ((st = tncuda_check(d, d->driver->stream_event(notes, e->handle, 0), "cuStreamWaitEvent", err)))
+    pthread_mutex_lock(&e->lock);
+    st = tncuda_check(d, d->driver->stream_event(notes, e->moment->handle, 0), "cuStreamWaitEvent", err);
+    pthread_mutex_unlock(&e->lock);
+    if (st)
         return st;
     tncuda_item_add(d, &n->item);
     return tncuda_check(d, d->driver->stream_callback(notes, note_give, n, 0), "cuStreamAddCallback", err);
@@ -254,18 +395,10 @@ tn_status tncuda_event_create(tn_device_handle *device, tn_event **out, tn_err *
 
     if (!device || !out)
         return tn_fail(err, TN_E_ARG, "no device");
-    if ((st = tncuda_enter(device, err)))
+    if ((st = tncuda_driver_need(device->plugin, err)))
         return st;
     if (!(e = tncuda_new(device->plugin, sizeof *e)))
-        st = tncuda_nomem(err, "an event");
-    else
-        st = tncuda_check(device, device->driver->event_create(&e->handle, TNCUDA_EVENT_NO_TIMING),
-                          "cuEventCreate", err);
-    tncuda_leave(device);
-    if (st) {
-        tncuda_delete(device->plugin, e);
-        return st;
-    }
+        return tncuda_nomem(err, "an event");
     e->device = device;
     pthread_mutex_init(&e->lock, NULL);
     *out = e;
@@ -278,10 +411,10 @@ void tncuda_event_destroy(tn_event *event)
 
     if (!event || atomic_load_explicit(&d->plugin->forked, memory_order_relaxed))
         return;
-    if (tncuda_enter_end(d)) {
-        (void)tncuda_check(d, d->driver->event_destroy(event->handle), "cuEventDestroy", NULL);
-        tncuda_leave(d);
-    }
+    if (event->pinned) /* graphs may know it */
+        moment_destroy(d, event->moment);
+    else
+        tncuda_moment_release(d, event->moment);
     tncuda_fate_release(event->fate);
     pthread_mutex_destroy(&event->lock);
     tncuda_delete(d->plugin, event);

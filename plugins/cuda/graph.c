@@ -88,8 +88,8 @@ static void graph_end_of(tn_device_graph *g)
                            "cuGraphExecDestroy", NULL);
     if (g->graph)
         (void)tncuda_check(g->device, d->graph_destroy(g->graph), "cuGraphDestroy", NULL);
-    if (g->done)
-        (void)tncuda_check(g->device, d->event_destroy(g->done), "cuEventDestroy", NULL);
+    tncuda_moment_release(g->device, g->done); /* launches may hold the rest until the device is closed */
+    g->done = NULL;
     if (g->side)
         (void)tncuda_check(g->device, d->stream_destroy(g->side), "cuStreamDestroy", NULL);
 }
@@ -107,7 +107,8 @@ void tncuda_graphs_sweep(tn_device_handle *device, bool all)
     while (g) {
         tn_device_graph *next = g->next;
 
-        if (!all && (!works || device->driver->event_query(g->done) == TNCUDA_NOT_READY)) {
+        if (!all &&
+            (!works || (g->done && device->driver->event_query(g->done->handle) == TNCUDA_NOT_READY))) {
             g->next = kept;
             kept = g;
         } else {
@@ -152,9 +153,7 @@ static tn_status begin_locked(tn_stream *s, tn_device_graph *g, tn_err *err)
     if (s->recording || tncuda_stream_failed(s, NULL))
         return tn_fail(err, TN_E_STATE,
                        s->recording ? "the stream is recording already" : "the stream has failed");
-    if ((st = tncuda_check(d, d->driver->event_create(&g->done, TNCUDA_EVENT_NO_TIMING), "cuEventCreate",
-                           err)) ||
-        (st = tncuda_check(d, d->driver->capture_begin(s->handle, TNCUDA_CAPTURE_RELAXED),
+    if ((st = tncuda_check(d, d->driver->capture_begin(s->handle, TNCUDA_CAPTURE_RELAXED),
                            "cuStreamBeginCapture", err)))
         return st;
     s->recording = g;
@@ -549,11 +548,12 @@ static tn_status launch_locked(tn_device_graph *g, tn_stream *s, tn_err *err)
                        s->recording ? "the stream is recording" : "an update of the graph failed");
     if ((st = tncuda_stream_failed(s, err)))
         return st;
+    s->work++;
     if (g->call_count)
         st = with_functions(g, s, err);
     else
         st = tncuda_check(d, d->driver->graph_launch(g->exec, s->handle), "cuGraphLaunch", err);
-    if (st || (st = tncuda_check(d, d->driver->event_record(g->done, s->handle, 0), "cuEventRecord", err)))
+    if (st || (st = tncuda_moment_here(s, &g->done, err)))
         return st;
     for (const event_mark *m = g->marks; m; m = m->next)
         if (!m->wait)

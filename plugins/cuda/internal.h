@@ -86,6 +86,8 @@ void tncuda_lt_fini(tncuda_plugin *plugin);
 
 /* ---- device.c ---------------------------------------------------------------------------------------- */
 
+typedef struct tncuda_moment tncuda_moment;
+
 typedef struct tncuda_counters {
     atomic_ullong calls, copies, launches, event_waits, notifications, graphs, graph_launches, graph_updates;
     atomic_ullong allocations;
@@ -110,6 +112,7 @@ struct tn_device_handle {
     uint64_t pending;                  /* items whose memory is still there */
     tn_err failure;                    /* code TN_OK: the context works */
     tn_device_graph *dead;             /* freed while launches were under way */
+    tncuda_moment *moments;            /* that nobody has any more */
     uint8_t peers[TNCUDA_DEVICES_MAX]; /* 1: access was asked for */
     char text[1024];
     tncuda_counters count;
@@ -183,9 +186,12 @@ struct tn_stream {
     tn_device_handle *device;
     tncuda_stream handle;
     tncuda_fate *fate;
-    uint32_t number;      /* from 1, for people */
-    pthread_mutex_t lock; /* of what follows */
-    uint64_t calls;       /* asked for so far */
+    uint32_t number;       /* from 1, for people */
+    pthread_mutex_t lock;  /* of what follows */
+    uint64_t calls;        /* asked for so far */
+    uint64_t work;         /* counts all that the driver was given for the stream, but records of events */
+    uint64_t moment_work;  /* what it was at `moment` */
+    tncuda_moment *moment; /* the newest; NULL: none so far */
     tn_device_graph *recording;
 };
 
@@ -205,13 +211,28 @@ tn_status tncuda_stream_failed(tn_stream *stream, tn_err *err);
 
 /* ---- event.c ----------------------------------------------------------------------------------------- */
 
+/* The driver's event, recorded once: all events that are recorded where a stream has got nothing since have
+ * the same one. When nobody has it any more, it is the device's, for another moment. */
+struct tncuda_moment {
+    tncuda_moment *next; /* of the device's */
+    tncuda_event handle;
+    atomic_uint refs;
+};
+
 struct tn_event {
     tn_device_handle *device;
-    tncuda_event handle;
-    pthread_mutex_t lock; /* of what follows */
-    tncuda_fate *fate;    /* retained: of the stream it was recorded on; NULL: on none */
-    uint64_t number;      /* calls of that stream before it */
+    pthread_mutex_t lock;  /* of what follows */
+    tncuda_moment *moment; /* NULL: never recorded */
+    bool pinned;           /* a graph records it, or waits for it: its moment is its own, and stays */
+    tncuda_fate *fate;     /* retained: of the stream it was recorded on; NULL: on none */
+    uint64_t number;       /* calls of that stream before it */
 };
+
+/* Under the stream's lock, in the context: the end of the stream as it is now, in place of *moment, which may
+ * be NULL. */
+tn_status tncuda_moment_here(tn_stream *stream, tncuda_moment **moment, tn_err *err);
+void tncuda_moment_release(tn_device_handle *device, tncuda_moment *moment); /* NULL is fine */
+void tncuda_moments_drop(tn_device_handle *device);                          /* the device's; it is closed */
 
 tn_status tncuda_event_create(tn_device_handle *device, tn_event **out, tn_err *err);
 void tncuda_event_destroy(tn_event *event);
@@ -257,7 +278,7 @@ struct tn_device_graph {
     atomic_uint refs; /* the user's, and one for each launch with functions */
     tncuda_graph graph;
     tncuda_graph_exec exec; /* of the form that is launched */
-    tncuda_event done;      /* behind the last launch */
+    tncuda_moment *done;    /* behind the last launch; NULL: there was none */
     tncuda_call *calls, **calls_end, *replaced;
     struct event_mark *marks, **marks_end;
     struct copy_node *copies;
@@ -308,6 +329,8 @@ tn_status tncuda_graph_run(tn_device_graph **graph, tn_stream *stream,
  * else. True: it was compared with what the graph has, and the driver gets nothing. */
 bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                            uint32_t bytes);
+/* Whether it is so now: the driver is given nothing, and no context is needed. */
+bool tncuda_graph_compares(tn_stream *stream);
 /* The same behind it, of kernels and copies: the graph, if the stream records one, keeps them. */
 tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                             uint32_t bytes, tn_err *err);

@@ -221,6 +221,26 @@ static tn_status kernels_need(tn_device_handle *d, tn_err *err)
     return st;
 }
 
+static function *function_find_locked(const struct tncuda_kernels *k, const char *name)
+{
+    function *f = k->buckets[bucket_of(name)];
+
+    while (f && strcmp(f->name, name) != 0)
+        f = f->next;
+    return f;
+}
+
+/* Of a device that has launched kernels; NULL: this one not yet. */
+static tncuda_function function_known(tn_device_handle *d, const char *name)
+{
+    const function *f;
+
+    pthread_mutex_lock(&d->kernels->lock);
+    f = function_find_locked(d->kernels, name);
+    pthread_mutex_unlock(&d->kernels->lock);
+    return f ? f->handle : NULL;
+}
+
 /* In the context. */
 static tn_status function_need(tn_device_handle *d, const char *family, const char *name, const void *image,
                                tncuda_function *out, tn_err *err)
@@ -231,9 +251,7 @@ static tn_status function_need(tn_device_handle *d, const char *family, const ch
     if (st)
         return st;
     pthread_mutex_lock(&d->kernels->lock);
-    f = d->kernels->buckets[bucket_of(name)];
-    while (f && strcmp(f->name, name) != 0)
-        f = f->next;
+    f = function_find_locked(d->kernels, name);
     if (!f)
         st = function_make_locked(d, family, name, image, &f, err);
     pthread_mutex_unlock(&d->kernels->lock);
@@ -278,8 +296,9 @@ static tn_status launch_locked(tn_stream *s, tncuda_function f, int64_t blocks, 
     tn_status st = tncuda_stream_failed(s, err);
     tncuda_result result;
 
-    if (st || tncuda_graph_compared(s, f, (uint32_t)blocks, args, bytes))
+    if (st || tncuda_graph_compared(s, f, (uint32_t)blocks, args, f ? bytes : 0))
         return st;
+    s->work++;
     if ((result = d->driver->launch(f, (uint32_t)blocks, 1, 1, THREADS, 1, 1, 0, s->handle, params, NULL))) {
         (void)snprintf(what, sizeof what, "kernel %s, stream %u: cuLaunchKernel", name, (unsigned)s->number);
         return tncuda_check(d, result, what, err);
@@ -293,20 +312,27 @@ static tn_status launch_image(const tn_exec *x, const char *family, const char *
 {
     tn_stream *s = (tn_stream *)(uintptr_t)x->stream;
     tncuda_function f = NULL;
-    tn_status st;
+    bool driven;
+    tn_status st = TN_OK;
 
     if (!s)
         return tn_fail(err, TN_E_INTERNAL, "a kernel of a GPU without a stream");
-    if ((st = tncuda_enter(s->device, err)))
+    driven = !tncuda_graph_compares(s);
+    if (driven && (st = tncuda_enter(s->device, err)))
         return st;
-    if (!(st = function_need(s->device, family, name, image, &f, err))) {
+    if (!driven)
+        f = function_known(s->device, name); /* NULL: it is none of the graph's */
+    else
+        st = function_need(s->device, family, name, image, &f, err);
+    if (!st) {
         const int64_t most = strided ? (int64_t)s->device->kernels->units * BLOCKS_EACH : INT32_MAX;
 
         pthread_mutex_lock(&s->lock);
         st = launch_locked(s, f, blocks < most ? blocks : most, name, args, bytes, err);
         pthread_mutex_unlock(&s->lock);
     }
-    tncuda_leave(s->device);
+    if (driven)
+        tncuda_leave(s->device);
     return st;
 }
 
@@ -372,8 +398,10 @@ static tn_status library_locked(tn_stream *s, tncuda_library_fn call, const void
     tn_status st = tncuda_stream_failed(s, err);
 
     if (st || tncuda_graph_compared(s, (tncuda_function)(uintptr_t)state, 0, args, bytes) ||
-        (st = tncuda_graph_nodes(s, &before, err)) || (st = call(state, args, s->handle, err)) ||
-        (st = tncuda_graph_nodes(s, &behind, err)))
+        (st = tncuda_graph_nodes(s, &before, err)))
+        return st;
+    s->work++;
+    if ((st = call(state, args, s->handle, err)) || (st = tncuda_graph_nodes(s, &behind, err)))
         return st;
     tncuda_count(&s->device->count.launches);
     entry.nodes = behind - before;
@@ -384,16 +412,19 @@ tn_status tncuda_library_call(const tn_exec *x, tncuda_library_fn call, const vo
                               uint32_t bytes, tn_err *err)
 {
     tn_stream *s = (tn_stream *)(uintptr_t)x->stream;
+    bool driven;
     tn_status st;
 
     if (!s)
         return tn_fail(err, TN_E_INTERNAL, "a call of a library without a stream");
-    if ((st = tncuda_enter(s->device, err)))
+    driven = !tncuda_graph_compares(s);
+    if (driven && (st = tncuda_enter(s->device, err)))
         return st;
     pthread_mutex_lock(&s->lock);
     st = library_locked(s, call, state, args, bytes, err);
     pthread_mutex_unlock(&s->lock);
-    tncuda_leave(s->device);
+    if (driven)
+        tncuda_leave(s->device);
     return st;
 }
 

@@ -88,6 +88,16 @@ bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t
     return true;
 }
 
+bool tncuda_graph_compares(tn_stream *stream)
+{
+    bool compares;
+
+    pthread_mutex_lock(&stream->lock);
+    compares = stream->recording && stream->recording->compares;
+    pthread_mutex_unlock(&stream->lock);
+    return compares;
+}
+
 /* An entry with a copy of its arguments, all but the node. */
 static tn_status entry_add(tn_device_graph *g, const tncuda_entry *like, uint32_t blocks, const void *args,
                            tn_err *err)
@@ -321,16 +331,16 @@ static tncuda_form *form_add(tn_device_graph *g)
     return f;
 }
 
-/* Makes a form that has what was given the one that is launched. In the context. */
-static tn_status form_choose(tn_device_graph *g, uint32_t *count, tn_err *err)
+/* Changes a form, or a further one, to what was given, and makes it the one that is launched. In the context.
+ */
+static tn_status form_change(tn_device_graph *g, tncuda_form *f, uint32_t *count, tn_err *err)
 {
-    uint64_t lacks = 0;
-    tncuda_form *f = form_nearest(g, &lacks), *more = lacks ? form_add(g) : NULL;
+    tncuda_form *more = form_add(g);
     tn_status st = TN_OK;
 
     f = more ? more : f;
     g->exec = f->exec;
-    for (uint64_t i = 0; i < g->entry_count && lacks && !st; i++) {
+    for (uint64_t i = 0; i < g->entry_count && !st; i++) {
         tncuda_entry *e = &g->entries[i];
 
         if (!moved(g, f->args, e))
@@ -345,8 +355,24 @@ static tn_status form_choose(tn_device_graph *g, uint32_t *count, tn_err *err)
     }
     if (st)
         memset(f->args, 0xff, g->args_bytes); /* no grid has so many blocks: all is set next time */
-    else if (lacks)
+    else
         memcpy(f->args, g->given, g->args_bytes);
+    return st;
+}
+
+static tn_status form_choose(tn_device_graph *g, uint32_t *count, tn_err *err)
+{
+    uint64_t lacks = 0;
+    tncuda_form *f = form_nearest(g, &lacks);
+    tn_status st;
+
+    g->exec = f->exec;
+    if (!lacks)
+        return TN_OK;
+    if ((st = tncuda_enter(g->device, err)))
+        return st;
+    st = form_change(g, f, count, err);
+    tncuda_leave(g->device);
     return st;
 }
 
@@ -376,11 +402,7 @@ static tn_status compared_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(
         return st;
     if (g->differs || g->next_entry != g->entry_count)
         return TN_PENDING;
-    if ((st = tncuda_enter(g->device, err)))
-        return st;
-    st = form_choose(g, moved, NULL);
-    tncuda_leave(g->device);
-    if (st)
+    if (form_choose(g, moved, NULL))
         return TN_PENDING;
     if (*moved)
         tncuda_count(&g->device->count.graph_updates);

@@ -116,6 +116,7 @@ tn_status tncuda_function_locked(tn_stream *stream, void (*fn)(void *arg), void 
 {
     tn_device_handle *d = stream->device;
 
+    stream->work++;
     return tncuda_check(d, d->driver->stream_function(stream->handle, fn, arg), "cuLaunchHostFunc", err);
 }
 
@@ -231,6 +232,7 @@ static tn_status copy_locked(tn_stream *s, const tn_place *dst, const tn_place *
         return st;
     if (tncuda_graph_compared(s, NULL, 0, &copied, within ? sizeof copied : 0))
         return TN_OK;
+    s->work++;
     if (ends[0] < 0 || ends[1] < 0 || within) {
         st = tncuda_check(d, d->driver->copy(to, from, (size_t)bytes, s->handle), "cuMemcpyAsync", err);
         return st || !within ? st : tncuda_graph_note(s, NULL, 0, &copied, sizeof copied, err);
@@ -245,20 +247,23 @@ static tn_status copy_locked(tn_stream *s, const tn_place *dst, const tn_place *
 tn_status tncuda_copy(tn_stream *stream, const tn_place *dst, const tn_place *src, uint64_t bytes,
                       tn_err *err)
 {
+    bool driven;
     tn_status st;
 
     if (!stream || !dst || !src || (bytes && (!dst->data || !src->data)) || bytes > SIZE_MAX)
         return tn_fail(err, TN_E_ARG, "a copy needs a stream and two places");
     if (where(dst) == -2 || where(src) == -2)
         return tn_fail(err, TN_E_UNSUPPORTED, "one end of the copy is no place of a GPU or the host");
-    if ((st = tncuda_enter(stream->device, err)))
+    driven = !tncuda_graph_compares(stream);
+    if (driven && (st = tncuda_enter(stream->device, err)))
         return st;
     pthread_mutex_lock(&stream->lock);
     if (!(st = tncuda_stream_failed(stream, err)) && bytes &&
-        !(st = copy_locked(stream, dst, src, bytes, err)))
+        !(st = copy_locked(stream, dst, src, bytes, err)) && driven)
         tncuda_count(&stream->device->count.copies);
     pthread_mutex_unlock(&stream->lock);
-    tncuda_leave(stream->device);
+    if (driven)
+        tncuda_leave(stream->device);
     return st;
 }
 
@@ -325,6 +330,7 @@ void tncuda_stream_destroy(tn_stream *stream)
         (void)d->driver->stream_destroy(stream->handle);
         tncuda_leave(d);
     }
+    tncuda_moment_release(d, stream->moment);
     stream->fate->gone = true;
     tncuda_fate_release(stream->fate);
     pthread_mutex_destroy(&stream->lock);

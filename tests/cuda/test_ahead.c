@@ -1,9 +1,11 @@
 /*
- * How far the host runs ahead of a GPU that lags: as engine.queue_max says, for single operators and for
- * nets, and always to the end. The program is its own child, which has the double of the driver.
+ * How far the host runs ahead of a GPU that lags: as engine.queue_max says for single operators, a few calls
+ * of a net or steps of training, and always to the end. The program is its own child, which has the double
+ * of the driver.
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +21,9 @@
 #define FEW 64        /* operations that may be under way */
 #define ITEMS_EACH 4u /* of a stream for an operation: a wait, a kernel, a record, a notification */
 #define FAR 1000      /* items */
+#define NET_HOLD 4    /* items that the device waits for: two calls of a net have more */
+#define NET_ITEMS 64  /* and those that are under way together have fewer than so many */
+#define NET_FRAMES 12 /* three under way, those that are on their way back; forward and backward */
 
 #define MUST(call)                                                                                           \
     do {                                                                                                     \
@@ -64,13 +69,15 @@ static tn_symbol *node(tn_ctx *ctx, const char *op, tn_symbol *in)
     return out;
 }
 
-/* The same by a net, whose frames are those of programs. */
-static void nets(tn_ctx *ctx, tn_array **x)
+/* The same by a net, whose frames are those of programs; `train`: each call is recorded, and goes back. */
+static void nets(tn_ctx *ctx, tn_array **x, bool train)
 {
     const int64_t shape[] = {1};
     const tn_known known = {.name = "x", .shape = shape, .ndim = 1, .dtype = TN_F32};
-    const tn_simple_bind_options o = {
-        .struct_size = TN_SIZE(tn_simple_bind_options), .known_count = 1, .known = &known};
+    const tn_simple_bind_options o = {.struct_size = TN_SIZE(tn_simple_bind_options),
+                                      .mode = train ? TN_MODE_WRITE : TN_MODE_NONE,
+                                      .known_count = 1,
+                                      .known = &known};
     tn_symbol *s = NULL;
     tn_executor *e = NULL;
 
@@ -78,14 +85,17 @@ static void nets(tn_ctx *ctx, tn_array **x)
     s = node(ctx, "_minus_scalar", node(ctx, "_plus_scalar", s));
     MUST(tn_executor_simple_bind(ctx, s, &o, &e));
     MUST(tn_array_copy(*x, tn_executor_array(e, TN_EXECUTOR_VALUE, "x")));
-    for (int i = 0; i < RUNS; i++)
-        MUST(tn_executor_forward(e, 0, 0, NULL));
+    for (int i = 0; i < RUNS; i++) {
+        MUST(tn_executor_forward(e, train, 0, NULL));
+        if (train)
+            MUST(tn_executor_backward(e, NULL));
+    }
     MUST(tn_array_copy(tn_executor_output(e, 0), *x));
     tn_executor_destroy(e);
     tn_symbol_release(s);
 }
 
-/* child operators|nets QUEUE_MAX */
+/* child operators|nets|steps QUEUE_MAX */
 static int child(char **argv)
 {
     const float one = 1;
@@ -95,6 +105,7 @@ static int child(char **argv)
     const tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
                                .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM,
                                .settings = settings};
+    tn_stats stats = {.struct_size = TN_SIZE(tn_stats)};
     tn_array *x = NULL;
     tn_ctx *ctx = NULL;
     double value;
@@ -103,9 +114,13 @@ static int child(char **argv)
     (void)snprintf(queue, sizeof queue, "engine.queue_max=%s", argv[2]);
     MUST(tn_open(&o, &ctx));
     MUST(tn_array_from(ctx, TN_F32, 1, shape, &one, &x));
-    (strcmp(argv[1], "nets") ? operators : nets)(ctx, &x);
+    if (!strcmp(argv[1], "operators"))
+        operators(ctx, &x);
+    else
+        nets(ctx, &x, !strcmp(argv[1], "steps"));
     MUST(tn_array_scalar(x, &value));
-    printf("value %g\n", value);
+    MUST(tn_ctx_stats(ctx, &stats));
+    printf("value %g\nframes %d\n", value, (int)stats.frames);
     tn_array_release(x);
     MUST(tn_close(ctx));
     return 0;
@@ -116,7 +131,7 @@ static int child(char **argv)
 static char self[4096];
 
 typedef struct counts {
-    int queued, events, kernels;
+    int queued, events, kernels, frames;
 } counts;
 
 static int count_of(const said *s, const char *name)
@@ -140,29 +155,42 @@ static counts ran(const char *what, int queue_max, int hold)
     if (s->code)
         fail_msg("%s: ends with %d:\n%s", what, s->code, s->out);
     cuda_said(s, "value 1\n");
-    return (counts){count_of(s, "\nqueued "), count_of(s, "\ncuEventCreate "), count_of(s, "\nkernel ")};
+    return (counts){count_of(s, "\nqueued "), count_of(s, "\ncuEventCreate "), count_of(s, "\nkernel "),
+                    count_of(s, "\nframes ")};
 }
 
 static void bounded(void **state)
 {
-    static const char *const whats[] = {"operators", "nets"};
+    const counts few = ran("operators", FEW, FEW / 2), far = ran("operators", 65536, FAR);
+
+    (void)state;
+    print_message("%d items and %d events, of more %d and %d\n", few.queued, few.events, far.queued,
+                  far.events);
+    assert_true(few.kernels > 0);
+    assert_true(few.queued <= (int)(FEW * ITEMS_EACH));
+    assert_true(few.events <= 2 * FEW);
+    assert_true(far.queued >= FAR); /* so a queue that is longer is seen */
+}
+
+/* Whatever the queue may hold: a graph knows few sets of buffers, and each takes memory. */
+static void few_calls(void **state)
+{
+    static const char *const whats[] = {"nets", "steps"};
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        const counts few = ran(whats[i], FEW, FEW / 2), far = ran(whats[i], 65536, FAR);
+        const counts c = ran(whats[i], 65536, NET_HOLD);
 
-        print_message("%s: %d items and %d events, of more %d and %d\n", whats[i], few.queued, few.events,
-                      far.queued, far.events);
-        assert_true(few.kernels > 0);
-        assert_true(few.queued <= (int)(FEW * ITEMS_EACH));
-        assert_true(few.events <= 2 * FEW);
-        assert_true(far.queued >= FAR); /* so a queue that is longer is seen */
+        print_message("%s: %d items, %d frames\n", whats[i], c.queued, c.frames);
+        assert_true(c.kernels >= RUNS);
+        assert_true(c.queued < NET_ITEMS);
+        assert_in_range(c.frames, 1, NET_FRAMES);
     }
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bounded)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bounded), cmocka_unit_test(few_calls)};
 
     (void)snprintf(self, sizeof self, "%s", argv[0]);
     if (argc > 2)

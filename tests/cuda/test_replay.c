@@ -22,6 +22,7 @@
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define SIDE 3
 #define RUNS 8
+#define ROUNDS 6
 
 #define MUST(call)                                                                                           \
     do {                                                                                                     \
@@ -362,6 +363,122 @@ static int function(void)
     return 0;
 }
 
+/* ---- events: in the child ---------------------------------------------------------------------------- */
+
+/* What a graph knows may be told of a little later than its stream is. */
+static tn_status reached(const tn_device_ops *ops, tn_event *event)
+{
+    tn_err err = {0};
+    tn_status st;
+
+    while ((st = ops->event_query(event, &err)) == TN_PENDING)
+        ;
+    return st;
+}
+
+/* Two are recorded at one point, one behind a copy; graphs record two of them; then each is recorded anew.
+ * What follows an event in another stream comes behind it. */
+static int events(void)
+{
+    static table t;
+    tn_stream *s[2] = {NULL, NULL};
+    tn_event *e[3] = {NULL, NULL, NULL};
+    tn_device_graph *graph = NULL;
+    void *memory = NULL;
+    char got[3 * BYTES];
+    tn_err err = {0};
+    tn_place at[4];
+    const tn_place host = {got, -1, TN_MEMORY_HOST, NULL};
+    int wrong = 0;
+
+    if (table_start(&t, &err) || t.ops->alloc(t.device, TN_MEMORY_DEVICE, (uint64_t)4 * BYTES, &memory, &err))
+        return 1;
+    for (int i = 0; i < 2; i++)
+        wrong += t.ops->stream_create(t.device, 0, &s[i], &err) != TN_OK;
+    for (int i = 0; i < 3; i++)
+        wrong += t.ops->event_create(t.device, &e[i], &err) != TN_OK;
+    for (int i = 0; i < 4; i++)
+        at[i] = (tn_place){(char *)memory + (ptrdiff_t)i * BYTES, 0, TN_MEMORY_DEVICE, "cuda"};
+    for (int i = 0; i < 3; i++) /* none was recorded: they are reached */
+        wrong += t.ops->event_query(e[i], &err) != TN_OK || t.ops->event_wait(s[0], e[i], &err) != TN_OK;
+    for (int round = 0; round < ROUNDS; round++) {
+        const tn_place from = {got, -1, TN_MEMORY_HOST, NULL};
+
+        memset(got, 'a' + round, sizeof got);
+        wrong += t.ops->copy(s[0], &at[0], &from, BYTES, &err) != TN_OK ||
+                 t.ops->event_record(e[0], s[0], &err) != TN_OK ||
+                 t.ops->event_record(e[1], s[0], &err) != TN_OK ||
+                 t.ops->copy(s[0], &at[1], &at[0], BYTES, &err) != TN_OK ||
+                 t.ops->event_record(e[2], s[0], &err) != TN_OK ||
+                 t.ops->event_wait(s[1], e[round % 2], &err) != TN_OK ||
+                 t.ops->copy(s[1], &at[2], &at[0], BYTES, &err) != TN_OK ||
+                 t.ops->event_wait(s[1], e[2], &err) != TN_OK ||
+                 t.ops->copy(s[1], &at[3], &at[1], BYTES, &err) != TN_OK;
+        if (round == 1) { /* a graph records one that shares its point, and one that has its own */
+            wrong += t.ops->graph_begin(s[0], &err) != TN_OK ||
+                     t.ops->event_record(e[0], s[0], &err) != TN_OK ||
+                     t.ops->event_record(e[2], s[0], &err) != TN_OK ||
+                     t.ops->graph_end(s[0], 0, NULL, NULL, &graph, &err) != TN_OK;
+        }
+        if (round > 1)
+            wrong += t.ops->graph_launch(graph, s[0], &err) != TN_OK ||
+                     t.ops->event_wait(s[1], e[0], &err) != TN_OK;
+        wrong += t.ops->event_record(e[1], s[1], &err) != TN_OK ||
+                 t.ops->event_wait(s[0], e[1], &err) != TN_OK ||
+                 t.ops->copy(s[1], &host, &at[1], 3 * BYTES, &err) != TN_OK ||
+                 t.ops->stream_wait(s[1], &err) != TN_OK;
+        for (int i = 0; i < 3 * BYTES; i++)
+            wrong += got[i] != 'a' + round;
+        for (int i = 0; i < 2; i++)
+            wrong += t.ops->stream_wait(s[i], &err) != TN_OK;
+        for (int i = 0; i < 3; i++)
+            wrong += reached(t.ops, e[i]) != TN_OK;
+    }
+    t.ops->graph_free(graph);
+    for (int i = 0; i < 2; i++)
+        t.ops->stream_destroy(s[i]);
+    for (int i = 0; i < 3; i++) { /* their streams are gone */
+        wrong += reached(t.ops, e[i]) != TN_OK;
+        t.ops->event_destroy(e[i]);
+    }
+    t.ops->free(t.device, TN_MEMORY_DEVICE, memory);
+    table_stop(&t);
+    printf("wrong %d\nblocks left %d\n", wrong, (int)atomic_load(&t.memory_live));
+    return 0;
+}
+
+static int count_of(const said *s, const char *name)
+{
+    const char *at = strstr(s->out, name);
+
+    return at ? atoi(at + strlen(name)) : 0;
+}
+
+static void shared_events(void **state)
+{
+    char command[4400];
+    const said *s;
+
+    (void)state;
+    (void)snprintf(command, sizeof command,
+                   "D=$(mktemp -d); trap 'rm -r $D' EXIT; export TNEMU_COUNTS=$D/counts; '%s' events && "
+                   "cat $D/counts",
+                   self);
+    for (int seed = 0; seed < 8; seed++) {
+        char settings[80];
+
+        (void)snprintf(settings, sizeof settings, "TNEMU_DELAY_US=300 TNEMU_SEED=%d", seed);
+        s = cuda_say(settings, command);
+        if (s->code)
+            fail_msg("ends with %d:\n%s", s->code, s->out);
+        cuda_said(s, "wrong 0\nblocks left 0\n");
+        assert_int_equal(count_of(s, "\ncuEventCreate "), count_of(s, "\ncuEventDestroy "));
+        /* Three in each round, and one more for each of what a graph knows, which shares no longer; a launch
+         * has one, too. */
+        assert_true(count_of(s, "\ncuEventRecordWithFlags ") <= 3 * ROUNDS + 2 * (ROUNDS - 2) + 8);
+    }
+}
+
 static void by_itself(void **state)
 {
     char command[4200], wanted[80];
@@ -393,17 +510,15 @@ static void by_itself(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_plain_launches),
-        cmocka_unit_test(of_a_library),
-        cmocka_unit_test(over_devices),
-        cmocka_unit_test(by_itself),
+        cmocka_unit_test(as_plain_launches), cmocka_unit_test(of_a_library),  cmocka_unit_test(over_devices),
+        cmocka_unit_test(by_itself),         cmocka_unit_test(shared_events),
     };
 
     (void)snprintf(self, sizeof self, "%s", argv[0]);
     if (argc > 3)
         return nets(argc, argv);
     if (argc > 1)
-        return function();
+        return strcmp(argv[1], "events") ? function() : events();
     cuda_setup();
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }
