@@ -233,12 +233,12 @@ static bool last_see(const tncuda_plugin *plugin, const tn_node *node, tncuda_la
     const uint32_t attr = turned ? (uint32_t)TN_Deconvolution_layout : (uint32_t)TN_Convolution_layout;
     tncuda_window_args a = {0};
 
-    if (!tncuda_last_given(node) || tncuda_conv_args(node, &a, NULL) || a.last || a.groups < 1 ||
+    *ins = back ? 3 | (node->modes[0] != TN_MODE_NONE ? 4u : 0u) : 3;
+    *outs = back ? 3 : 1;
+    if (!tncuda_last_given(node, *outs) || tncuda_conv_args(node, &a, NULL) || a.last || a.groups < 1 ||
         !(a.dtype == TN_F16 || a.dtype == TN_BF16 || (a.dtype == TN_F32 && plugin->tf32)) ||
         !channels_fit(&a))
         return false;
-    *ins = back ? 3 | (node->modes[0] != TN_MODE_NONE ? 4u : 0u) : 3;
-    *outs = back ? 3 : 1;
     return tncuda_last_see(l, node, back ? 7 : 3, *outs, attr,
                            node->in[0]->ndim == 5 ? TN_Convolution_layout_NDHWC : TN_Convolution_layout_NHWC);
 }

@@ -93,12 +93,18 @@ bool tncuda_last_see(tncuda_last *l, const tn_node *node, uint32_t ins, uint32_t
            tensors_see(l, node->out, node->out_count, outs, TNCUDA_LAST_ARGS, l->out);
 }
 
-bool tncuda_last_given(const tn_node *node)
+static bool has_bit(uint32_t mask, uint32_t index)
+{
+    return index < 32 ? mask >> index & 1u : mask == TNCUDA_LAST_ALL;
+}
+
+bool tncuda_last_given(const tn_node *node, uint32_t outs)
 {
     bool added = false;
 
     for (uint32_t o = 0; o < node->out_count; o++)
-        added = added || node->modes[o] == TN_MODE_ADD;
+        added = added || (has_bit(outs, o) && node->modes[o] == TN_MODE_ADD &&
+                          !(tncuda_may_be_last(node->out[o]) && is_either(node->out[o])));
     return node->flags & TN_NODE_LAYOUTS && !added;
 }
 
@@ -107,7 +113,7 @@ bool tncuda_last_pointwise(const tn_node *node)
     const tn_tensor *out = node->out_count ? node->out[0] : NULL;
     bool any = false;
 
-    if (!out || !tncuda_last_given(node) || !tncuda_may_be_last(out) || is_either(out))
+    if (!out || !tncuda_last_given(node, TNCUDA_LAST_ALL) || !tncuda_may_be_last(out) || is_either(out))
         return false;
     for (uint32_t i = 0; i < node->in_count + node->out_count; i++) {
         const tn_tensor *t = i < node->in_count ? node->in[i] : node->out[i - node->in_count];
@@ -159,10 +165,10 @@ tn_status tncuda_last_ask(void *plugin, const tn_node *node, tn_plan *plan, uint
     a->own.free = asked_free;
     tncuda_own(plan, &a->own);
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (i < 32 ? ins >> i & 1u : ins == TNCUDA_LAST_ALL)
+        if (has_bit(ins, i))
             plan->in_layout[i] = layout_of(&a->layouts[i], node->in[i]);
     for (uint32_t o = 0; o < node->out_count; o++)
-        if ((o < 32 ? outs >> o & 1u : outs == TNCUDA_LAST_ALL) && node->modes[o] != TN_MODE_NONE)
+        if (has_bit(outs, o) && node->modes[o] != TN_MODE_NONE)
             plan->out_layout[o] = layout_of(&a->layouts[node->in_count + o], node->out[o]);
     return TN_OK;
 }

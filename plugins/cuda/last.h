@@ -20,6 +20,9 @@ bool tncuda_is_last(const tn_tensor *t);
 /* Whether it may: 3 to 5 dimensions that are known, f32, f16 or bf16, rows without gaps. */
 bool tncuda_may_be_last(const tn_tensor *t);
 
+/* In the place of bits: all inputs, or outputs, however many these are. */
+#define TNCUDA_LAST_ALL UINT32_MAX
+
 /* A node as one whose tensors have channels last by their shape: no layouts, another attribute. */
 typedef struct tncuda_last {
     tn_node node;
@@ -37,13 +40,12 @@ bool tncuda_last_see(tncuda_last *l, const tn_node *node, uint32_t ins, uint32_t
  * passed over. TN_E_NOMEM: the plan is still to be released. */
 tn_status tncuda_last_ask(void *plugin, const tn_node *node, tn_plan *plan, uint32_t ins, uint32_t outs,
                           tn_err *err);
-/* Whether the host takes layouts of this node, and none of its outputs is added to. */
-bool tncuda_last_given(const tn_node *node);
+/* Whether the host takes layouts of this node, and none of these outputs is one that has a layout and is
+ * added to. */
+bool tncuda_last_given(const tn_node *node, uint32_t outs);
 /* Operators of which each element follows from one element of each input: whether all of these have one shape
  * and one of them has channels last. The plan is one for rows then, and asks for all of them so. */
 bool tncuda_last_pointwise(const tn_node *node);
-#define TNCUDA_LAST_ALL UINT32_MAX
-
 /* The gradient of a bias, output `o`: sums of dy (outer, n), input 0, not of float64. `room`: memory of the
  * run, tncuda_last_sums_bytes of it. TN_E_UNSUPPORTED: rows that are not whole packs of 16 bytes. */
 uint64_t tncuda_last_sums_bytes(int64_t outer, int64_t n, int32_t dtype);

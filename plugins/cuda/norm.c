@@ -90,7 +90,7 @@ static tn_status last_batch_prepare(void *plugin, const tn_node *node, tn_plan *
     tncuda_last last;
     tn_status st;
 
-    if (!tncuda_is_last(data) || !tncuda_last_given(node) ||
+    if (!tncuda_is_last(data) || !tncuda_last_given(node, 1) ||
         tnb_axis(tn_value_int(node->attrs[TN_BatchNorm_axis]), data->ndim) != 1 ||
         !tncuda_last_see(&last, node, back ? 3 : 1, 1, TN_BatchNorm_axis, (tn_value)(data->ndim - 1)))
         return batch_prepare(plugin, node, plan, err);

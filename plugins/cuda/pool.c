@@ -131,7 +131,7 @@ static tn_status last_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     tncuda_last last;
     tn_status st;
 
-    if (!tncuda_is_last(data) || !tncuda_last_given(node) ||
+    if (!tncuda_is_last(data) || !tncuda_last_given(node, 1) ||
         tn_value_int(node->attrs[TN_Pooling_layout]) >= TN_Pooling_layout_NDHWC ||
         !tncuda_last_see(&last, node, ins, 1, TN_Pooling_layout, TN_Pooling_layout_NHWC))
         return pool_prepare(plugin, node, plan, err);
