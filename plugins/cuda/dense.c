@@ -252,10 +252,10 @@ static tn_status fused_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     return st;
 }
 
-static tn_status relu_run(const dense_state *s, const tn_exec *x, tn_err *err)
+tn_status tncuda_relu(const tn_exec *x, const tn_tensor *to, tn_err *err)
 {
-    const tncuda_operand y = {.data = x->out[0]->data, .dtype = s->dtype, .stride = {1}};
-    const int64_t count = s->m * s->n;
+    const tncuda_operand y = {.data = to->data, .dtype = to->dtype, .stride = {1}};
+    const int64_t count = tn_tensor_count(to);
     const tncuda_point_args a = {.count = count,
                                  .ndim = 1,
                                  .store = TNCUDA_STORE_SAME,
@@ -264,8 +264,8 @@ static tn_status relu_run(const dense_state *s, const tn_exec *x, tn_err *err)
                                  .in = {y},
                                  .out = y};
 
-    return s->dtype == TN_F64 ? tncuda_launch(x, "point_f64", "point_RELU_f64", count, &a, err)
-                              : tncuda_launch(x, "point_f32", "point_RELU_f32", count, &a, err);
+    return to->dtype == TN_F64 ? tncuda_launch(x, "point_f64", "point_RELU_f64", count, &a, err)
+                               : tncuda_launch(x, "point_f32", "point_RELU_f32", count, &a, err);
 }
 
 /* By plain kernels, where the library refuses. */
@@ -281,7 +281,7 @@ static tn_status fused_plain(const dense_state *s, const tn_plan *plan, const tn
     a.add = s->addend != 0;
     if (!st)
         st = tncuda_product(x, NULL, &a, NULL, err);
-    return st || !s->relu ? st : relu_run(s, x, err);
+    return st || !s->relu ? st : tncuda_relu(x, x->out[0], err);
 }
 
 static tn_status fused_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

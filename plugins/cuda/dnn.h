@@ -3,12 +3,13 @@
  * (NVIDIA, cuDNN Backend API), so that no toolkit is needed to compile this. tests/cuda/test_header.c
  * compares them with the library's header.
  *
- * dnn.c: the library, its handles · dnn_plan.c: execution plans and their runs · dnn_conv.c: the kernels.
+ * dnn.c: the library, its handles · dnn_plan.c: execution plans and their runs · dnn_conv.c, dnn_fused.c: the
+ * kernels.
  */
 #ifndef TNCUDA_DNN_H
 #define TNCUDA_DNN_H
 
-#include "launch.h"
+#include "last.h"
 
 #define TNCUDA_DNN_FILE "libcudnn.so.9"
 #define TNCUDA_DNN_ALIGN 16u /* bytes: of all tensors that a plan is given */
@@ -26,8 +27,9 @@ enum { /* cudnnDataType_t */
        DNN_DATA_BFLOAT16 = 9,
 };
 
-enum { DNN_CROSS_CORRELATION = 1 }; /* cudnnConvolutionMode_t */
-enum { DNN_POINTWISE_ADD = 0 };     /* cudnnPointwiseMode_t */
+enum { DNN_CROSS_CORRELATION = 1 };                       /* cudnnConvolutionMode_t */
+enum { DNN_POINTWISE_ADD = 0, DNN_POINTWISE_RELU = 100 }; /* cudnnPointwiseMode_t */
+enum { DNN_PROPAGATE_NAN = 1 };                           /* cudnnNanPropagation_t */
 
 enum { /* cudnnBackendDescriptorType_t */
        DNN_POINTWISE = 0,
@@ -55,6 +57,7 @@ enum { /* cudnnBackendAttributeType_t */
        DNN_TYPE_VOID_PTR = 6,
        DNN_TYPE_CONVOLUTION_MODE = 7,
        DNN_TYPE_HEUR_MODE = 8,
+       DNN_TYPE_NAN_PROPAGATION = 10,
        DNN_TYPE_NUMERICAL_NOTE = 11,
        DNN_TYPE_POINTWISE_MODE = 14,
        DNN_TYPE_DESCRIPTOR = 15,
@@ -63,6 +66,7 @@ enum { /* cudnnBackendAttributeType_t */
 enum { /* cudnnBackendAttributeName_t */
        DNN_POINTWISE_MODE = 0,
        DNN_POINTWISE_MATH_PREC = 1,
+       DNN_POINTWISE_NAN_PROPAGATION = 2,
        DNN_CONVOLUTION_COMP_TYPE = 100,
        DNN_CONVOLUTION_CONV_MODE = 101,
        DNN_CONVOLUTION_DILATIONS = 102,
@@ -161,6 +165,10 @@ void tncuda_dnn_delete(tncuda_plugin *plugin);
 
 enum { TNCUDA_DNN_FORWARD, TNCUDA_DNN_DATA, TNCUDA_DNN_FILTER, TNCUDA_DNN_KINDS };
 
+/* What follows a forward convolution in the same plan, in this order. The library has engines where the bias
+ * is one of it. */
+enum { TNCUDA_DNN_ADDEND = 1, TNCUDA_DNN_BIAS = 2, TNCUDA_DNN_RELU = 4 };
+
 /* What a plan is for: forms of equal bytes have one plan. x is (batch, channels, in), y (batch, filters, out)
  * and w (filters, channels / groups, kernel), or with channels behind the space. */
 typedef struct tncuda_dnn_form {
@@ -170,6 +178,7 @@ typedef struct tncuda_dnn_form {
     int32_t last;  /* channels stand behind space */
     int32_t add;   /* to what is there */
     int32_t tf32;  /* tensor cores for float32 */
+    int64_t after; /* TNCUDA_DNN_ADDEND … */
     int64_t batch, channels, filters, groups;
     int64_t limit_bytes; /* of workspace */
     int64_t in[TNCUDA_SPACE], out[TNCUDA_SPACE], kernel[TNCUDA_SPACE], stride[TNCUDA_SPACE],
@@ -183,16 +192,17 @@ typedef struct tncuda_dnn_plan {
     tncuda_dnn_device *device;
     tncuda_dnn_form form;
     uint64_t workspace_bytes;
-    tncuda_dnn_descriptor plan;    /* NULL: no engine serves */
-    tncuda_dnn_descriptor made[8]; /* what it was made of */
-    uint32_t made_count, refs;     /* of nodes; 0: kept for the next one */
-    bool gone;                     /* the device was closed */
-    atomic_bool broken;            /* a run was refused: it is used no more */
+    tncuda_dnn_descriptor plan;     /* NULL: no engine serves */
+    tncuda_dnn_descriptor made[18]; /* what it was made of */
+    uint32_t made_count, refs;      /* of nodes; 0: kept for the next one */
+    bool gone;                      /* the device was closed */
+    atomic_bool broken;             /* a run was refused: it is used no more */
 } tncuda_dnn_plan;
 
 /* What a run of a plan is given; no padding. */
 typedef struct tncuda_dnn_args {
-    void *x, *w, *y; /* one of them is written */
+    void *x, *w, *y;     /* one of them is written */
+    void *addend, *bias; /* of plans that have them: like y, and one number for each filter */
     void *workspace;
 } tncuda_dnn_args;
 
@@ -203,5 +213,20 @@ void tncuda_dnn_plan_give(tncuda_dnn_plan *plan); /* NULL is fine */
 void tncuda_dnn_plans_drop_locked(tncuda_plugin *plugin, tncuda_dnn_device *device);
 /* In the run's stream. TN_E_UNSUPPORTED with plan->broken: the library has refused, nothing was done. */
 tn_status tncuda_dnn_run(const tn_exec *x, tncuda_dnn_plan *plan, const tncuda_dnn_args *args, tn_err *err);
+
+/* ---- dnn_conv.c ---------------------------------------------------------------------------------------- */
+
+/* The form of a node of Convolution's attributes, but for kind, add and after; false: the library is not to
+ * serve it. `args` as tncuda_conv_args gives them. */
+bool tncuda_dnn_form_of(const tncuda_plugin *plugin, const tn_node *node, const tncuda_window_args *args,
+                        tncuda_dnn_form *form);
+/* The node with channels last, if it is to be planned so. `more`: bits of inputs that lie as the output does;
+ * `ins`, `outs`: its tensors that the plan is to ask for. */
+bool tncuda_dnn_last(const tncuda_plugin *plugin, const tn_node *node, uint32_t more, tncuda_last *l,
+                     uint32_t *ins, uint32_t *outs);
+/* Our own kernel of the operator; and its plan for the node, which `plan` makes room for. */
+const tn_kernel *tncuda_dnn_plain(const char *op);
+tn_status tncuda_dnn_plain_plan(void *plugin, const tn_node *node, const tn_kernel *plain, tn_plan *inner,
+                                tn_plan *plan, tn_err *err);
 
 #endif

@@ -9,7 +9,6 @@
  * planned as one whose attribute `layout` says so.
  */
 #include "dnn.h"
-#include "last.h"
 
 #include <string.h>
 
@@ -19,6 +18,7 @@ typedef struct dnn_output {
     tncuda_dnn_plan *plan; /* NULL: the plain kernel's */
     int32_t mode;
     bool apart; /* made in the workspace and added then */
+    bool whole; /* the bias is added by the plan */
 } dnn_output;
 
 typedef struct dnn_state {
@@ -29,7 +29,7 @@ typedef struct dnn_state {
     bool turned, back, bias; /* a deconvolution; a gradient; there is a bias */
 } dnn_state;
 
-static const tn_kernel *plain_of(const char *op)
+const tn_kernel *tncuda_dnn_plain(const char *op)
 {
     const tn_kernel *const *row = tncuda_family_conv;
 
@@ -87,6 +87,15 @@ static void form_of(const tncuda_plugin *plugin, const tn_node *node, const tncu
     memcpy(form->pad, a->pad, sizeof form->pad);
 }
 
+bool tncuda_dnn_form_of(const tncuda_plugin *plugin, const tn_node *node, const tncuda_window_args *args,
+                        tncuda_dnn_form *form)
+{
+    if (!fits(node, args))
+        return false;
+    form_of(plugin, node, args, form);
+    return true;
+}
+
 static uint64_t aligned(uint64_t bytes)
 {
     return (bytes + TNCUDA_ALIGN - 1) & ~(uint64_t)(TNCUDA_ALIGN - 1);
@@ -95,6 +104,21 @@ static uint64_t aligned(uint64_t bytes)
 static uint64_t tensor_bytes(const tn_tensor *t)
 {
     return (uint64_t)tn_tensor_count(t) * (t->dtype == TN_F64 ? 8u : t->dtype == TN_F32 ? 4u : 2u);
+}
+
+/* With the bias in it where that can be. */
+static tn_status whole_plan(tncuda_plugin *plugin, int32_t device, tncuda_dnn_form *form, bool bias,
+                            dnn_output *out, tn_err *err)
+{
+    tn_status st = TN_E_UNSUPPORTED;
+
+    if (bias && form->kind == TNCUDA_DNN_FORWARD && !form->add && form->dtype != TN_F64) {
+        form->after = TNCUDA_DNN_BIAS;
+        st = tncuda_dnn_plan_get(plugin, device, form, &out->plan, err);
+        out->whole = !st;
+        form->after = 0;
+    }
+    return st == TN_E_UNSUPPORTED ? tncuda_dnn_plan_get(plugin, device, form, &out->plan, err) : st;
 }
 
 /* Where it cannot be added to what is there, it is made apart. */
@@ -109,7 +133,7 @@ static tn_status output_plan(tncuda_plugin *plugin, const tn_node *node, uint32_
         return TN_OK;
     form->kind = kind;
     form->add = out->mode == TN_MODE_ADD;
-    st = tncuda_dnn_plan_get(plugin, device, form, &out->plan, err);
+    st = whole_plan(plugin, device, form, node->out_count == 1 && node->in_count > 2, out, err);
     if (st == TN_E_UNSUPPORTED && form->add) {
         form->add = 0;
         out->apart = true;
@@ -138,18 +162,18 @@ static void dnn_release(tn_plan *plan)
     tncuda_release(plan);
 }
 
-/* The plain kernel's plan, whose workspace is ours, too. */
-static tn_status plain_plan(void *plugin, const tn_node *node, tn_plan *plan, dnn_state *s, tn_err *err)
+tn_status tncuda_dnn_plain_plan(void *plugin, const tn_node *node, const tn_kernel *plain, tn_plan *inner,
+                                tn_plan *plan, tn_err *err)
 {
     tn_status st;
 
-    s->inner.state = NULL;
-    if ((st = s->plain->prepare(plugin, node, &s->inner, err)))
+    inner->state = NULL;
+    if ((st = plain->prepare(plugin, node, inner, err)))
         return st;
-    plan->flags = s->inner.flags;
-    plan->workspace_bytes = s->inner.workspace_bytes;
-    if (plan->workspace_align < s->inner.workspace_align)
-        plan->workspace_align = s->inner.workspace_align;
+    plan->flags = inner->flags;
+    plan->workspace_bytes = inner->workspace_bytes;
+    if (plan->workspace_align < inner->workspace_align)
+        plan->workspace_align = inner->workspace_align;
     if (plan->workspace_align < TNCUDA_ALIGN)
         plan->workspace_align = TNCUDA_ALIGN;
     return TN_OK;
@@ -193,14 +217,14 @@ static tn_status dnn_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
     if ((st = tncuda_state(plugin, node, plan, sizeof *s, err)))
         return st;
     s = plan->state;
-    s->plain = plain_of(node->op);
+    s->plain = tncuda_dnn_plain(node->op);
     s->inner = like;
     s->args = args;
     s->turned = turned;
     s->back = back;
     s->bias = back ? node->out_count > 2 : node->in_count > 2;
     form_of(plugin, node, &args, &form);
-    if (!(st = plain_plan(plugin, node, plan, s, err)) &&
+    if (!(st = tncuda_dnn_plain_plan(plugin, node, s->plain, &s->inner, plan, err)) &&
         !(st = output_plan(plugin, node, 0, turned == back ? TNCUDA_DNN_FORWARD : TNCUDA_DNN_DATA, &form,
                            &s->output[0], plan, err)) &&
         back)
@@ -225,21 +249,20 @@ static bool channels_fit(const tncuda_window_args *a)
     return (in % pack == 0 || (a->groups == 1 && in <= 4)) && out % pack == 0;
 }
 
-/* The node with channels last, if it is to be planned so. `ins`, `outs`: its tensors that are turned. */
-static bool last_see(const tncuda_plugin *plugin, const tn_node *node, tncuda_last *l, uint32_t *ins,
-                     uint32_t *outs)
+bool tncuda_dnn_last(const tncuda_plugin *plugin, const tn_node *node, uint32_t more, tncuda_last *l,
+                     uint32_t *ins, uint32_t *outs)
 {
     const bool turned = strstr(node->op, "Deconvolution") != NULL, back = node->out_count > 1;
     const uint32_t attr = turned ? (uint32_t)TN_Deconvolution_layout : (uint32_t)TN_Convolution_layout;
     tncuda_window_args a = {0};
 
-    *ins = back ? 3 | (node->modes[0] != TN_MODE_NONE ? 4u : 0u) : 3;
+    *ins = more | 3u | (back && node->modes[0] != TN_MODE_NONE ? 4u : 0u);
     *outs = back ? 3 : 1;
     if (!tncuda_last_given(node, *outs) || tncuda_conv_args(node, &a, NULL) || a.last || a.groups < 1 ||
         !(a.dtype == TN_F16 || a.dtype == TN_BF16 || (a.dtype == TN_F32 && plugin->tf32)) ||
         !channels_fit(&a))
         return false;
-    return tncuda_last_see(l, node, back ? 7 : 3, *outs, attr,
+    return tncuda_last_see(l, node, more | (back ? 7u : 3u), *outs, attr,
                            node->in[0]->ndim == 5 ? TN_Convolution_layout_NDHWC : TN_Convolution_layout_NHWC);
 }
 
@@ -259,7 +282,7 @@ static tn_status last_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     tncuda_last last;
     tn_status st;
 
-    if (!last_see(plugin, node, &last, &ins, &outs))
+    if (!tncuda_dnn_last(plugin, node, 0, &last, &ins, &outs))
         return dnn_prepare(plugin, node, plan, err);
     if (!(st = dnn_prepare(plugin, &last.node, plan, NULL))) {
         if (all_served(plan->state) && !(st = tncuda_last_ask(plugin, node, plan, ins, outs, err)))
@@ -303,7 +326,7 @@ static void places(const dnn_state *s, const tn_exec *x, uint32_t o, void *to, t
 
 static bool served(const dnn_output *out, const tn_exec *x, uint32_t o, const tncuda_dnn_args *a)
 {
-    const uintptr_t all = (uintptr_t)a->x | (uintptr_t)a->w | (uintptr_t)a->y;
+    const uintptr_t all = (uintptr_t)a->x | (uintptr_t)a->w | (uintptr_t)a->y | (uintptr_t)a->bias;
 
     return out->plan && !atomic_load(&out->plan->broken) && x->modes[o] == out->mode &&
            all % TNCUDA_DNN_ALIGN == 0;
@@ -320,6 +343,7 @@ static tn_status output_run(const dnn_state *s, const tn_exec *x, uint32_t o, tn
     if (out->plan && out->apart)
         made.data = (char *)x->workspace + aligned(out->plan->workspace_bytes);
     places(s, x, o, made.data, &a);
+    a.bias = out->whole ? x->in[2]->data : NULL;
     if (!served(out, x, o, &a))
         return plain_run(s, x, o, err);
     st = tncuda_dnn_run(x, out->plan, &a, &why);
@@ -329,7 +353,7 @@ static tn_status output_run(const dnn_state *s, const tn_exec *x, uint32_t o, tn
         *err = why;
     if (!st && out->apart)
         st = tncuda_cast(x, &made, x->out[o], true, err);
-    if (!st && s->bias && !s->back) {
+    if (!st && s->bias && !s->back && !out->whole) {
         int64_t channels;
         const int64_t rows = rows_behind(s, &channels), batch = s->args.batch;
 

@@ -1,5 +1,7 @@
 /*
- * Execution plans of cuDNN's graph interface: one operation each, x, w and y, of which it writes one.
+ * Execution plans of cuDNN's graph interface: a convolution of x, w and y, one of which it writes, and what
+ * follows a forward one: an addend, a bias, a function. What lies between them is never stored, and of the
+ * type that is computed in.
  *
  * The library's heuristic lists engines, best first; the first one that the form allows, that can be made
  * ready and that needs no more workspace than allowed is taken. Forms that no engine serves are kept, too, so
@@ -15,7 +17,7 @@
 #define PLANS_MAX 1024 /* of a device: beyond it those that no node uses are given up */
 #define NOTES_MAX 32
 
-enum { ID_X = 1, ID_W, ID_Y };
+enum { ID_X = 1, ID_W, ID_Y, ID_ADDEND, ID_BIAS, ID_BETWEEN };
 
 static const struct {
     const char *name;
@@ -95,20 +97,24 @@ static uint32_t dims_of(const tncuda_dnn_form *f, int64_t outer, int64_t channel
     return n;
 }
 
+/* Those of ID_BETWEEN and above are in no memory. */
 static bool tensor_make(maker *m, int64_t id, int64_t outer, int64_t channels, const int64_t *extent,
                         tncuda_dnn_descriptor *out)
 {
     static const char what[] = "a tensor's descriptor";
     const int64_t align = TNCUDA_DNN_ALIGN;
+    const bool between = id >= ID_BETWEEN;
+    const int32_t dtype = m->p->form.dtype, type = between ? types[dtype].compute : types[dtype].data;
     int64_t dims[TNCUDA_SPACE + 2], strides[TNCUDA_SPACE + 2];
     const int64_t n = dims_of(&m->p->form, outer, channels, extent, dims, strides);
 
     return make(m, DNN_TENSOR, what, out) &&
-           set(m, *out, what, DNN_TENSOR_DATA_TYPE, DNN_TYPE_DATA_TYPE, 1, &types[m->p->form.dtype].data) &&
+           set(m, *out, what, DNN_TENSOR_DATA_TYPE, DNN_TYPE_DATA_TYPE, 1, &type) &&
            set(m, *out, what, DNN_TENSOR_DIMENSIONS, DNN_TYPE_INT64, n, dims) &&
            set(m, *out, what, DNN_TENSOR_STRIDES, DNN_TYPE_INT64, n, strides) &&
            set(m, *out, what, DNN_TENSOR_UNIQUE_ID, DNN_TYPE_INT64, 1, &id) &&
            set(m, *out, what, DNN_TENSOR_BYTE_ALIGNMENT, DNN_TYPE_INT64, 1, &align) &&
+           (!between || set(m, *out, what, DNN_TENSOR_IS_VIRTUAL, DNN_TYPE_BOOLEAN, 1, &between)) &&
            ok(m, m->dnn->finalize(*out), what);
 }
 
@@ -130,8 +136,15 @@ static bool convolution_make(maker *m, tncuda_dnn_descriptor *out)
            ok(m, m->dnn->finalize(*out), what);
 }
 
-/* alpha and beta have the type that is computed in. */
-static bool operation_make(maker *m, tncuda_dnn_descriptor *out)
+static bool y_make(maker *m, int64_t id, tncuda_dnn_descriptor *out)
+{
+    const tncuda_dnn_form *f = &m->p->form;
+
+    return tensor_make(m, id, f->batch, f->filters, f->out, out);
+}
+
+/* The convolution, and its y; alpha and beta have the type that is computed in. */
+static bool operation_make(maker *m, tncuda_dnn_descriptor *out, tncuda_dnn_descriptor *y)
 {
     static const char what[] = "an operation's descriptor";
     const tncuda_dnn_form *f = &m->p->form;
@@ -139,29 +152,84 @@ static bool operation_make(maker *m, tncuda_dnn_descriptor *out)
     const int32_t type = wide ? DNN_TYPE_DOUBLE : DNN_TYPE_FLOAT;
     const float one = 1, beta = f->add ? 1 : 0;
     const double one_wide = 1, beta_wide = f->add ? 1 : 0;
-    tncuda_dnn_descriptor x, w, y, conv;
+    tncuda_dnn_descriptor x, w, conv;
 
     return tensor_make(m, ID_X, f->batch, f->channels, f->in, &x) &&
            tensor_make(m, ID_W, f->filters, f->channels / f->groups, f->kernel, &w) &&
-           tensor_make(m, ID_Y, f->batch, f->filters, f->out, &y) && convolution_make(m, &conv) &&
+           y_make(m, f->after ? ID_BETWEEN : ID_Y, y) && convolution_make(m, &conv) &&
            make(m, kinds[f->kind].operation, what, out) &&
            set(m, *out, what, kinds[f->kind].x, DNN_TYPE_DESCRIPTOR, 1, &x) &&
            set(m, *out, what, kinds[f->kind].w, DNN_TYPE_DESCRIPTOR, 1, &w) &&
-           set(m, *out, what, kinds[f->kind].y, DNN_TYPE_DESCRIPTOR, 1, &y) &&
+           set(m, *out, what, kinds[f->kind].y, DNN_TYPE_DESCRIPTOR, 1, y) &&
            set(m, *out, what, kinds[f->kind].conv, DNN_TYPE_DESCRIPTOR, 1, &conv) &&
            set(m, *out, what, kinds[f->kind].alpha, type, 1, wide ? (const void *)&one_wide : &one) &&
            set(m, *out, what, kinds[f->kind].beta, type, 1, wide ? (const void *)&beta_wide : &beta) &&
            ok(m, m->dnn->finalize(*out), what);
 }
 
+/* What may follow, in this order; the input besides y, 0: there is none. */
+static const struct {
+    int64_t bit, id;
+    int32_t mode;
+} followers[] = {{TNCUDA_DNN_ADDEND, ID_ADDEND, DNN_POINTWISE_ADD},
+                 {TNCUDA_DNN_BIAS, ID_BIAS, DNN_POINTWISE_ADD},
+                 {TNCUDA_DNN_RELU, 0, DNN_POINTWISE_RELU}};
+#define FOLLOWERS (sizeof followers / sizeof *followers)
+
+/* relu(NaN) is NaN, as that of our own kernels. */
+static bool function_make(maker *m, int32_t mode, tncuda_dnn_descriptor *out)
+{
+    static const char what[] = "a function's descriptor";
+    const int32_t nan = DNN_PROPAGATE_NAN;
+
+    return make(m, DNN_POINTWISE, what, out) &&
+           set(m, *out, what, DNN_POINTWISE_MODE, DNN_TYPE_POINTWISE_MODE, 1, &mode) &&
+           set(m, *out, what, DNN_POINTWISE_MATH_PREC, DNN_TYPE_DATA_TYPE, 1,
+               &types[m->p->form.dtype].compute) &&
+           (mode == DNN_POINTWISE_ADD ||
+            set(m, *out, what, DNN_POINTWISE_NAN_PROPAGATION, DNN_TYPE_NAN_PROPAGATION, 1, &nan)) &&
+           ok(m, m->dnn->finalize(*out), what);
+}
+
+static bool input_make(maker *m, int64_t id, tncuda_dnn_descriptor *out)
+{
+    static const int64_t one[TNCUDA_SPACE] = {1, 1, 1};
+
+    return id == ID_BIAS ? tensor_make(m, id, 1, m->p->form.filters, one, out) : y_make(m, id, out);
+}
+
+/* The follower `i` of `*y`, which becomes what it gives. */
+static bool follower_make(maker *m, size_t i, tncuda_dnn_descriptor *out, tncuda_dnn_descriptor *y)
+{
+    static const char what[] = "an operation's descriptor";
+    const bool last = m->p->form.after < 2 * followers[i].bit;
+    const int64_t id = followers[i].id;
+    tncuda_dnn_descriptor to, with = NULL, function;
+
+    if (!y_make(m, last ? ID_Y : ID_BETWEEN + 1 + (int64_t)i, &to) || (id && !input_make(m, id, &with)) ||
+        !function_make(m, followers[i].mode, &function) || !make(m, DNN_OPERATION_POINTWISE, what, out) ||
+        !set(m, *out, what, DNN_OPERATION_POINTWISE_PW_DESCRIPTOR, DNN_TYPE_DESCRIPTOR, 1, &function) ||
+        !set(m, *out, what, DNN_OPERATION_POINTWISE_XDESC, DNN_TYPE_DESCRIPTOR, 1, y) ||
+        (id && !set(m, *out, what, DNN_OPERATION_POINTWISE_BDESC, DNN_TYPE_DESCRIPTOR, 1, &with)) ||
+        !set(m, *out, what, DNN_OPERATION_POINTWISE_YDESC, DNN_TYPE_DESCRIPTOR, 1, &to))
+        return false;
+    *y = to;
+    return ok(m, m->dnn->finalize(*out), what);
+}
+
 static bool graph_make(maker *m, tncuda_dnn_descriptor *out)
 {
     static const char what[] = "an operation graph";
-    tncuda_dnn_descriptor operation;
+    tncuda_dnn_descriptor operations[1 + FOLLOWERS], y = NULL;
+    int64_t count = 1;
+    bool made = operation_make(m, &operations[0], &y);
 
-    return operation_make(m, &operation) && make(m, DNN_OPERATIONGRAPH, what, out) &&
+    for (size_t i = 0; i < FOLLOWERS && made; i++)
+        if (m->p->form.after & followers[i].bit)
+            made = follower_make(m, i, &operations[count++], &y);
+    return made && make(m, DNN_OPERATIONGRAPH, what, out) &&
            set(m, *out, what, DNN_OPERATIONGRAPH_HANDLE, DNN_TYPE_HANDLE, 1, &m->handle) &&
-           set(m, *out, what, DNN_OPERATIONGRAPH_OPS, DNN_TYPE_DESCRIPTOR, 1, &operation) &&
+           set(m, *out, what, DNN_OPERATIONGRAPH_OPS, DNN_TYPE_DESCRIPTOR, count, operations) &&
            ok(m, m->dnn->finalize(*out), what);
 }
 
@@ -339,12 +407,14 @@ static void form_text(const tncuda_dnn_form *f, char *out, size_t bytes)
                    "%s %s%s of n %" PRId64 " c %" PRId64 " k %" PRId64 " groups %" PRId64 " in %" PRId64
                    "x%" PRId64 "x%" PRId64 " out %" PRId64 "x%" PRId64 "x%" PRId64 " kernel %" PRId64
                    "x%" PRId64 "x%" PRId64 " stride %" PRId64 "x%" PRId64 "x%" PRId64 " dilate %" PRId64
-                   "x%" PRId64 "x%" PRId64 " pad %" PRId64 "x%" PRId64 "x%" PRId64 "%s%s",
+                   "x%" PRId64 "x%" PRId64 " pad %" PRId64 "x%" PRId64 "x%" PRId64 "%s%s%s%s%s",
                    kinds[f->kind].name, types[f->dtype].name, f->tf32 ? " by tf32" : "", f->batch,
                    f->channels, f->filters, f->groups, f->in[0], f->in[1], f->in[2], f->out[0], f->out[1],
                    f->out[2], f->kernel[0], f->kernel[1], f->kernel[2], f->stride[0], f->stride[1],
                    f->stride[2], f->dilate[0], f->dilate[1], f->dilate[2], f->pad[0], f->pad[1], f->pad[2],
-                   f->last ? ", channels last" : "", f->add ? ", added" : "");
+                   f->last ? ", channels last" : "", f->add ? ", added" : "",
+                   f->after & TNCUDA_DNN_ADDEND ? ", addend" : "", f->after & TNCUDA_DNN_BIAS ? ", bias" : "",
+                   f->after & TNCUDA_DNN_RELU ? ", relu" : "");
 }
 
 /* Makes what it can of `p`, and says in `line` what came of it. */
@@ -449,17 +519,25 @@ void tncuda_dnn_plan_give(tncuda_dnn_plan *plan)
 
 static tncuda_dnn_status executed(const tncuda_dnn_plan *p, const tncuda_dnn_args *args, const char **call)
 {
-    static const int64_t ids[] = {ID_X, ID_W, ID_Y};
+    int64_t ids[5] = {ID_X, ID_W, ID_Y}, count = 3;
     const tncuda_dnn *dnn = p->dnn;
-    void *const data[] = {args->x, args->w, args->y};
+    void *data[5] = {args->x, args->w, args->y};
     tncuda_dnn_descriptor pack = NULL;
     tncuda_dnn_status status;
 
+    if (p->form.after & TNCUDA_DNN_ADDEND) {
+        ids[count] = ID_ADDEND;
+        data[count++] = args->addend;
+    }
+    if (p->form.after & TNCUDA_DNN_BIAS) {
+        ids[count] = ID_BIAS;
+        data[count++] = args->bias;
+    }
     *call = "a variant pack";
     if ((status = dnn->make(DNN_VARIANT_PACK, &pack)))
         return status;
-    if (!(status = dnn->set(pack, DNN_VARIANT_PACK_UNIQUE_IDS, DNN_TYPE_INT64, 3, ids)) &&
-        !(status = dnn->set(pack, DNN_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR, 3, data)) &&
+    if (!(status = dnn->set(pack, DNN_VARIANT_PACK_UNIQUE_IDS, DNN_TYPE_INT64, count, ids)) &&
+        !(status = dnn->set(pack, DNN_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR, count, data)) &&
         !(status = dnn->set(pack, DNN_VARIANT_PACK_WORKSPACE, DNN_TYPE_VOID_PTR, 1, &args->workspace)) &&
         !(status = dnn->finalize(pack))) {
         *call = "cudnnBackendExecute";

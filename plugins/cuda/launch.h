@@ -175,6 +175,11 @@ tn_status tncuda_bias_add(const tn_exec *x, const tn_tensor *bias, const tn_tens
 tn_status tncuda_conv_args(const tn_node *node, tncuda_window_args *args, tn_err *err);
 extern const tn_kernel *const tncuda_family_conv[];
 
+/* ---- dense.c ------------------------------------------------------------------------------------------- */
+
+/* relu of all elements of a dense array, in place. */
+tn_status tncuda_relu(const tn_exec *x, const tn_tensor *to, tn_err *err);
+
 /* ---- reduce.c ------------------------------------------------------------------------------------------ */
 
 /* What of `t` each element of the output is made of: the axes of `mask`. */

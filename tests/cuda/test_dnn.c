@@ -23,7 +23,7 @@
 #define TRAIN(model) "\"$T\" train " model " --data digits --progress none --seed 3 --epochs 1 --out $D/run "
 
 static const char *const ops[] = {"Convolution", "_backward_Convolution", "Deconvolution",
-                                  "_backward_Deconvolution"};
+                                  "_backward_Deconvolution", "_fused_conv"};
 
 static void kit_clean(const char *settings, const char *what, const char *op, const char *more)
 {
@@ -101,7 +101,7 @@ static void vendors(void **state)
     s = cuda_say("TNEMU_DELAY_US=0",
                  IN_FOLDER "[ -e \"$TENON_TEST_DRIVER/../described/libcudnn.so.9\" ] || exit 77; "
                            "export LD_LIBRARY_PATH=\"$TENON_TEST_DRIVER/../described:$LD_LIBRARY_PATH\"; "
-                           "for op in Convolution _backward_Convolution; do "
+                           "for op in Convolution _backward_Convolution _fused_conv; do "
                            "\"$T\" plugins check cuda --reproduce kernel/values/$op/cudnn@cuda "
                            "--set plugin.cuda.libraries=\"$TENON_TEST_DRIVER/../described\" >$D/said; c=$?; "
                            "grep -E 'SKIP|cudnnCreate|no engine|FAIL|PASS' $D/said; "
@@ -149,20 +149,28 @@ static void absent(void **state)
 
 /* ---- nets ---------------------------------------------------------------------------------------------- */
 
-static const char net[] = "printf '%s' '{\"nodes\":["
-                          "{\"op\":\"null\",\"name\":\"data\",\"inputs\":[]},"
-                          "{\"op\":\"null\",\"name\":\"a_weight\",\"inputs\":[]},"
-                          "{\"op\":\"null\",\"name\":\"a_bias\",\"inputs\":[]},"
-                          "{\"op\":\"Convolution\",\"name\":\"a\",\"attrs\":{\"num_filter\":\"4\","
-                          "\"kernel\":\"(3,3)\",\"stride\":\"(2,2)\"},"
-                          "\"inputs\":[[0,0,0],[1,0,0],[2,0,0]]},"
-                          "{\"op\":\"Activation\",\"name\":\"r\",\"attrs\":{\"act_type\":\"relu\"},"
-                          "\"inputs\":[[3,0,0]]},"
-                          "{\"op\":\"null\",\"name\":\"b_weight\",\"inputs\":[]},"
-                          "{\"op\":\"null\",\"name\":\"b_bias\",\"inputs\":[]},"
-                          "{\"op\":\"FullyConnected\",\"name\":\"b\",\"attrs\":{\"num_hidden\":\"10\"},"
-                          "\"inputs\":[[4,0,0],[5,0,0],[6,0,0]]}],"
-                          "\"arg_nodes\":[0,1,2,5,6],\"heads\":[[7,0,0]]}' >$D/net-symbol.json; ";
+/* A convolution with a ReLU, then one with an addend and a ReLU: inference has two fused operators. */
+static const char net[] =
+    "printf '%s' '{\"nodes\":["
+    "{\"op\":\"null\",\"name\":\"data\",\"inputs\":[]},"
+    "{\"op\":\"null\",\"name\":\"a_weight\",\"inputs\":[]},"
+    "{\"op\":\"null\",\"name\":\"a_bias\",\"inputs\":[]},"
+    "{\"op\":\"Convolution\",\"name\":\"a\",\"attrs\":{\"num_filter\":\"4\","
+    "\"kernel\":\"(3,3)\",\"stride\":\"(2,2)\"},"
+    "\"inputs\":[[0,0,0],[1,0,0],[2,0,0]]},"
+    "{\"op\":\"Activation\",\"name\":\"r\",\"attrs\":{\"act_type\":\"relu\"},"
+    "\"inputs\":[[3,0,0]]},"
+    "{\"op\":\"null\",\"name\":\"c_weight\",\"inputs\":[]},"
+    "{\"op\":\"null\",\"name\":\"c_bias\",\"inputs\":[]},"
+    "{\"op\":\"Convolution\",\"name\":\"c\",\"attrs\":{\"num_filter\":\"4\",\"kernel\":\"(1,1)\"},"
+    "\"inputs\":[[4,0,0],[5,0,0],[6,0,0]]},"
+    "{\"op\":\"elemwise_add\",\"name\":\"s\",\"inputs\":[[7,0,0],[4,0,0]]},"
+    "{\"op\":\"relu\",\"name\":\"t\",\"inputs\":[[8,0,0]]},"
+    "{\"op\":\"null\",\"name\":\"b_weight\",\"inputs\":[]},"
+    "{\"op\":\"null\",\"name\":\"b_bias\",\"inputs\":[]},"
+    "{\"op\":\"FullyConnected\",\"name\":\"b\",\"attrs\":{\"num_hidden\":\"10\"},"
+    "\"inputs\":[[9,0,0],[10,0,0],[11,0,0]]}],"
+    "\"arg_nodes\":[0,1,2,5,6,10,11],\"heads\":[[12,0,0]]}' >$D/net-symbol.json; ";
 
 /* The rest of the line behind `name`. */
 static void value_of(const said *s, const char *name, char *out, size_t bytes)
@@ -226,6 +234,34 @@ static void trainings(void **state)
     assert_true(strtod(now, NULL) > strtod(own, NULL) - 0.02);
 }
 
+/* Inference has the convolutions with what follows them in one plan each. Where no engine serves that, and
+ * where the library refuses to run it, nothing else comes out. */
+static void fused(void **state)
+{
+    static const char *const settings[] = {"TNEMU_DELAY_US=0", "TNEMU_DELAY_US=0 TNCUDNN_ENGINES=s",
+                                           "TNEMU_DELAY_US=0 TNCUDNN_FAULT=cudnnBackendExecute:81+:3000"};
+    char loss[64], now[64];
+
+    (void)state;
+    value_of(trained(settings[0], false, WITHOUT), "loss ", loss, sizeof loss);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const said *s = trained(settings[i], false, WITH "--set log.level=debug ");
+
+        if (strstr(s->out, i == 1 ? "relu: engine" : "no engine"))
+            fail_msg("%s:\n%s", settings[i], s->out);
+        cuda_said(s, i == 1 ? ", bias, relu: no engine"
+                            : "out 1x3x3 kernel 1x3x3 stride 1x2x2 dilate 1x1x1 "
+                              "pad 0x0x0, bias, relu: engine 9, number 7");
+        cuda_said(s, i == 1 ? ", addend, bias, relu: no engine" : ", addend, bias, relu: engine 9, number 7");
+        if (i == 2)
+            cuda_said(s, ", addend, bias, relu is our own from now on: ");
+        value_of(s, "loss ", now, sizeof now);
+        assert_true(strtod(now, NULL) < strtod(loss, NULL) + 1e-3);
+        assert_true(strtod(now, NULL) > strtod(loss, NULL) - 1e-3);
+        assert_int_equal(count_of(s, "\ndescriptors "), 0);
+    }
+}
+
 /* A run that is refused in the middle: our own kernel goes on, and one line says so. */
 static void refused_later(void **state)
 {
@@ -249,10 +285,10 @@ static void each_call_fails(void **state)
         unsigned calls; /* of them, up to the second plan's */
     } rows[] = {{"cudnnCreate", 1},
                 {"cudnnSetStream", 2},
-                {"cudnnBackendCreateDescriptor", 36},
-                {"cudnnBackendFinalize", 18},
-                {"cudnnBackendSetAttribute", 72},
-                {"cudnnBackendGetAttribute", 40},
+                {"cudnnBackendCreateDescriptor", 56},
+                {"cudnnBackendFinalize", 28},
+                {"cudnnBackendSetAttribute", 110},
+                {"cudnnBackendGetAttribute", 44},
                 {"cudnnBackendExecute", 4}};
     const uint64_t step = test_full() ? 1 : 11;
     char accuracy[64], now[64];
@@ -281,7 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values),        cmocka_unit_test(vendors),         cmocka_unit_test(forms),
         cmocka_unit_test(engines),       cmocka_unit_test(absent),          cmocka_unit_test(trainings),
-        cmocka_unit_test(refused_later), cmocka_unit_test(each_call_fails),
+        cmocka_unit_test(refused_later), cmocka_unit_test(each_call_fails), cmocka_unit_test(fused),
     };
     char path[4096];
 

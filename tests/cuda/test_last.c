@@ -123,14 +123,29 @@ static tn_symbol *ends(tn_ctx *ctx)
                 NULL);
 }
 
+/* Two layers that are one kernel each where no gradient follows: with bias and relu, and with a sum, too. */
+static tn_symbol *layers(tn_ctx *ctx)
+{
+    tn_symbol *x = NULL, *y;
+
+    MUST(tn_symbol_variable(ctx, "data", &x));
+    x = RELU(CONV("c0", x, "kernel", "(3,3)", "pad", "(1,1)", "num_filter", "16"));
+    y = again(x);
+    x = CONV("c1", x, "kernel", "(3,3)", "pad", "(1,1)", "num_filter", "16");
+    return RELU(node(ctx, "elemwise_add", NULL, LIST(NULL), x, y));
+}
+
 static const struct net {
     const char *name;
     tn_symbol *(*make)(tn_ctx *ctx);
     int32_t ndim;
     int64_t shape[5];
-} nets[] = {{"residual", residual, 4, {2, 3, 18, 14}}, {"several", several, 5, {2, 8, 4, 9, 7}},
+} nets[] = {{"residual", residual, 4, {2, 3, 18, 14}},
+            {"several", several, 5, {2, 8, 4, 9, 7}},
+            {"layers", layers, 4, {2, 8, 9, 12}},
             {"pairs", ends, 4, {2, 72, 10, 14}}, /* two elements at a time; tiles that are not whole */
-            {"odd", ends, 4, {2, 72, 9, 11}},          {"narrow", ends, 4, {3, 72, 3, 3}},
+            {"odd", ends, 4, {2, 72, 9, 11}},
+            {"narrow", ends, 4, {3, 72, 3, 3}},
             {"flat", ends, 4, {1, 8, 20, 50}}};
 
 static tn_ctx *opened(const char *more)
@@ -228,7 +243,7 @@ static void counted(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes, bool t
     tn_view_step step = {.struct_size = TN_SIZE(tn_view_step)};
     tn_program_view *v = NULL;
     const char *params[ARGS_MAX];
-    unsigned found[3] = {0};
+    unsigned found[3] = {0}, fused = 0;
     size_t count = 0;
     tn_known k;
 
@@ -244,10 +259,12 @@ static void counted(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes, bool t
         found[i < p.once_count                     ? 2
               : i < p.once_count + p.forward_count ? 0
                                                    : 1] += !strcmp(step.op, "_reorder");
+        fused += !strcmp(step.op, "_fused_conv");
     }
     printf("%s: reorders %u forward, %u backward, %u once\n", train ? "training" : "inference", found[0],
            found[1], found[2]);
     printf("beside them %u\n", (unsigned)p.step_count - found[0] - found[1] - found[2]);
+    printf("layers in one %u\n", fused);
     tn_program_view_destroy(v);
 }
 
@@ -334,6 +351,8 @@ static void alike(void **state)
         {"", "residual", TN_F32, 0, "training: reorders 0 forward, 0 backward, 0 once\n"},
         {"", "several", TN_F16, 0.01, "training: reorders 4 forward, 7 backward, 0 once\n"},
         {"", "several", TN_BF16, 0.06, "inference: reorders 2 forward, 0 backward, 2 once\n"},
+        {"", "layers", TN_F16, 0.01, "inference: reorders 2 forward, 0 backward, 2 once\n"},
+        {"TF32=1", "layers", TN_F32, 1e-3, "layers in one 2\n"},
         {"", "pairs", TN_F16, 0.01, ENDS},
         {"", "odd", TN_BF16, 0.06, ENDS},
         {"", "narrow", TN_F16, 0.01, ENDS},

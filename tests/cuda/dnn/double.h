@@ -1,10 +1,12 @@
 /*
  * A double of cuDNN 9, for tests: libcudnn.so.9 with the graph interface as far as plugin cuda builds graphs:
- * one convolution, forward or its gradient by the data or by the filter. Descriptors are checked by NVIDIA's
- * rules, everything else is refused; what runs is a function of the stream, on the double of the driver
- * (../emulator). Never installed; it tells nothing of speed.
+ * one convolution, forward or its gradient by the data or by the filter; behind a forward one an addend, a
+ * bias and a ReLU may follow. Descriptors are checked by the rules of NVIDIA, all else is refused; what runs
+ * is a function of the stream, on the double of the driver (../emulator). Never installed; it tells nothing of
+ * speed.
  *
- * rules.c: functions, descriptors, what is refused · work.c: engines, and what they compute.
+ * rules.c: functions, descriptors, what is refused · graph.c: graphs of several operations · work.c: engines,
+ * and what they compute.
  *
  *     TNCUDNN_FAULT   "cudnnBackendFinalize:3:3000,cudnnCreate:1+:1001": the third call of the first gives
  *                     3000, every call of the second 1001
@@ -41,8 +43,8 @@ typedef struct double_descriptor {
     bool final;
     uint32_t count;
     double_value values[DOUBLE_ATTRS];
-    const struct double_engine *engine;        /* of an engine or its configuration */
-    const struct double_descriptor *operation; /* of a configuration: what its heuristic was asked about */
+    const struct double_engine *engine;    /* of an engine or its configuration */
+    const struct double_descriptor *graph; /* of a configuration: what its heuristic was asked about */
 } double_descriptor;
 
 struct cudnnContext {
@@ -51,6 +53,12 @@ struct cudnnContext {
     cudaStream_t stream;
     atomic_bool busy; /* a thread is in a call with it */
 };
+
+#define D(name) CUDNN_BACKEND_##name##_DESCRIPTOR
+#define A(name) CUDNN_ATTR_##name
+#define T(name) CUDNN_TYPE_##name
+#define V(d, name) (double_value_of(d, A(name))->is)
+#define NAN_PROPAGATION ((cudnnBackendAttributeName_t)2) /* since 9.0 the header calls its names deprecated */
 
 /* ---- rules.c ---- */
 /* Says on stderr what was called wrongly, and by which rule; returns `status`. */
@@ -66,6 +74,20 @@ typedef struct double_driver {
 } double_driver;
 extern double_driver double_cuda;
 
+/* ---- graph.c ---- */
+bool double_is_virtual(const double_descriptor *tensor);
+/* The rule that is broken; NULL: none. */
+const char *double_pointwise_check(const double_descriptor *d);
+const char *double_pointwise_operation_check(const double_descriptor *d);
+/* What a graph computes: a convolution, what is added behind it, a function. */
+typedef struct double_graph {
+    const double_descriptor *convolution;
+    const double_descriptor *tensors[5]; /* x, w, y, addend, bias; the last two may be NULL */
+    bool relu;
+} double_graph;
+const char *double_graph_read(const double_descriptor *graph,
+                              double_graph *out); /* the rule that it breaks */
+
 /* ---- work.c ---- */
 #define DOUBLE_ENGINES 8
 typedef struct double_engine {
@@ -73,18 +95,20 @@ typedef struct double_engine {
     int64_t index, workspace_bytes;
     uint32_t notes; /* bit i: note i */
     bool refuses;   /* its plan cannot be made final */
+    bool single;    /* nor that of several operations */
 } double_engine;
 
-/* What a heuristic of that mode lists, best first; how many. */
-int64_t double_engines(cudnnBackendHeurMode_t mode, const double_engine *out[DOUBLE_ENGINES]);
+/* What a heuristic of that mode lists for a graph, best first; how many. */
+int64_t double_engines(cudnnBackendHeurMode_t mode, const double_graph *graph,
+                       const double_engine *out[DOUBLE_ENGINES]);
 /* The roles of tensors and numbers in an operation: attributes of x, w, y, the convolution, alpha, beta. */
 typedef struct double_roles {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t x, w, y, conv, alpha, beta;
 } double_roles;
 const double_roles *double_roles_of(cudnnBackendDescriptorType_t type); /* NULL: it is no convolution */
-/* Runs an operation in the stream; `data`: of x, w and y. The workspace is written, as an engine would. */
-cudnnStatus_t double_run(cudaStream_t stream, const double_descriptor *operation, void *const data[3],
-                         void *workspace, int64_t bytes);
+/* Runs a graph in the stream; `data`: of its tensors. The workspace is written, as an engine would. */
+cudnnStatus_t double_run(cudaStream_t stream, const double_graph *graph, void *const data[5], void *workspace,
+                         int64_t bytes);
 
 #endif

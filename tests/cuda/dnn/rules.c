@@ -18,8 +18,8 @@
     X(cudnnDestroy)                                                                                          \
     X(cudnnSetStream)                                                                                        \
     X(cudnnBackendCreateDescriptor)                                                                          \
-    X(cudnnBackendDestroyDescriptor) X(cudnnBackendFinalize) X(cudnnBackendSetAttribute)                     \
-        X(cudnnBackendGetAttribute) X(cudnnBackendExecute)
+    X(cudnnBackendDestroyDescriptor)                                                                         \
+    X(cudnnBackendFinalize) X(cudnnBackendSetAttribute) X(cudnnBackendGetAttribute) X(cudnnBackendExecute)
 
 #define X(name) CLOCK_##name,
 enum { FUNCTIONS(X) CLOCKS };
@@ -188,10 +188,6 @@ EXPORT cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 
 /* ---- attributes ---------------------------------------------------------------------------------------- */
 
-#define D(name) CUDNN_BACKEND_##name##_DESCRIPTOR
-#define A(name) CUDNN_ATTR_##name
-#define T(name) CUDNN_TYPE_##name
-#define V(d, name) (double_value_of(d, A(name))->is)
 #define OPERATION(type, op, x, w, y)                                                                         \
     {                                                                                                        \
         D(OPERATION_CONVOLUTION_##type),                                                                     \
@@ -222,15 +218,25 @@ EXPORT cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
         {D(OPERATION_CONVOLUTION_##type), A(OPERATION_CONVOLUTION_##op##_BETA), T(FLOAT), 1, 1, 'f'},
 
 /* What is set, "CUDNN_BACKEND_…_DESCRIPTOR", its attributes: type, least and most elements; all are required
- * here but alignment ("Default value"). 'i' int64, 'e' a number of an enumeration, 'd' a descriptor that is
- * final, 'p' pointers, 'f' float, or double as well ("CUDNN_TYPE_FLOAT or CUDNN_TYPE_DOUBLE"). */
+ * here but those that have a "Default value" and are marked. 'i' int64, 'e' a number of an enumeration, 'b' a
+ * bool, 'd' descriptors that are final, 'p' pointers, 'f' float, or double as well ("CUDNN_TYPE_FLOAT or
+ * CUDNN_TYPE_DOUBLE"). */
 static const struct rule {
     cudnnBackendDescriptorType_t of;
     cudnnBackendAttributeName_t name;
     cudnnBackendAttributeType_t type;
     int64_t least, most;
     char kind;
+    bool optional;
 } rules[] = {
+    {D(TENSOR), A(TENSOR_IS_VIRTUAL), T(BOOLEAN), 1, 1, 'b', true},
+    {D(POINTWISE), A(POINTWISE_MODE), T(POINTWISE_MODE), 1, 1, 'e'},
+    {D(POINTWISE), A(POINTWISE_MATH_PREC), T(DATA_TYPE), 1, 1, 'e'},
+    {D(POINTWISE), NAN_PROPAGATION, (cudnnBackendAttributeType_t)10, 1, 1, 'e', true},
+    {D(OPERATION_POINTWISE), A(OPERATION_POINTWISE_PW_DESCRIPTOR), T(BACKEND_DESCRIPTOR), 1, 1, 'd'},
+    {D(OPERATION_POINTWISE), A(OPERATION_POINTWISE_XDESC), T(BACKEND_DESCRIPTOR), 1, 1, 'd'},
+    {D(OPERATION_POINTWISE), A(OPERATION_POINTWISE_BDESC), T(BACKEND_DESCRIPTOR), 1, 1, 'd', true},
+    {D(OPERATION_POINTWISE), A(OPERATION_POINTWISE_YDESC), T(BACKEND_DESCRIPTOR), 1, 1, 'd'},
     {D(TENSOR), A(TENSOR_UNIQUE_ID), T(INT64), 1, 1, 'i'},
     {D(TENSOR), A(TENSOR_DATA_TYPE), T(DATA_TYPE), 1, 1, 'e'},
     {D(TENSOR), A(TENSOR_BYTE_ALIGNMENT), T(INT64), 1, 1, 'i'},
@@ -246,7 +252,7 @@ static const struct rule {
     OPERATION(FORWARD, FORWARD, X, W, Y) OPERATION(BACKWARD_DATA, BWD_DATA, DX, W, DY)
         OPERATION(BACKWARD_FILTER, BWD_FILTER, X, DW, DY){D(OPERATIONGRAPH), A(OPERATIONGRAPH_HANDLE),
                                                           T(HANDLE), 1, 1, 'p'},
-    {D(OPERATIONGRAPH), A(OPERATIONGRAPH_OPS), T(BACKEND_DESCRIPTOR), 1, 1, 'd'},
+    {D(OPERATIONGRAPH), A(OPERATIONGRAPH_OPS), T(BACKEND_DESCRIPTOR), 1, 4, 'd'},
     {D(ENGINEHEUR), A(ENGINEHEUR_OPERATION_GRAPH), T(BACKEND_DESCRIPTOR), 1, 1, 'd'},
     {D(ENGINEHEUR), A(ENGINEHEUR_MODE), T(HEUR_MODE), 1, 1, 'e'},
     {D(EXECUTION_PLAN), A(EXECUTION_PLAN_HANDLE), T(HANDLE), 1, 1, 'p'},
@@ -325,6 +331,15 @@ EXPORT cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t desc
     return status;
 }
 
+static bool all_final(void *const *given, int64_t count)
+{
+    bool all = true;
+
+    for (int64_t i = 0; i < count; i++)
+        all = all && checked(given[i]) && checked(given[i])->final;
+    return all;
+}
+
 /* "cudnnBackendSetAttribute()": the descriptor is not final yet, the attribute is one of it, has this type
  * and as many elements. Descriptors that are set are final (CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED). */
 EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
@@ -335,7 +350,7 @@ EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
     double_descriptor *d = checked(descriptor);
     const struct rule *r = d ? rule_of(d->type, name) : NULL;
     const cudnnStatus_t status = due(CLOCK_cudnnBackendSetAttribute);
-    static const uint8_t sizes[] = {['i'] = 8, ['e'] = 4, ['d'] = 8, ['p'] = 8, ['f'] = 4};
+    static const uint8_t sizes[] = {['i'] = 8, ['e'] = 4, ['b'] = 1, ['d'] = 8, ['p'] = 8, ['f'] = 4};
     double_value *v;
     float single;
 
@@ -352,7 +367,7 @@ EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
     if (count < r->least || count > r->most || double_value_of(d, name))
         return double_refuse(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
                              "cudnnBackendSetAttribute: too few or too many elements, or set twice");
-    if (r->kind == 'd' && (!checked(*(void *const *)elements) || !checked(*(void *const *)elements)->final))
+    if (r->kind == 'd' && !all_final(elements, count))
         return double_refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
                              "cudnnBackendSetAttribute: a descriptor that is not final");
     v = &d->values[d->count++];
@@ -370,7 +385,7 @@ EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descripto
 static bool lacks(const double_descriptor *d)
 {
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].of == d->type && !double_value_of(d, rules[i].name))
+        if (rules[i].of == d->type && !rules[i].optional && !double_value_of(d, rules[i].name))
             return true;
     return false;
 }
@@ -483,7 +498,8 @@ static const char *operation_check(const double_descriptor *d)
                 V(conv, CONVOLUTION_SPATIAL_DIMS).ints[0] + 2)
             return "operation: tensors of space and two more dimensions, and a convolution";
     for (int i = 0; i < 3; i++)
-        if (V(t[i], TENSOR_DATA_TYPE).number != V(t[0], TENSOR_DATA_TYPE).number ||
+        if ((V(t[i], TENSOR_DATA_TYPE).number != V(t[0], TENSOR_DATA_TYPE).number &&
+             !double_is_virtual(t[i])) ||
             V(t[i], TENSOR_UNIQUE_ID).ints[0] == V(t[(i + 1) % 3], TENSOR_UNIQUE_ID).ints[0])
             return "operation: x, w and y have one data type, and ids of their own";
     if ((V(t[0], TENSOR_DATA_TYPE).number == CUDNN_DATA_DOUBLE) !=
@@ -499,9 +515,10 @@ static const char *operation_check(const double_descriptor *d)
 
 static const char *graph_check(const double_descriptor *d)
 {
-    return !handle_fits(V(d, OPERATIONGRAPH_HANDLE).pointers[0])         ? "graph: a handle of this device"
-           : !double_roles_of(double_of(d, A(OPERATIONGRAPH_OPS))->type) ? "graph: of one convolution"
-                                                                         : NULL;
+    double_graph graph;
+
+    return handle_fits(V(d, OPERATIONGRAPH_HANDLE).pointers[0]) ? double_graph_read(d, &graph)
+                                                                : "graph: a handle of this device";
 }
 
 static const char *heuristic_check(const double_descriptor *d)
@@ -519,8 +536,10 @@ static const char *plan_check(const double_descriptor *d)
 
     return !handle_fits(V(d, EXECUTION_PLAN_HANDLE).pointers[0]) ? "plan: a handle of this device"
            : config->type != D(ENGINECFG)                        ? "plan: of an engine's configuration"
-           : config->engine->refuses                             ? "plan: the engine does not serve"
-                                                                 : NULL;
+           : config->engine->refuses || (config->engine->single &&
+                                         double_value_of(config->graph, A(OPERATIONGRAPH_OPS))->count > 1)
+               ? "plan: the engine does not serve"
+               : NULL;
 }
 
 /* As many pointers as ids, and no id twice. */
@@ -546,6 +565,8 @@ EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
         const char *(*check)(const double_descriptor *d);
     } checks[] = {{D(TENSOR), tensor_check},
                   {D(CONVOLUTION), convolution_check},
+                  {D(POINTWISE), double_pointwise_check},
+                  {D(OPERATION_POINTWISE), double_pointwise_operation_check},
                   {D(OPERATION_CONVOLUTION_FORWARD), operation_check},
                   {D(OPERATION_CONVOLUTION_BACKWARD_DATA), operation_check},
                   {D(OPERATION_CONVOLUTION_BACKWARD_FILTER), operation_check},
@@ -583,9 +604,14 @@ static double_descriptor *fresh(void *descriptor, cudnnBackendDescriptorType_t t
 /* The heuristic's list: as many as there are, or as were asked for into descriptors of that type. */
 static bool results_get(const double_descriptor *d, int64_t room, int64_t *count, void **elements)
 {
+    const double_descriptor *of = double_of(d, A(ENGINEHEUR_OPERATION_GRAPH));
     const double_engine *engines[DOUBLE_ENGINES];
-    const int64_t all = double_engines((cudnnBackendHeurMode_t)V(d, ENGINEHEUR_MODE).number, engines);
+    double_graph graph;
+    int64_t all;
 
+    if (double_graph_read(of, &graph))
+        return false;
+    all = double_engines((cudnnBackendHeurMode_t)V(d, ENGINEHEUR_MODE).number, &graph, engines);
     *count = room && room < all ? room : all;
     for (int64_t i = 0; i < room && i < all; i++) {
         double_descriptor *config = fresh(elements[i], D(ENGINECFG));
@@ -593,7 +619,7 @@ static bool results_get(const double_descriptor *d, int64_t room, int64_t *count
         if (!config)
             return false;
         config->engine = engines[i];
-        config->operation = double_of(double_of(d, A(ENGINEHEUR_OPERATION_GRAPH)), A(OPERATIONGRAPH_OPS));
+        config->graph = of;
         config->final = true;
     }
     return true;
@@ -674,23 +700,24 @@ EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descripto
 
 /* ---- runs ---------------------------------------------------------------------------------------------- */
 
-/* The pointers of x, w and y, which the pack has by their ids, as aligned as the tensors say. */
-static bool pointers_get(const double_descriptor *operation, const double_descriptor *pack, void *data[3])
+/* The pointers of the graph's tensors, which the pack has by their ids, as aligned as the tensors say. */
+static bool pointers_get(const double_graph *graph, const double_descriptor *pack, void *data[5])
 {
-    const double_roles *r = double_roles_of(operation->type);
-    const double_descriptor *t[] = {double_of(operation, r->x), double_of(operation, r->w),
-                                    double_of(operation, r->y)};
     const double_value *ids = double_value_of(pack, A(VARIANT_PACK_UNIQUE_IDS));
+    int64_t count = 0;
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
+        const double_descriptor *t = graph->tensors[i];
+
         data[i] = NULL;
-        for (int64_t k = 0; k < ids->count; k++)
-            if (ids->is.ints[k] == V(t[i], TENSOR_UNIQUE_ID).ints[0])
+        for (int64_t k = 0; t && k < ids->count; k++)
+            if (ids->is.ints[k] == V(t, TENSOR_UNIQUE_ID).ints[0])
                 data[i] = V(pack, VARIANT_PACK_DATA_POINTERS).pointers[k];
-        if (!data[i] || (uintptr_t)data[i] % (uintptr_t)V(t[i], TENSOR_BYTE_ALIGNMENT).ints[0])
+        if (t && (!data[i] || (uintptr_t)data[i] % (uintptr_t)V(t, TENSOR_BYTE_ALIGNMENT).ints[0]))
             return false;
+        count += t != NULL;
     }
-    return ids->count == 3;
+    return ids->count == count;
 }
 
 EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t execution_plan,
@@ -698,7 +725,8 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
 {
     const double_descriptor *plan = checked(execution_plan), *pack = checked(variant_pack), *config;
     cudnnStatus_t status = due(CLOCK_cudnnBackendExecute);
-    void *data[3], *workspace;
+    void *data[5], *workspace;
+    double_graph graph;
 
     if (status)
         return status;
@@ -707,12 +735,13 @@ EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescr
         return double_refuse(CUDNN_STATUS_BAD_PARAM, "execute: a plan of this handle and a pack, both final");
     config = double_of(plan, A(EXECUTION_PLAN_ENGINE_CONFIG));
     workspace = V(pack, VARIANT_PACK_WORKSPACE).pointers[0];
-    if ((config->engine->workspace_bytes && !workspace) || !pointers_get(config->operation, pack, data))
+    if ((config->engine->workspace_bytes && !workspace) || double_graph_read(config->graph, &graph) ||
+        !pointers_get(&graph, pack, data))
         return double_refuse(CUDNN_STATUS_BAD_PARAM,
                              "execute: a workspace, and each tensor's pointer, aligned");
     if ((status = handle_enter(handle)))
         return status;
-    status = double_run(handle->stream, config->operation, data, workspace, config->engine->workspace_bytes);
+    status = double_run(handle->stream, &graph, data, workspace, config->engine->workspace_bytes);
     atomic_store(&handle->busy, false);
     return status;
 }

@@ -20,14 +20,19 @@ static const double_engine engines[] = {
     {'l', 7, (int64_t)1 << 40, 0, false}, /* no memory is that large */
     {'a', 8, 0, 0, true},                 /* it is listed, but does not serve */
     {'#', 9, 256, 0, false},
+    {'s', 10, 0, 0, false, .single = true}, /* serves no graph of several operations */
 };
 
-int64_t double_engines(cudnnBackendHeurMode_t mode, const double_engine *out[DOUBLE_ENGINES])
+/* What follows a convolution without a bias has no engine, as the library has none. */
+int64_t double_engines(cudnnBackendHeurMode_t mode, const double_graph *graph,
+                       const double_engine *out[DOUBLE_ENGINES])
 {
     const char *asked = getenv("TNCUDNN_ENGINES"), *list = asked ? asked : "ntdrla#";
     const char *fallback = strchr(list, '/'); /* what stands behind it is listed in that mode alone */
     int64_t count = 0;
 
+    if ((graph->relu || graph->tensors[3]) && !graph->tensors[4])
+        return 0;
     if (mode == CUDNN_HEUR_MODE_FALLBACK)
         list = fallback ? fallback + 1 : "";
     for (; *list && *list != '/' && count < DOUBLE_ENGINES; list++)
@@ -67,7 +72,8 @@ typedef struct tensor {
 
 typedef struct work {
     cudnnBackendDescriptorType_t type;
-    tensor x, w, y;
+    tensor x, w, y, addend, bias; /* the last two: their data may be NULL */
+    bool relu;
     int64_t n, pad[DOUBLE_DIMS], stride[DOUBLE_DIMS], dilation[DOUBLE_DIMS]; /* dimensions of space */
     double alpha, beta;
     void *workspace;
@@ -203,6 +209,24 @@ static const tensor *result_of(const work *w)
                                                                                      : &w->w;
 }
 
+/* What follows, each step in the type that is computed in. */
+static double followed(const work *w, const int64_t *index, double value)
+{
+    const tensor *const more[] = {&w->addend, &w->bias};
+
+    for (int i = 0; i < 2; i++) {
+        int64_t at = 0;
+
+        for (int64_t k = 0; k < w->n + 2; k++)
+            at += more[i]->dims[k] > 1 ? index[k] * more[i]->strides[k] : 0;
+        if (more[i]->data)
+            value += get(more[i], at);
+        if (w->y.type != CUDNN_DATA_DOUBLE)
+            value = (double)(float)value;
+    }
+    return w->relu && value <= 0 ? 0 : value;
+}
+
 static void run(void *arg)
 {
     work *w = arg;
@@ -223,7 +247,7 @@ static void run(void *arg)
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = spot(to->dims, to->strides, 0, n, i, index);
 
-        put(to, at, w->alpha * sums[i] + (w->beta != 0 ? w->beta * get(to, at) : 0));
+        put(to, at, followed(w, index, w->alpha * sums[i] + (w->beta != 0 ? w->beta * get(to, at) : 0)));
     }
     for (int i = 0; i < 3; i++)
         free(dense[i]);
@@ -231,18 +255,23 @@ static void run(void *arg)
         free(w);
 }
 
+/* All zero where there is none. */
 static tensor tensor_of(const double_descriptor *d, void *data)
 {
-    tensor t = {.data = data, .type = double_value_of(d, CUDNN_ATTR_TENSOR_DATA_TYPE)->is.number};
+    tensor t = {.data = data};
 
+    if (!d)
+        return t;
+    t.type = double_value_of(d, CUDNN_ATTR_TENSOR_DATA_TYPE)->is.number;
     memcpy(t.dims, double_value_of(d, CUDNN_ATTR_TENSOR_DIMENSIONS)->is.ints, sizeof t.dims);
     memcpy(t.strides, double_value_of(d, CUDNN_ATTR_TENSOR_STRIDES)->is.ints, sizeof t.strides);
     return t;
 }
 
-cudnnStatus_t double_run(cudaStream_t stream, const double_descriptor *operation, void *const data[3],
-                         void *workspace, int64_t bytes)
+cudnnStatus_t double_run(cudaStream_t stream, const double_graph *graph, void *const data[5], void *workspace,
+                         int64_t bytes)
 {
+    const double_descriptor *operation = graph->convolution;
     const double_roles *r = double_roles_of(operation->type);
     const double_descriptor *conv = double_of(operation, r->conv);
     work *w = calloc(1, sizeof *w);
@@ -253,9 +282,12 @@ cudnnStatus_t double_run(cudaStream_t stream, const double_descriptor *operation
     w->type = operation->type;
     w->workspace = workspace;
     w->workspace_bytes = (size_t)bytes;
-    w->x = tensor_of(double_of(operation, r->x), data[0]);
-    w->w = tensor_of(double_of(operation, r->w), data[1]);
-    w->y = tensor_of(double_of(operation, r->y), data[2]);
+    w->x = tensor_of(graph->tensors[0], data[0]);
+    w->w = tensor_of(graph->tensors[1], data[1]);
+    w->y = tensor_of(graph->tensors[2], data[2]);
+    w->addend = tensor_of(graph->tensors[3], data[3]);
+    w->bias = tensor_of(graph->tensors[4], data[4]);
+    w->relu = graph->relu;
     w->n = double_value_of(conv, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS)->is.ints[0];
     memcpy(w->pad, double_value_of(conv, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)->is.ints, sizeof w->pad);
     memcpy(w->stride, double_value_of(conv, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)->is.ints,
