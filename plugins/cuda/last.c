@@ -180,6 +180,12 @@ typedef struct reorder_state {
     tncuda_last_args args, odd_args;
 } reorder_state;
 
+/* The long side of a strip, in whole tiles' sides, so that its lines begin where memory is read at once. */
+static int32_t strip_of(int32_t all, int32_t room)
+{
+    return all < room ? all : room - room % TNCUDA_LAST_TILE;
+}
+
 /* The sides of its tiles: few rows or columns are taken whole. */
 static void tiles_set(tncuda_last_args *a, int64_t batch)
 {
@@ -189,9 +195,9 @@ static void tiles_set(tncuda_last_args *a, int64_t batch)
     a->tile_rows = a->rows < side ? a->rows : side;
     a->tile_cols = a->cols < side ? a->cols : side;
     if (a->tile_rows < side)
-        a->tile_cols = (int32_t)tnb_least(a->cols, TNCUDA_LAST_ROOM / a->tile_rows - 1);
+        a->tile_cols = strip_of(a->cols, TNCUDA_LAST_ROOM / a->tile_rows - 1);
     else if (a->tile_cols < side)
-        a->tile_rows = (int32_t)tnb_least(a->rows, TNCUDA_LAST_ROOM / (a->tile_cols | 1));
+        a->tile_rows = strip_of(a->rows, TNCUDA_LAST_ROOM / (a->tile_cols | 1));
     a->pitch = a->tile_cols | 1;
     down = tncuda_ceil(a->rows, a->tile_rows);
     across = tncuda_ceil(a->cols, a->tile_cols);
