@@ -3,8 +3,8 @@
  * (NVIDIA, cuDNN Backend API), so that no toolkit is needed to compile this. tests/cuda/test_header.c
  * compares them with the library's header.
  *
- * dnn.c: the library, its handles · dnn_plan.c: execution plans and their runs · dnn_conv.c, dnn_fused.c: the
- * kernels.
+ * dnn.c: the library, its handles · dnn_plan.c: execution plans and their runs · dnn_measure.c: the fastest
+ * of them · dnn_conv.c, dnn_fused.c: the kernels
  */
 #ifndef TNCUDA_DNN_H
 #define TNCUDA_DNN_H
@@ -172,13 +172,14 @@ enum { TNCUDA_DNN_ADDEND = 1, TNCUDA_DNN_BIAS = 2, TNCUDA_DNN_RELU = 4 };
 /* What a plan is for: forms of equal bytes have one plan. x is (batch, channels, in), y (batch, filters, out)
  * and w (filters, channels / groups, kernel), or with channels behind the space. */
 typedef struct tncuda_dnn_form {
-    int32_t kind;  /* what is computed: y, x's gradient or w's */
-    int32_t dtype; /* TN_…, of all tensors */
-    int32_t space; /* dimensions: 2 or 3, the last ones of the extents below */
-    int32_t last;  /* channels stand behind space */
-    int32_t add;   /* to what is there */
-    int32_t tf32;  /* tensor cores for float32 */
-    int64_t after; /* TNCUDA_DNN_ADDEND … */
+    int32_t kind;     /* what is computed: y, x's gradient or w's */
+    int32_t dtype;    /* TN_…, of all tensors */
+    int32_t space;    /* dimensions: 2 or 3, the last ones of the extents below */
+    int32_t last;     /* channels stand behind space */
+    int32_t add;      /* to what is there */
+    int32_t tf32;     /* tensor cores for float32 */
+    int64_t after;    /* TNCUDA_DNN_ADDEND … */
+    int64_t measured; /* the fastest of several engines is taken; 0: the first */
     int64_t batch, channels, filters, groups;
     int64_t limit_bytes; /* of workspace */
     int64_t in[TNCUDA_SPACE], out[TNCUDA_SPACE], kernel[TNCUDA_SPACE], stride[TNCUDA_SPACE],
@@ -213,6 +214,20 @@ void tncuda_dnn_plan_give(tncuda_dnn_plan *plan); /* NULL is fine */
 void tncuda_dnn_plans_drop_locked(tncuda_plugin *plugin, tncuda_dnn_device *device);
 /* In the run's stream. TN_E_UNSUPPORTED with plan->broken: the library has refused, nothing was done. */
 tn_status tncuda_dnn_run(const tn_exec *x, tncuda_dnn_plan *plan, const tncuda_dnn_args *args, tn_err *err);
+
+/* Under the device's lock, in the handle's stream. `*call`: what gives the status. */
+tncuda_dnn_status tncuda_dnn_execute(const tncuda_dnn_plan *p, tncuda_dnn_descriptor plan,
+                                     const tncuda_dnn_args *args, const char **call);
+
+/* ---- dnn_measure.c ------------------------------------------------------------------------------------- */
+
+#define TNCUDA_DNN_WAYS 4u /* engines of a form that are measured, at most */
+
+/* In the context, under the device's lock: which of `count` execution plans of the form runs fastest on this
+ * device, on memory of its own. The first one, unless another is clearly ahead; so too if nothing can be
+ * measured. `workspace_bytes`: the most that one of them needs. */
+uint32_t tncuda_dnn_fastest_locked(const tncuda_dnn_plan *p, uint32_t count,
+                                   const tncuda_dnn_descriptor *plans, uint64_t workspace_bytes);
 
 /* ---- dnn_conv.c ---------------------------------------------------------------------------------------- */
 

@@ -63,6 +63,16 @@ static bool fits(const tn_node *node, const tncuda_window_args *a)
     return true;
 }
 
+/* The fastest engine may be another one from run to run. */
+static bool measured(const tncuda_plugin *plugin, const tn_node *node, bool turned)
+{
+    const int64_t tune =
+        tn_value_int(node->attrs[turned ? (int)TN_Deconvolution_cudnn_tune : (int)TN_Convolution_cudnn_tune]);
+
+    return !(node->flags & TN_NODE_DETERMINISTIC) && tune != TN_Convolution_cudnn_tune_off &&
+           (plugin->autotune || tune != TN_Convolution_cudnn_tune_None);
+}
+
 static void form_of(const tncuda_plugin *plugin, const tn_node *node, const tncuda_window_args *a,
                     tncuda_dnn_form *form)
 {
@@ -74,6 +84,7 @@ static void form_of(const tncuda_plugin *plugin, const tn_node *node, const tncu
     form->space = node->in[0]->ndim == 5 ? 3 : 2;
     form->last = a->last;
     form->tf32 = plugin->tf32 && a->dtype == TN_F32;
+    form->measured = measured(plugin, node, turned);
     form->batch = a->batch;
     form->channels = a->channels;
     form->filters = a->filters;

@@ -4,8 +4,8 @@
  * type that is computed in.
  *
  * The library's heuristic lists engines, best first; the first one that the form allows, that can be made
- * ready and that needs no more workspace than allowed is taken. Forms that no engine serves are kept, too, so
- * that nobody looks for one again.
+ * ready and that needs no more workspace than allowed is taken, or the fastest of the first few if the form
+ * is to be measured. Forms that no engine serves are kept, too, so that nobody looks for one again.
  */
 #include "dnn.h"
 
@@ -41,6 +41,14 @@ static const struct {
     [TN_BF16] = {"bf16", DNN_DATA_BFLOAT16, DNN_DATA_FLOAT},
 };
 
+/* A way to serve a form. */
+typedef struct way {
+    tncuda_dnn_descriptor plan, config;
+    uint64_t workspace_bytes;
+    int64_t engine;
+    uint32_t notes, number; /* bit i: note i; in the heuristic's list, from 1 on */
+} way;
+
 /* A plan under construction; what the library refused last is in `why`. */
 typedef struct maker {
     tncuda_dnn_plan *p;
@@ -48,8 +56,10 @@ typedef struct maker {
     tncuda_dnn_handle handle;
     tn_err why;
     uint32_t configs, looked, allowed; /* engines that were listed, looked at, and that the form allows */
-    uint32_t notes;                    /* of the last one that was looked at: bit i, note i */
+    uint32_t notes;                    /* of the last one that was looked at */
     int64_t engine;
+    way ways[TNCUDA_DNN_WAYS];
+    uint32_t count, wanted; /* of ways */
 } maker;
 
 /* ---- descriptors --------------------------------------------------------------------------------------- */
@@ -282,7 +292,7 @@ static bool engine_allowed(maker *m, tncuda_dnn_descriptor config)
     return allowed;
 }
 
-/* The plan of a configuration becomes that of the form. */
+/* The plan of a configuration becomes a way, which has both then. */
 static bool plan_try(maker *m, tncuda_dnn_descriptor config)
 {
     static const char what[] = "an execution plan";
@@ -297,8 +307,7 @@ static bool plan_try(maker *m, tncuda_dnn_descriptor config)
         ok(m, m->dnn->get(plan, DNN_EXECUTION_PLAN_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &count, &bytes),
            what)) {
         if (bytes >= 0 && bytes <= m->p->form.limit_bytes) {
-            m->p->plan = plan;
-            m->p->workspace_bytes = (uint64_t)bytes;
+            m->ways[m->count++] = (way){plan, config, (uint64_t)bytes, m->engine, m->notes, m->looked};
             return true;
         }
         (void)tn_failf(&m->why, TN_E_UNSUPPORTED, "a workspace of %" PRId64 " bytes, %" PRId64 " are allowed",
@@ -337,25 +346,50 @@ static int64_t configs_list(maker *m, tncuda_dnn_descriptor graph, int32_t mode,
     return count < made ? count : made;
 }
 
-static bool engine_find(maker *m, tncuda_dnn_descriptor graph, int32_t mode)
+/* Until there are as many ways as wanted. */
+static void ways_find(maker *m, tncuda_dnn_descriptor graph, int32_t mode)
 {
     tncuda_dnn_descriptor configs[CONFIGS_MAX];
     const int64_t count = configs_list(m, graph, mode, configs);
-    bool found = false;
 
     m->configs += (uint32_t)count;
     for (int64_t i = 0; i < count; i++) {
-        m->looked += !found;
-        if (!found && engine_allowed(m, configs[i])) {
-            m->allowed++;
-            if ((found = plan_try(m, configs[i]))) {
-                m->p->made[m->p->made_count++] = configs[i];
-                continue;
-            }
-        }
-        (void)m->dnn->drop(configs[i]);
+        const bool wanted = m->count < m->wanted;
+        bool allowed;
+
+        m->looked += wanted;
+        allowed = wanted && engine_allowed(m, configs[i]);
+        m->allowed += allowed;
+        if (!allowed || !plan_try(m, configs[i]))
+            (void)m->dnn->drop(configs[i]);
     }
-    return found;
+}
+
+/* The best way becomes the plan's own; NULL: there is none. */
+static const way *way_take(maker *m)
+{
+    tncuda_dnn_descriptor plans[TNCUDA_DNN_WAYS];
+    tncuda_dnn_plan *p = m->p;
+    uint64_t most = 0;
+    uint32_t best = 0;
+
+    for (uint32_t i = 0; i < m->count; i++) {
+        plans[i] = m->ways[i].plan;
+        most = m->ways[i].workspace_bytes > most ? m->ways[i].workspace_bytes : most;
+    }
+    if (m->count > 1)
+        best = tncuda_dnn_fastest_locked(p, m->count, plans, most);
+    for (uint32_t i = 0; i < m->count; i++)
+        if (i != best) {
+            (void)m->dnn->drop(m->ways[i].plan);
+            (void)m->dnn->drop(m->ways[i].config);
+        }
+    if (!m->count)
+        return NULL;
+    p->plan = m->ways[best].plan;
+    p->workspace_bytes = m->ways[best].workspace_bytes;
+    p->made[p->made_count++] = m->ways[best].config;
+    return &m->ways[best];
 }
 
 /* ---- plans of a device --------------------------------------------------------------------------------- */
@@ -420,19 +454,29 @@ static void form_text(const tncuda_dnn_form *f, char *out, size_t bytes)
 /* Makes what it can of `p`, and says in `line` what came of it. */
 static void plan_make_locked(tncuda_dnn_plan *p, char *line, size_t bytes)
 {
-    maker m = {.p = p, .dnn = p->dnn, .handle = p->device->handle, .engine = -1};
+    maker m = {.p = p,
+               .dnn = p->dnn,
+               .handle = p->device->handle,
+               .engine = -1,
+               .wanted = p->form.measured ? TNCUDA_DNN_WAYS : 1};
     tncuda_dnn_descriptor graph;
+    const way *taken;
     char form[400];
-    const bool made = graph_make(&m, &graph) && (engine_find(&m, graph, DNN_HEUR_MODE_A) ||
-                                                 engine_find(&m, graph, DNN_HEUR_MODE_FALLBACK));
 
+    if (graph_make(&m, &graph)) {
+        ways_find(&m, graph, DNN_HEUR_MODE_A);
+        if (!m.count)
+            ways_find(&m, graph, DNN_HEUR_MODE_FALLBACK);
+    }
+    taken = way_take(&m);
     form_text(&p->form, form, sizeof form);
-    if (!made)
+    if (!taken)
         descriptors_drop(p);
-    if (made)
-        (void)snprintf(
-            line, bytes, "cuDNN: %s: engine %" PRId64 ", number %u of %u, notes %x, workspace %" PRIu64, form,
-            m.engine, (unsigned)m.looked, (unsigned)m.configs, (unsigned)m.notes, p->workspace_bytes);
+    if (taken)
+        (void)snprintf(line, bytes,
+                       "cuDNN: %s: engine %" PRId64 ", number %u of %u, notes %x, workspace %" PRIu64 "%s",
+                       form, taken->engine, (unsigned)taken->number, (unsigned)m.configs,
+                       (unsigned)taken->notes, p->workspace_bytes, m.count > 1 ? ", measured" : "");
     else
         (void)snprintf(line, bytes, "cuDNN: %s: no engine, of %u listed and %u allowed; %s", form,
                        (unsigned)m.configs, (unsigned)m.allowed,
@@ -517,7 +561,8 @@ void tncuda_dnn_plan_give(tncuda_dnn_plan *plan)
 
 /* ---- runs ---------------------------------------------------------------------------------------------- */
 
-static tncuda_dnn_status executed(const tncuda_dnn_plan *p, const tncuda_dnn_args *args, const char **call)
+tncuda_dnn_status tncuda_dnn_execute(const tncuda_dnn_plan *p, tncuda_dnn_descriptor plan,
+                                     const tncuda_dnn_args *args, const char **call)
 {
     int64_t ids[5] = {ID_X, ID_W, ID_Y}, count = 3;
     const tncuda_dnn *dnn = p->dnn;
@@ -541,7 +586,7 @@ static tncuda_dnn_status executed(const tncuda_dnn_plan *p, const tncuda_dnn_arg
         !(status = dnn->set(pack, DNN_VARIANT_PACK_WORKSPACE, DNN_TYPE_VOID_PTR, 1, &args->workspace)) &&
         !(status = dnn->finalize(pack))) {
         *call = "cudnnBackendExecute";
-        status = dnn->execute(p->device->handle, p->plan, pack);
+        status = dnn->execute(p->device->handle, plan, pack);
     }
     (void)dnn->drop(pack);
     return status;
@@ -557,7 +602,8 @@ static tn_status plan_call(const void *state, const void *args, tncuda_stream st
     pthread_mutex_lock(&p->device->lock);
     if (!p->plan)
         st = tn_fail(err, TN_E_STATE, "a run of a device that was closed");
-    else if ((status = p->dnn->stream(p->device->handle, stream)) || (status = executed(p, args, &call))) {
+    else if ((status = p->dnn->stream(p->device->handle, stream)) ||
+             (status = tncuda_dnn_execute(p, p->plan, args, &call))) {
         atomic_store(&p->broken, true);
         st = tncuda_dnn_fail(p->dnn, status, call, err);
     }

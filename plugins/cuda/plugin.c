@@ -172,6 +172,17 @@ static const tn_option_row option_tf32 = {
     .max = 0,
 };
 
+static const tn_option_row option_autotune = {
+    .struct_size = (uint32_t)TN_END(tn_option_row, max),
+    .key = "autotune",
+    .type = "bool",
+    .default_text = "true",
+    .help = "the fastest of a few engines serves a convolution, where run.deterministic is off",
+    .since = "0.1",
+    .min = 1,
+    .max = 0,
+};
+
 static const tn_option_row option_libraries = {
     .struct_size = (uint32_t)TN_END(tn_option_row, max),
     .key = "libraries",
@@ -184,8 +195,8 @@ static const tn_option_row option_libraries = {
     .max = 0,
 };
 
-static const tn_option_row *const option_rows[] = {&option_memory, &option_graphs, &option_tf32,
-                                                   &option_libraries, NULL};
+static const tn_option_row *const option_rows[] = {&option_memory,   &option_graphs,    &option_tf32,
+                                                   &option_autotune, &option_libraries, NULL};
 
 static const tn_option_table options = {
     .head = TN_CAPABILITY(tn_option_table, rows, TN_KIND_OPTIONS, "cuda"),
@@ -224,6 +235,7 @@ static tn_status options_read(tncuda_plugin *plugin, tn_err *err)
     plugin->managed = memory && strcmp(memory, "managed") == 0;
     plugin->graphs = option_true(plugin, "graphs", true);
     plugin->tf32 = option_true(plugin, "tf32", false);
+    plugin->autotune = option_true(plugin, "autotune", true);
     (void)snprintf(plugin->libraries, sizeof plugin->libraries, "%s", folder ? folder : "");
     return TN_OK;
 }

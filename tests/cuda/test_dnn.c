@@ -262,6 +262,52 @@ static void fused(void **state)
     }
 }
 
+/* Where bits may differ from run to run, engines are measured: which one is ahead here, no test says. One
+ * that cannot run is not taken, and where none can, the first one is. */
+static void measured(void **state)
+{
+    static const struct {
+        const char *settings, *more, *says;
+        bool measures;
+    } rows[] = {
+        {"TNCUDNN_ENGINES=wal#", "--set run.deterministic=off ", " of 4, notes ", true},
+        {"TNCUDNN_ENGINES=wal# TNCUDNN_FAULT=cudnnBackendExecute:1:5000", "--set run.deterministic=off ",
+         "engine 9, number 4 of 4, notes 0, workspace 256, measured", true},
+        {"TNCUDNN_ENGINES=wal# TNCUDNN_FAULT=cudnnBackendExecute:1+:5000", "--set run.deterministic=off ",
+         "engine 6, number 1 of 4, notes 260, workspace 512, measured", true},
+        {"TNCUDNN_ENGINES=wal# TNCUDNN_FAULT=cudnnSetStream:1+:5000", "--set run.deterministic=off ",
+         "engine 6, number 1 of 4, notes 260, workspace 512, measured", true},
+        {"TNCUDNN_ENGINES=wal# TNEMU_FAULT=cuMemAlloc:3:2", "--set run.deterministic=off ", " of 4, notes ",
+         true},
+        {"TNCUDNN_ENGINES=wal# TNEMU_FAULT=cuStreamCreateWithPriority:4:2", "--set run.deterministic=off ",
+         " of 4, notes ", true},
+        {"TNCUDNN_ENGINES=#", "--set run.deterministic=off ", "engine 9, number 1 of 1", false},
+        {"TNCUDNN_ENGINES=wal#", "--set run.deterministic=off --set plugin.cuda.autotune=false ",
+         "engine 6, number 1 of 4", false},
+        {"TNCUDNN_ENGINES=wal#", "", "engine 6, number 1 of 4", false},
+    };
+    const size_t step = test_full() ? 1 : 3;
+    char loss[64], now[64];
+
+    (void)state;
+    value_of(trained("TNEMU_DELAY_US=0", false, WITHOUT), "loss ", loss, sizeof loss);
+    for (size_t i = (size_t)test_rotation(step); i < sizeof rows / sizeof *rows; i += step) {
+        char settings[160], more[256];
+        const said *s;
+
+        (void)snprintf(settings, sizeof settings, "TNEMU_DELAY_US=0 %s", rows[i].settings);
+        (void)snprintf(more, sizeof more, WITH "--set log.level=debug %s", rows[i].more);
+        s = trained(settings, false, more);
+        cuda_said(s, rows[i].says);
+        if ((strstr(s->out, ", measured") != NULL) != rows[i].measures)
+            fail_msg("%s %s:\n%s", settings, rows[i].more, s->out);
+        value_of(s, "loss ", now, sizeof now);
+        assert_true(strtod(now, NULL) < strtod(loss, NULL) + 1e-3);
+        assert_true(strtod(now, NULL) > strtod(loss, NULL) - 1e-3);
+        assert_int_equal(count_of(s, "\ndescriptors "), 0);
+    }
+}
+
 /* A run that is refused in the middle: our own kernel goes on, and one line says so. */
 static void refused_later(void **state)
 {
@@ -318,6 +364,7 @@ int main(void)
         cmocka_unit_test(values),        cmocka_unit_test(vendors),         cmocka_unit_test(forms),
         cmocka_unit_test(engines),       cmocka_unit_test(absent),          cmocka_unit_test(trainings),
         cmocka_unit_test(refused_later), cmocka_unit_test(each_call_fails), cmocka_unit_test(fused),
+        cmocka_unit_test(measured),
     };
     char path[4096];
 

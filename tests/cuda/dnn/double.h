@@ -2,11 +2,11 @@
  * A double of cuDNN 9, for tests: libcudnn.so.9 with the graph interface as far as plugin cuda builds graphs:
  * one convolution, forward or its gradient by the data or by the filter; behind a forward one an addend, a
  * bias and a ReLU may follow. Descriptors are checked by the rules of NVIDIA, all else is refused; what runs
- * is a function of the stream, on the double of the driver (../emulator). Never installed; it tells nothing of
- * speed.
+ * is a function of the stream, on the double of the driver (../emulator). Never installed; it tells nothing
+ * of speed.
  *
- * rules.c: functions, descriptors, what is refused · graph.c: graphs of several operations · work.c: engines,
- * and what they compute.
+ * rules.c: functions, descriptors, what is refused · graph.c: graphs of several operations
+ * work.c: engines, and what they compute
  *
  *     TNCUDNN_FAULT   "cudnnBackendFinalize:3:3000,cudnnCreate:1+:1001": the third call of the first gives
  *                     3000, every call of the second 1001
