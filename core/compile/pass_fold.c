@@ -1,6 +1,7 @@
 /*
  * Folding: y = BatchNorm(layer(x, w, b)) with running statistics is layer(x, w', b'), where w' and b' follow
- * from w, b and the statistics alone. Done where all of these are constants, so that it costs nothing.
+ * from w, b and the statistics alone. Done where all of these are constants, so that it costs nothing. Of
+ * short floats w' and b' are rounded once, as what lies between the two was.
  */
 #include <string.h>
 
@@ -88,7 +89,7 @@ static uint32_t layer_of(const folder *f, uint32_t index)
     axis = tni_attr_int(norm->attrs->values, TN_BatchNorm_axis);
     layer = tni_code_at(f->c, data->def);
     if ((axis < 0 ? axis + data->tensor.ndim : axis) != channel_axis(layer, data->tensor.ndim) ||
-        layer->link_count || (data->tensor.dtype != TN_F32 && data->tensor.dtype != TN_F64))
+        layer->link_count || !tni_dtype_is_float(data->tensor.dtype))
         return TNI_NONE;
     if (!kernels_there(f->c, data->device) || tni_code_value(f->c, in[1])->device != data->device)
         return TNI_NONE;
@@ -120,21 +121,25 @@ static bool find(folder *f)
 
 /* ---- how -------------------------------------------------------------------------------------------- */
 
-/* A helper of the BatchNorm with its eps and fix_gamma, and one fresh result like `like`. */
-static tn_status helper_add(folder *f, uint32_t index, const char *op, const tn_attr_text *text,
-                            uint32_t in_count, const uint32_t *in, uint32_t like, uint32_t *out)
+/* A helper of the BatchNorm with its eps and fix_gamma, and `texts` (2 or none), and one fresh result of the
+ * shape of `like`, of type `dtype`. */
+static tn_status helper_add(folder *f, uint32_t index, const char *op, const tn_attr_text *texts,
+                            uint32_t in_count, const uint32_t *in, uint32_t like, int32_t dtype,
+                            uint32_t *out)
 {
-    const tni_value shape = *tni_code_value(f->c, like);
+    tni_value shape = *tni_code_value(f->c, like);
     uint32_t operands[6];
     const uint8_t modes[6] = {[5] = TN_MODE_WRITE};
     tni_instruction made;
     tni_attrs *attrs = NULL;
     tn_status st;
 
+    shape.tensor.bytes = shape.tensor.bytes / tn_dtype_bytes(shape.tensor.dtype) * tn_dtype_bytes(dtype);
+    shape.tensor.dtype = dtype;
     if ((st = tni_code_helper(f->c, op, index, &made)))
         return st;
     made.in_count = in_count;
-    if (!(st = tni_attrs_inherit(made.def, tni_code_at(f->c, index)->attrs, text ? 1 : 0, text, &attrs)) &&
+    if (!(st = tni_attrs_inherit(made.def, tni_code_at(f->c, index)->attrs, texts ? 2 : 0, texts, &attrs)) &&
         !(st = tni_code_value_add(f->c, &shape, out))) {
         tni_attrs_release(made.attrs);
         made.attrs = attrs; /* moved */
@@ -174,13 +179,16 @@ static tn_status norm_fold(folder *f, uint32_t index, uint32_t layer)
     const uint32_t *n = tni_code_operands(f->c, &norm), *l = tni_code_operands(f->c, &of);
     const uint32_t for_weight[] = {l[1], n[1], n[4]},
                    for_bias[] = {n[1], n[2], n[3], n[4], of.in_count > 2 ? l[2] : 0};
-    const tn_attr_text no_bias = {"no_bias", of.in_count > 2 ? "False" : "True"};
+    const int32_t dtype = tni_code_value(f->c, l[1])->tensor.dtype; /* statistics may be wider */
+    const tn_attr_text texts[] = {{"no_bias", of.in_count > 2 ? "False" : "True"},
+                                  {"dtype", tni_dtype_name(dtype)}};
     const uint32_t out = n[norm.in_count];
     uint32_t weight = 0, bias = 0;
     tn_status st;
 
-    if ((st = helper_add(f, index, "_fold_weight", NULL, 3, for_weight, l[1], &weight)) ||
-        (st = helper_add(f, index, "_fold_bias", &no_bias, of.in_count > 2 ? 5 : 4, for_bias, n[1], &bias)) ||
+    if ((st = helper_add(f, index, "_fold_weight", NULL, 3, for_weight, l[1], dtype, &weight)) ||
+        (st = helper_add(f, index, "_fold_bias", texts, of.in_count > 2 ? 5 : 4, for_bias, n[1], dtype,
+                         &bias)) ||
         (st = layer_add(f, layer, weight, bias, out)))
         return st;
     f->c->rewrites++;

@@ -8,15 +8,28 @@
 #define BLOCKS_WANTED 512 /* of the sums of all channels */
 #define SLICE_LEAST 4096  /* elements of a channel for each of them */
 #define SLICE_STEP 1024   /* a multiple of four for each thread */
-#define ROW_LONG 1024     /* elements of a row from which a block makes it */
-#define ROWS_LEAST 64     /* of a slice: eight for each thread */
-#define CHANNELS_MOST 64  /* of LRN, of a thread: sums are made anew behind them */
+#define PACKS_LEAST 1024  /* the same in packs */
+#define ROWS_OF_LANE 4    /* at least, of channels last */
+#define TILE_PACKS 32     /* at most, side by side */
+#define PLANE_MOST (1 << 30)
+#define JOIN_MOST 16     /* parts of a channel that each block of the map adds up */
+#define END_CHANNELS 8   /* of a block of norm_batch_end */
+#define MAP_TURNS 8      /* packs that a thread of the map makes, at most */
+#define MAP_BLOCKS 1024  /* fewer packs, where there would be fewer blocks */
+#define ROW_LONG 1024    /* elements of a row from which a block makes it */
+#define ROWS_LEAST 64    /* of a slice: eight for each thread */
+#define CHANNELS_MOST 64 /* of LRN, of a thread: sums are made anew behind them */
 #define CHANNELS_LEAST 8
 #define THREADS_WANTED 131072 /* of LRN: so many that each makes fewer channels */
 
+/* kernels/norm_batch.inc; ANY: elements one by one. */
+typedef enum batch_form { BATCH_ANY, BATCH_PLANES, BATCH_LAST } batch_form;
+
 typedef struct norm_state {
     bool back, train, is_l2;
+    batch_form form;
     uint32_t in_count, out_count;
+    int64_t map_blocks;
     tncuda_call_args args;
 } norm_state;
 
@@ -35,15 +48,99 @@ static tn_status norm_plan(void *plugin, const tn_node *node, tn_plan *plan, tn_
 
 /* ---- BatchNorm ----------------------------------------------------------------------------------------- */
 
-/* By how many blocks the sums of a channel are made: from the shape alone. */
-static void slices_set(tncuda_call_args *a)
+/* The elements of a pack of 16 bytes; 0: there are no kernels for packs of it. */
+static int64_t pack_of(int32_t dtype)
 {
-    const int64_t each = a->outer * a->inner;
-    int64_t most = a->size ? tnb_least(BLOCKS_WANTED / a->size, each / SLICE_LEAST) : 1;
+    return dtype == TN_F32 ? 4 : dtype == TN_F16 || dtype == TN_BF16 ? 8 : 0;
+}
+
+static const char *pack_suffix(int32_t dtype)
+{
+    return dtype == TN_F32 ? "f32" : dtype == TN_F16 ? "f16" : "bf16";
+}
+
+static void divisor_set(int64_t *n, int64_t by)
+{
+    const tncuda_divisor d = tncuda_divisor_of(by);
+
+    n[0] = d.magic;
+    n[1] = d.shift;
+}
+
+/* How data is walked, from shape and type alone. */
+static batch_form form_of(const tn_node *node, bool back, tncuda_call_args *a)
+{
+    const int32_t dtype = node->in[back]->dtype;
+    const int64_t wide = pack_of(dtype);
+    int64_t packs;
+
+    if (!wide || a->outer * a->size * a->inner == 0 || node->in[0]->dtype != dtype ||
+        node->out[0]->dtype != dtype)
+        return BATCH_ANY;
+    if (a->inner == 1 && a->size % wide == 0 && a->size <= INT32_MAX) {
+        packs = a->size / wide;
+        a->n[TNCUDA_BATCH_TILES] = (packs + TILE_PACKS - 1) / TILE_PACKS;
+        a->n[TNCUDA_BATCH_PACKS] = (packs + a->n[TNCUDA_BATCH_TILES] - 1) / a->n[TNCUDA_BATCH_TILES];
+        return BATCH_LAST;
+    }
+    packs = a->inner % wide ? (a->inner + wide - 2) / wide + 1 : a->inner / wide;
+    if (a->inner < wide || a->inner > PLANE_MOST || packs * a->outer > PLANE_MOST)
+        return BATCH_ANY;
+    a->n[TNCUDA_BATCH_PACKS] = packs;
+    divisor_set(a->n + TNCUDA_BATCH_PACKS_MAGIC, packs);
+    divisor_set(a->n + TNCUDA_BATCH_INNER_MAGIC, a->inner);
+    return BATCH_PLANES;
+}
+
+/* By how many blocks the sums of a channel are made: of `each` things, at least `least` for a block, and a
+ * multiple of `step` for all but the last one. `sets` of channels have their own blocks. */
+static void slices_set(tncuda_call_args *a, int64_t sets, int64_t each, int64_t least, int64_t step)
+{
+    int64_t most = sets ? tnb_least(BLOCKS_WANTED / sets, each / least) : 1, slice;
 
     most = most < 1 ? 1 : most;
-    a->n[5] = ((each + most - 1) / most + SLICE_STEP - 1) / SLICE_STEP * SLICE_STEP;
-    a->n[4] = a->n[5] ? (each + a->n[5] - 1) / a->n[5] : 1;
+    slice = ((each + most - 1) / most + step - 1) / step * step;
+    a->n[TNCUDA_BATCH_SLICE] = slice;
+    a->n[TNCUDA_BATCH_SLICES] = slice ? (each + slice - 1) / slice : 1;
+}
+
+/* How much of the data a block of the map makes: less where there is little. */
+static void tile_set(norm_state *s, int64_t wide)
+{
+    tncuda_call_args *a = &s->args;
+    const bool last = s->form == BATCH_LAST;
+    const int64_t lanes = last ? TNCUDA_THREADS / a->n[TNCUDA_BATCH_PACKS] : TNCUDA_THREADS * wide;
+    const int64_t tiles = last ? a->n[TNCUDA_BATCH_TILES] : 1;
+    const int64_t all = last ? a->outer : a->outer * a->size * a->inner;
+    int64_t turns = MAP_TURNS, tile = turns * lanes;
+
+    while (turns > 1 &&
+           (tiles * (all / tile) < MAP_BLOCKS ||
+            (!last && (tile % a->inner ? tile / a->inner + 2 : tile / a->inner) > TNCUDA_THREADS))) {
+        turns /= 2;
+        tile = turns * lanes;
+    }
+    a->n[TNCUDA_BATCH_TILE] = tile;
+    s->map_blocks = tiles * ((all + tile - 1) / tile);
+}
+
+static void form_set(const tn_node *node, norm_state *s)
+{
+    tncuda_call_args *a = &s->args;
+    const int64_t each = a->outer * a->inner;
+
+    s->form = form_of(node, s->back, a);
+    if (s->form == BATCH_LAST) {
+        const int64_t lanes = TNCUDA_THREADS / a->n[TNCUDA_BATCH_PACKS];
+
+        slices_set(a, a->n[TNCUDA_BATCH_TILES], a->outer, ROWS_OF_LANE * lanes, lanes);
+    } else if (s->form == BATCH_PLANES) {
+        slices_set(a, a->size, a->outer * a->n[TNCUDA_BATCH_PACKS], PACKS_LEAST, TNCUDA_THREADS);
+    } else {
+        slices_set(a, a->size, each, SLICE_LEAST, SLICE_STEP);
+    }
+    if (s->form != BATCH_ANY)
+        tile_set(s, pack_of(node->in[s->back]->dtype));
 }
 
 /* Whether statistics are those of the batch; a backward has those of its forward. */
@@ -74,11 +171,12 @@ static tn_status batch_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     tncuda_call_rows(data, axis, axis + 1, &s->args);
     s->args.outer = s->args.inner ? s->args.outer : 0;
     s->train = train;
-    s->args.n[0] = s->train;
-    s->args.n[2] = strcmp(node->op, "_contrib_BatchNormWithReLU") == 0;
-    s->args.n[3] = s->back;
-    slices_set(&s->args);
-    plan->workspace_bytes = (uint64_t)((3 + 2 * s->args.n[4]) * s->args.size + 1) * sizeof(double);
+    s->args.n[TNCUDA_BATCH_TRAIN] = s->train;
+    s->args.n[TNCUDA_BATCH_RELU] = strcmp(node->op, "_contrib_BatchNormWithReLU") == 0;
+    s->args.n[TNCUDA_BATCH_BACK] = s->back;
+    form_set(node, s);
+    plan->workspace_bytes =
+        (uint64_t)((3 + 2 * s->args.n[TNCUDA_BATCH_SLICES]) * s->args.size + 1) * sizeof(double);
     return TN_OK;
 }
 
@@ -100,44 +198,72 @@ static tn_status last_batch_prepare(void *plugin, const tn_node *node, tn_plan *
     return st;
 }
 
-/* Sums of channels: few are made by several blocks each. */
-static tn_status sums_run(const norm_state *s, const tn_exec *x, const tncuda_call_args *a, tn_err *err)
+/* "norm_batch_back_planes_bf16": `what` of the form and type of this call. */
+static void batch_name(const norm_state *s, const tncuda_call_args *a, const char *what, char *name)
 {
-    const char *name = s->back ? "norm_batch_back" : "norm_batch";
+    (void)snprintf(name, TNCUDA_NAME_BYTES, "norm_batch%s%s_%s_%s", s->back ? "_back" : "", what,
+                   s->form == BATCH_LAST ? "last" : "planes", pack_suffix(a->in[0].dtype));
+}
+
+/* Sums of channels. Channels of few elements are a thread's each; else several blocks make parts of few
+ * channels, which the map joins (`join`) where they are few. */
+static tn_status sums_run(const norm_state *s, const tn_exec *x, tncuda_call_args *a, bool map, tn_err *err)
+{
+    const char *const name = s->back ? "norm_batch_back" : "norm_batch";
+    const int64_t slices = a->n[TNCUDA_BATCH_SLICES];
     char part[TNCUDA_NAME_BYTES];
     tn_status st;
 
+    if (!s->back && !s->train && map && s->form != BATCH_ANY) {
+        a->n[TNCUDA_BATCH_JOIN] = 1;
+        return TN_OK;
+    }
     if (a->outer * a->inner < TNCUDA_THREADS || (!s->back && !s->train))
         return tncuda_launch_sums(x, "norm", name, a->size, s->back ? a->outer * a->inner : 0, a, err);
-    (void)snprintf(part, sizeof part, "%s_sums", name);
-    if ((st = tncuda_launch_blocks(x, "norm", part, a->size * a->n[4], a, err)))
+    if (s->form == BATCH_ANY)
+        (void)snprintf(part, sizeof part, "norm_batch_sums");
+    else
+        batch_name(s, a, "", part);
+    st = tncuda_launch_blocks(x, "norm", part,
+                              (s->form == BATCH_LAST ? a->n[TNCUDA_BATCH_TILES] : a->size) * slices, a, err);
+    if (st || (s->form == BATCH_PLANES && slices == 1))
         return st;
-    (void)snprintf(part, sizeof part, "%s_end", name);
-    return tncuda_launch(x, "norm", part, a->size, a, err);
+    a->n[TNCUDA_BATCH_JOIN] = s->form == BATCH_PLANES && map && slices <= JOIN_MOST;
+    return a->n[TNCUDA_BATCH_JOIN]
+               ? TN_OK
+               : tncuda_launch_blocks(x, "norm", "norm_batch_end",
+                                      (a->size + END_CHANNELS - 1) / END_CHANNELS, a, err);
 }
 
-static bool quads(const tncuda_array *t)
+static bool packed(const norm_state *s, const tncuda_call_args *a)
 {
-    return t->dtype == TN_F32 && (uintptr_t)t->data % 16 == 0;
+    const uintptr_t all = (uintptr_t)a->in[0].data | (s->back ? (uintptr_t)a->in[1].data : 0) |
+                          (a->out[0].mode ? (uintptr_t)a->out[0].data : 0);
+
+    return s->form != BATCH_ANY && all % 16 == 0 && a->count % pack_of(a->in[0].dtype) == 0;
 }
 
 static tn_status batch_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const norm_state *s = plan->state;
+    const bool map = x->modes[0] != TN_MODE_NONE;
     tncuda_call_args a = s->args;
+    char name[TNCUDA_NAME_BYTES];
     tn_status st;
 
     tncuda_call_arrays(x, s->in_count, s->out_count, &a);
-    a.n[1] = tn_value_int(x->attrs[TN_BatchNorm_fix_gamma]) != 0;
+    a.count = a.outer * a.size * a.inner;
+    a.n[TNCUDA_BATCH_FIXED] = tn_value_int(x->attrs[TN_BatchNorm_fix_gamma]) != 0;
+    a.n[TNCUDA_BATCH_PACKED] = packed(s, &a);
     a.f[0] = tn_value_float(x->attrs[TN_BatchNorm_eps]);
     a.f[1] = tn_value_float(x->attrs[TN_BatchNorm_momentum]);
-    st = sums_run(s, x, &a, err);
-    if (st || x->modes[0] == TN_MODE_NONE)
+    st = sums_run(s, x, &a, map, err);
+    if (st || !map)
         return st;
-    a.count = tn_tensor_count(x->out[0]);
-    if (a.inner % 4 == 0 && quads(&a.in[0]) && quads(&a.out[0]) && (!s->back || quads(&a.in[1])))
-        return tncuda_launch(x, "norm", "norm_batch_map_quads", a.count / 4, &a, err);
-    return tncuda_launch(x, "norm", "norm_batch_map", a.count, &a, err);
+    if (s->form == BATCH_ANY)
+        return tncuda_launch(x, "norm", "norm_batch_map", a.count, &a, err);
+    batch_name(s, &a, "_map", name);
+    return tncuda_launch_blocks(x, "norm", name, s->map_blocks, &a, err);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */

@@ -19,8 +19,9 @@
 #include "tenon/tenon.h"
 
 #define INPUTS_MAX 5
-#define ARRAYS_MAX (2 * INPUTS_MAX + 1)
-#define BOUND 2e-5 /* of the largest value of an array */
+#define ARRAYS_MAX (2 * INPUTS_MAX + 2)
+#define BOUND 2e-5       /* of the largest value of an array */
+#define SHORT_BOUND 1e-2 /* of short floats: two units of bfloat16 */
 
 #define MUST(call)                                                                                           \
     do {                                                                                                     \
@@ -118,23 +119,65 @@ static const net nets[] = {
 
 #define NETS (sizeof nets / sizeof *nets)
 
+/* The first input becomes one of `type` in front of the operator, if it is not NULL. */
+typedef struct typed_net {
+    const char *type;
+    net n;
+} typed_net;
+
+#define BATCH(type, axis, n, a, b, c)                                                                        \
+    {                                                                                                        \
+        type,                                                                                                \
+        {                                                                                                    \
+            "BatchNorm", {"fix_gamma", "False", "axis", axis}, {"x", "gamma", "beta", "mean", "var"}, 4,     \
+                {n, a, b, c}, {0}, 0.25                                                                      \
+        }                                                                                                    \
+    }
+
+static const typed_net typed_nets[] = {
+    BATCH(NULL, "1", 40, 8, 7, 7),         BATCH("bfloat16", "1", 40, 8, 7, 7),
+    BATCH("float16", "1", 6, 3, 11, 13),   BATCH("bfloat16", "1", 3, 4, 14, 14),
+    BATCH("bfloat16", "1", 5, 40, 8, 8),   BATCH("float16", "1", 2, 2, 120, 120),
+    BATCH("bfloat16", "1", 300, 5, 1, 8),  BATCH("bfloat16", "1", 300, 9, 1, 3),
+    BATCH(NULL, "1", 2, 1, 150, 130),      BATCH(NULL, "3", 3, 11, 31, 8),
+    BATCH("bfloat16", "3", 3, 11, 31, 8),  BATCH("float16", "3", 2, 9, 17, 296),
+    BATCH(NULL, "3", 2, 13, 20, 4),        BATCH("bfloat16", "3", 3, 20, 10, 6),
+    BATCH("bfloat16", "3", 2, 60, 70, 96), BATCH("bfloat16", "3", 1, 12, 11, 16),
+};
+
+#define TYPED_NETS (sizeof typed_nets / sizeof *typed_nets)
+
 /* ---- the child --------------------------------------------------------------------------------------- */
 
-static void numbers(tn_array *a, uint64_t seed)
+/* From `least` on to 1 above it: the mean is not 0. */
+static void numbers(tn_array *a, uint64_t seed, float least)
 {
     const uint64_t count = tn_array_count(a);
     float *values = malloc(count * sizeof *values);
 
     for (uint64_t i = 0; values && i < count; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        values[i] = (float)(seed >> 40) / 8388608.0f - 0.5f; /* the mean is not 0 */
+        values[i] = (float)(seed >> 40) / 8388608.0f + least;
     }
     MUST(tn_array_write(a, values, count * sizeof *values));
     free(values);
 }
 
+/* `s`, which is released, in another type. */
+static tn_symbol *cast(tn_ctx *ctx, tn_symbol *s, const char *type)
+{
+    const char *attrs[] = {"__ctx_group__", "a", "dtype", type, NULL};
+    const tn_symbol_call call = {
+        .struct_size = TN_SIZE(tn_symbol_call), .op = "Cast", .attrs = attrs, .in_count = 1, .in = &s};
+    tn_symbol *to;
+
+    MUST(tn_symbol_op(ctx, &call, &to));
+    tn_symbol_release(s);
+    return to;
+}
+
 /* The square of the operator's output: gradients that reach the operator are others for each element. */
-static tn_symbol *symbol_of(tn_ctx *ctx, const net *n, uint32_t *inputs)
+static tn_symbol *symbol_of(tn_ctx *ctx, const net *n, const char *type, uint32_t *inputs)
 {
     const char *attrs[11] = {"__ctx_group__", "a"};
     tn_symbol *all[INPUTS_MAX], *s = NULL;
@@ -144,10 +187,14 @@ static tn_symbol *symbol_of(tn_ctx *ctx, const net *n, uint32_t *inputs)
         attrs[2 + i] = n->attrs[i];
     for (*inputs = 0; n->inputs[*inputs]; ++*inputs)
         MUST(tn_symbol_variable(ctx, n->inputs[*inputs], &all[*inputs]));
+    if (type)
+        all[0] = cast(ctx, all[0], type);
     call.in_count = *inputs;
     MUST(tn_symbol_op(ctx, &call, &s));
     for (uint32_t i = 0; i < *inputs; i++)
         tn_symbol_release(all[i]);
+    if (type)
+        s = cast(ctx, s, "float32");
     attrs[2] = NULL;
     call = (tn_symbol_call){
         .struct_size = TN_SIZE(tn_symbol_call), .op = "square", .attrs = attrs, .in_count = 1, .in = &s};
@@ -156,8 +203,20 @@ static tn_symbol *symbol_of(tn_ctx *ctx, const net *n, uint32_t *inputs)
     return all[0];
 }
 
-/* The output and the gradients, as far as there are any; how many. */
-static int net_run(tn_ctx *ctx, const net *n, const char *device, float **out, uint64_t *counts)
+/* What `a` holds now, as the next array, if there is one. */
+static void keep(tn_array *a, float **out, uint64_t *counts, int *made)
+{
+    if (!a)
+        return;
+    counts[*made] = tn_array_count(a);
+    out[*made] = malloc(tn_array_bytes(a));
+    MUST(tn_array_read(a, out[*made], tn_array_bytes(a)));
+    ++*made;
+}
+
+/* The output and the gradients, as far as there are any, values, and the output in predict mode; how many. */
+static int net_run(tn_ctx *ctx, const net *n, const char *type, const char *device, float **out,
+                   uint64_t *counts)
 {
     const char *groups[] = {"a", device, NULL};
     tn_known known[2] = {{.name = "x", .shape = n->shape, .ndim = n->ndim, .dtype = TN_F32},
@@ -168,43 +227,41 @@ static int net_run(tn_ctx *ctx, const net *n, const char *device, float **out, u
                                       .known = known,
                                       .group2ctx = groups};
     uint32_t inputs;
-    tn_symbol *s = symbol_of(ctx, n, &inputs);
+    tn_symbol *s = symbol_of(ctx, n, type, &inputs);
     tn_executor *e = NULL;
     int made = 0;
 
     MUST(tn_executor_simple_bind(ctx, s, &o, &e));
     for (uint32_t i = 0; i < inputs; i++)
-        numbers(tn_executor_array(e, TN_EXECUTOR_VALUE, n->inputs[i]), i + 1);
+        numbers(tn_executor_array(e, TN_EXECUTOR_VALUE, n->inputs[i]), i + 1,
+                strcmp(n->inputs[i], "var") ? -0.5f : 0.25f);
     MUST(tn_executor_forward(e, 1, 0, NULL));
     MUST(tn_executor_backward(e, NULL));
-    for (uint32_t i = 0; i <= 2 * inputs; i++) { /* the output, gradients, values: states have moved */
-        tn_array *a = i == 0        ? tn_executor_output(e, 0)
-                      : i <= inputs ? tn_executor_array(e, TN_EXECUTOR_GRAD, n->inputs[i - 1])
-                                    : tn_executor_array(e, TN_EXECUTOR_VALUE, n->inputs[i - 1 - inputs]);
-
-        if (!a)
-            continue;
-        counts[made] = tn_array_count(a);
-        out[made] = malloc(tn_array_bytes(a));
-        MUST(tn_array_read(a, out[made], tn_array_bytes(a)));
-        made++;
+    keep(tn_executor_output(e, 0), out, counts, &made);
+    for (uint32_t i = 0; i < inputs; i++) { /* values: states have moved */
+        keep(tn_executor_array(e, TN_EXECUTOR_GRAD, n->inputs[i]), out, counts, &made);
+        keep(tn_executor_array(e, TN_EXECUTOR_VALUE, n->inputs[i]), out, counts, &made);
     }
+    MUST(tn_executor_forward(e, 0, 0, NULL));
+    keep(tn_executor_output(e, 0), out, counts, &made);
     tn_executor_destroy(e);
     tn_symbol_release(s);
     return made;
 }
 
-static bool close_to(const net *n, int array, const float *got, const float *wanted, uint64_t count)
+static bool close_to(const net *n, const char *type, int array, const float *got, const float *wanted,
+                     uint64_t count)
 {
+    const double bound = type ? SHORT_BOUND : BOUND;
     double most = n->terms, off = 0;
 
     for (uint64_t i = 0; i < count; i++) {
         most = fmax(most, fabs((double)wanted[i]));
         off = got[i] == got[i] ? fmax(off, fabs((double)got[i] - (double)wanted[i])) : INFINITY;
     }
-    if (off > BOUND * most)
-        printf("%s: array %d is off by %g of %g\n", n->op, array, off, most);
-    return off <= BOUND * most;
+    if (off > bound * most)
+        printf("%s of %s: array %d is off by %g of %g\n", n->op, type ? type : "float32", array, off, most);
+    return off <= bound * most;
 }
 
 static int child(void)
@@ -219,19 +276,21 @@ static int child(void)
 
     (void)snprintf(plugins, sizeof plugins, "plugins.path=%s", getenv("TENON_TEST_PLUGINS"));
     MUST(tn_open(&o, &ctx));
-    for (size_t i = 0; i < NETS; i++) {
+    for (size_t i = 0; i < NETS + TYPED_NETS; i++) {
+        const net *n = i < NETS ? &nets[i] : &typed_nets[i - NETS].n;
+        const char *type = i < NETS ? NULL : typed_nets[i - NETS].type;
         float *got[ARRAYS_MAX], *wanted[ARRAYS_MAX];
         uint64_t counts[ARRAYS_MAX];
-        const int made = net_run(ctx, &nets[i], "cuda:0", got, counts),
-                  same = net_run(ctx, &nets[i], "cpu:0", wanted, counts);
+        const int made = net_run(ctx, n, type, "cuda:0", got, counts),
+                  same = net_run(ctx, n, type, "cpu:0", wanted, counts);
 
         all = all && made == same && made > 1;
         for (int k = 0; k < made && k < same; k++) {
-            all = close_to(&nets[i], k, got[k], wanted[k], counts[k]) && all;
+            all = close_to(n, type, k, got[k], wanted[k], counts[k]) && all;
             free(got[k]);
             free(wanted[k]);
         }
-        printf("%s: %d arrays\n", nets[i].op, made);
+        printf("%s: %d arrays\n", n->op, made);
     }
     MUST(tn_close(ctx));
     printf("%s\n", all ? "all are close" : "some are not");

@@ -4,6 +4,7 @@
  */
 #include "context.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -609,6 +610,120 @@ static void norms_into_layers(void **state)
     }
 }
 
+/* ---- folding into short floats ------------------------------------------------------------------------- */
+
+enum { SHORT_ROWS = 16, SHORT_DEPTH = 48, SHORT_UNITS = 6 };
+
+/* Of numbers that a short float has. */
+static uint16_t short_of(float v, int32_t dtype)
+{
+    uint32_t bits;
+    int exponent;
+    const float part = frexpf(fabsf(v), &exponent);
+
+    memcpy(&bits, &v, sizeof bits);
+    if (dtype == TN_BF16)
+        return (uint16_t)(bits >> 16);
+    return (uint16_t)((v < 0) * 0x8000 + (v != 0) * ((exponent + 14) * 1024 + (int)((2 * part - 1) * 1024)));
+}
+
+static float float_of(uint16_t h, int32_t dtype)
+{
+    const uint32_t bits = (uint32_t)h << 16;
+    const int exponent = h >> 10 & 31;
+    float v;
+
+    if (dtype == TN_F16) {
+        v = ldexpf((float)((h & 1023) + (exponent ? 1024 : 0)), (exponent ? exponent : 1) - 25);
+        return h & 0x8000 ? -v : v;
+    }
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* Numbers that bfloat16 has, too. */
+static tni_array *short_array(tni_context *c, int32_t dtype, int64_t rows, int64_t columns, uint32_t seed,
+                              double *values)
+{
+    uint16_t shorts[SHORT_ROWS * SHORT_DEPTH];
+    tni_device *d;
+    tni_array *a = NULL;
+
+    for (int64_t i = 0; i < rows * columns; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        values[i] = ((double)(seed >> 24) - 128) / 128;
+        shorts[i] = short_of((float)values[i], dtype);
+    }
+    assert_ok(tni_default_device(c, &d));
+    assert_ok(
+        tni_array_create(c->space, d, dtype, columns > 1 ? 2 : 1, (int64_t[]){rows, columns}, "test", &a));
+    assert_ok(tni_array_write(a, shorts, tni_array_bytes(a)));
+    return a;
+}
+
+/* The mean square of what a net of `dtype` is off from that of doubles. */
+static double short_off(int32_t dtype, bool off, bool no_bias)
+{
+    static const float gamma[] = {1, 0.5f, 2, -1.5f, 0.7f, 3}, beta[] = {0.3f, -1, 2, 0.1f, 0, -0.6f},
+                       mean[] = {0.2f, 1, -3, 0.7f, 2, -1.3f}, var[] = {4, 9, 20, 2.5f, 12, 7};
+    static const char *const names[] = {"x", "w", "b", "gamma", "beta", "mean", "var"};
+    tni_context *c = open_with(off ? "compile.passes_off=fold" : NULL);
+    double x[SHORT_ROWS * SHORT_DEPTH], w[SHORT_UNITS * SHORT_DEPTH], b[SHORT_UNITS] = {0}, sum = 0;
+    tni_symbol *parts[7];
+    tni_array *in[7], *out;
+    tni_compiled *e = NULL;
+    uint16_t got[SHORT_ROWS * SHORT_UNITS];
+    uint32_t n = 0;
+    tni_symbol *y;
+
+    for (uint32_t i = 0; i < 7; i++)
+        if (!(no_bias && i == 2))
+            parts[n++] = variable(c, names[i]);
+    y = on(c, "FullyConnected", no_bias ? "num_hidden=6 no_bias=1" : "num_hidden=6", no_bias ? 2 : 3, parts);
+    parts[no_bias ? 1 : 2] = y;
+    y = on(c, "BatchNorm", "eps=0.001 fix_gamma=0 axis=-1", 5, parts + (no_bias ? 1 : 2));
+    n = 0;
+    in[n++] = short_array(c, dtype, SHORT_ROWS, SHORT_DEPTH, 1, x);
+    in[n++] = short_array(c, dtype, SHORT_UNITS, SHORT_DEPTH, 2, w);
+    if (!no_bias)
+        in[n++] = short_array(c, dtype, SHORT_UNITS, 1, 3, b);
+    for (int i = 0; i < 4; i++)
+        in[n++] = test_vector(c, SHORT_UNITS, (const float *const[]){gamma, beta, mean, var}[i]);
+    out = called(c, y, 0x7e, n, in, &e);
+    assert_int_equal(count_of(e, "BatchNorm"), off || !bounded(c));
+    assert_int_equal(count_of(e, "_fold_weight"), !off && bounded(c));
+    assert_ok(tni_array_read(out, got, sizeof got));
+    for (int i = 0; i < SHORT_ROWS * SHORT_UNITS; i++) {
+        const int u = i % SHORT_UNITS;
+        double exact = b[u];
+
+        for (int k = 0; k < SHORT_DEPTH; k++)
+            exact += x[i / SHORT_UNITS * SHORT_DEPTH + k] * w[u * SHORT_DEPTH + k];
+        exact = beta[u] + (exact - mean[u]) * gamma[u] / sqrt(var[u] + 0.001);
+        sum += pow((double)float_of(got[i], dtype) - exact, 2);
+    }
+    tni_compiled_release(e);
+    for (uint32_t i = 0; i < n; i++)
+        tni_array_release(in[i]);
+    tni_array_release(out);
+    close_with(c);
+    return sum / (SHORT_ROWS * SHORT_UNITS);
+}
+
+/* Statistics are float32 beside them. The two layers round a sum twice, the folded one each weight and the
+ * sum once: it is off from the exact result by about as much. */
+static void norms_into_short_layers(void **state)
+{
+    (void)state;
+    for (int row = 0; row < 4; row++) {
+        const int32_t dtype = row & 1 ? TN_F16 : TN_BF16;
+        const double folded = short_off(dtype, false, row & 2), apart = short_off(dtype, true, row & 2);
+
+        if (folded > 3 * apart || apart > (dtype == TN_BF16 ? 1e-4 : 1e-6))
+            fail_msg("%s: %g folded, %g apart", tni_dtype_name(dtype), folded, apart);
+    }
+}
+
 /* ---- the option
  * --------------------------------------------------------------------------------------------- */
 
@@ -632,12 +747,19 @@ static void unknown_passes(void **state)
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_ones),           cmocka_unit_test(unequal_ones),
-        cmocka_unit_test(chains_of_casts),      cmocka_unit_test(chain_in_a_layout),
-        cmocka_unit_test(borders_of_layouts),   cmocka_unit_test(constants_in_a_layout),
-        cmocka_unit_test(recorded_in_a_layout), cmocka_unit_test(layers_with_what_follows),
-        cmocka_unit_test(layers_that_are_seen), cmocka_unit_test(norms_into_layers),
-        cmocka_unit_test(recorded_cast),        cmocka_unit_test(unknown_passes),
+        cmocka_unit_test(equal_ones),
+        cmocka_unit_test(unequal_ones),
+        cmocka_unit_test(chains_of_casts),
+        cmocka_unit_test(chain_in_a_layout),
+        cmocka_unit_test(borders_of_layouts),
+        cmocka_unit_test(constants_in_a_layout),
+        cmocka_unit_test(recorded_in_a_layout),
+        cmocka_unit_test(layers_with_what_follows),
+        cmocka_unit_test(layers_that_are_seen),
+        cmocka_unit_test(norms_into_layers),
+        cmocka_unit_test(norms_into_short_layers),
+        cmocka_unit_test(recorded_cast),
+        cmocka_unit_test(unknown_passes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -296,6 +296,24 @@ enum {
     TNCUDA_ROW_SLICES,   /* of gradients of an element: of all rows, and how many rows each has */
     TNCUDA_ROW_SLICE
 };
+/* n of BatchNorm, whose data is (outer, size, inner). A pack has 16 bytes. */
+enum {
+    TNCUDA_BATCH_TRAIN,       /* statistics are those of the batch */
+    TNCUDA_BATCH_FIXED,       /* gamma counts as 1 */
+    TNCUDA_BATCH_RELU,        /* of what comes out */
+    TNCUDA_BATCH_BACK,        /* inputs are dy and data */
+    TNCUDA_BATCH_SLICES,      /* blocks that make a channel's sums */
+    TNCUDA_BATCH_SLICE,       /* elements of each; of planes packs, of channels last rows */
+    TNCUDA_BATCH_JOIN,        /* each block of the map makes what it needs of a channel */
+    TNCUDA_BATCH_PACKED,      /* packs are read and written at once */
+    TNCUDA_BATCH_PACKS,       /* that a plane touches; of channels last: of a row of a tile of channels */
+    TNCUDA_BATCH_PACKS_MAGIC, /* tncuda_divisor of it */
+    TNCUDA_BATCH_PACKS_SHIFT,
+    TNCUDA_BATCH_INNER_MAGIC, /* and of `inner` */
+    TNCUDA_BATCH_INNER_SHIFT,
+    TNCUDA_BATCH_TILES, /* of channels, of channels last */
+    TNCUDA_BATCH_TILE   /* elements of a block of the map; of channels last: rows */
+};
 /* n of LRN: channels to each side; channels that a thread makes. */
 enum { TNCUDA_LRN_SIDE, TNCUDA_LRN_EACH };
 

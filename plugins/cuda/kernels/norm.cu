@@ -14,81 +14,119 @@
             NUMBER_OUT(o, i, v);                                                                             \
     } while (0)
 
-/* ---- BatchNorm: n[0] training, n[1] gamma counts as 1, n[2] relu, n[3] z; f: eps, momentum; room: scale,
- * bias, factor of each channel */
+/* ---- BatchNorm: n: TNCUDA_BATCH_…; f: eps, momentum; room: scale, bias, factor of each channel, then parts
+ * of sums: SLICES for each channel */
 
 #define ROOM(k, c) (((double *)call->room)[(k)*call->size + (c)])
+#define BATCH_PART(k, c, slice)                                                                              \
+    (((double *)call->room)[3 * call->size + ((c)*call->n[TNCUDA_BATCH_SLICES] + (slice)) * 2 + (k)])
 
-/* Mean and variance of a channel, or those that are kept where it does not train: outputs, scale, bias. */
-TNCUDA_INLINE void batch_store(const tncuda_call_args *call, int64_t c, double mean, double var)
+/* y = x scale + bias, or with a second input z: + z factor. */
+typedef struct batch_line {
+    double scale, bias, factor;
+} batch_line;
+
+/* What sums of data count from, so that squares are small beside it: the channel's first element. */
+TNCUDA_INLINE double batch_base(const tncuda_call_args *call, int64_t c)
+{
+    const double first = NUMBER_IN(0, CHANNEL_AT(c, 0));
+
+    return isfinite(first) ? first : 0;
+}
+
+/* Of mean and variance of a channel, or of those that are kept where it does not train. `own`: this thread
+ * writes the outputs. */
+TNCUDA_INLINE batch_line batch_line_of(const tncuda_call_args *call, int64_t c, double mean, double var,
+                                       int32_t own)
 {
     const double old_mean = element_number(call->out[3].data, call->out[3].dtype, c),
                  old_var = element_number(call->out[4].data, call->out[4].dtype, c);
-    double inverse, scale;
+    batch_line line;
+    double inverse;
 
-    if (call->n[0]) {
-        NUMBER_OUT(3, c, old_mean * call->f[1] + mean * (1 - call->f[1]));
-        NUMBER_OUT(4, c, old_var * call->f[1] + var * (1 - call->f[1]));
-    } else {
+    if (!call->n[TNCUDA_BATCH_TRAIN]) {
         mean = old_mean;
         var = old_var;
+    } else if (own) {
+        NUMBER_OUT(3, c, old_mean * call->f[1] + mean * (1 - call->f[1]));
+        NUMBER_OUT(4, c, old_var * call->f[1] + var * (1 - call->f[1]));
     }
     inverse = 1 / sqrt(var + call->f[0]);
-    scale = call->n[1] ? inverse : inverse * NUMBER_IN(1, c);
-    ROOM(0, c) = scale;
-    ROOM(1, c) = NUMBER_IN(2, c) - mean * scale;
-    STORE(1, c, mean);
-    STORE(2, c, inverse);
+    line.scale = call->n[TNCUDA_BATCH_FIXED] ? inverse : inverse * NUMBER_IN(1, c);
+    line.bias = NUMBER_IN(2, c) - mean * line.scale;
+    line.factor = 0;
+    if (own) {
+        STORE(1, c, mean);
+        STORE(2, c, inverse);
+    }
+    return line;
 }
 
-/* Of the sums of dy and of dy (x - mean). */
-TNCUDA_INLINE void batch_back_store(const tncuda_call_args *call, int64_t c, double sum, double product)
+/* The same of the sums of dy and of dy (x - mean). */
+TNCUDA_INLINE batch_line batch_back_line(const tncuda_call_args *call, int64_t c, double sum, double product,
+                                         int32_t own)
 {
     const int64_t each = call->outer * call->inner;
     const double mean = NUMBER_IN(3, c), inverse = NUMBER_IN(4, c);
-    const double scale = call->n[1] ? inverse : inverse * NUMBER_IN(2, c);
-    const int32_t train = call->n[0] && each > 0;
-    const double factor = train ? -scale * inverse * inverse * product / (double)each : 0;
+    const int32_t train = call->n[TNCUDA_BATCH_TRAIN] && each > 0;
+    batch_line line;
 
-    ROOM(0, c) = scale;
-    ROOM(1, c) = train ? -scale * sum / (double)each - factor * mean : 0;
-    ROOM(2, c) = factor;
-    STORE(1, c, call->n[1] ? 0.0 : product * inverse);
-    STORE(2, c, sum);
+    line.scale = call->n[TNCUDA_BATCH_FIXED] ? inverse : inverse * NUMBER_IN(2, c);
+    line.factor = train ? -line.scale * inverse * inverse * product / (double)each : 0;
+    line.bias = train ? -line.scale * sum / (double)each - line.factor * mean : 0;
+    if (own) {
+        STORE(1, c, call->n[TNCUDA_BATCH_FIXED] ? 0.0 : product * inverse);
+        STORE(2, c, sum);
+    }
+    return line;
+}
+
+/* Of a channel's sums: those of data count from batch_base. */
+TNCUDA_INLINE batch_line batch_summed(const tncuda_call_args *call, int64_t c, double sum, double product,
+                                      int32_t own)
+{
+    const double each = (double)(call->outer * call->inner);
+    double var;
+
+    if (call->n[TNCUDA_BATCH_BACK])
+        return batch_back_line(call, c, sum, product, own);
+    var = (product - sum * (sum / each)) / each;
+    return batch_line_of(call, c, batch_base(call, c) + sum / each, var > 0 || var != var ? var : 0, own);
+}
+
+TNCUDA_INLINE void batch_keep(const tncuda_call_args *call, int64_t c, batch_line line)
+{
+    ROOM(0, c) = line.scale;
+    ROOM(1, c) = line.bias;
+    ROOM(2, c) = line.factor;
+}
+
+/* Of a channel, for its elements: out of the room, or made here of the parts, or of what batches left. */
+TNCUDA_INLINE batch_line batch_line_for(const tncuda_call_args *call, int64_t c, int32_t own)
+{
+    double sum = 0, product = 0;
+    batch_line line;
+
+    if (!call->n[TNCUDA_BATCH_JOIN]) {
+        line.scale = ROOM(0, c);
+        line.bias = ROOM(1, c);
+        line.factor = ROOM(2, c);
+        return line;
+    }
+    if (!call->n[TNCUDA_BATCH_BACK] && !call->n[TNCUDA_BATCH_TRAIN])
+        return batch_line_of(call, c, 0, 0, own);
+    for (int64_t s = 0; s < call->n[TNCUDA_BATCH_SLICES]; s++) {
+        sum += BATCH_PART(0, c, s);
+        product += BATCH_PART(1, c, s);
+    }
+    return batch_summed(call, c, sum, product, own);
 }
 
 #define BODY "norm.inc"
 #include "sums.h"
 #undef BODY
 
-typedef struct norm_quad {
-    float v[4];
-} TNCUDA_ALIGNED(16) norm_quad;
-
-/* norm_batch_map of float32, four elements of one channel at a time. */
-TNCUDA_KERNEL(norm_batch_map_quads, FREE, tncuda_call_args)
-{
-    for (int64_t i = TNCUDA_FIRST * 4; i < call->count; i += TNCUDA_STEP * 4) {
-        const int64_t c = i / call->inner % call->size;
-        const norm_quad x = *(const norm_quad *)(const void *)((const float *)call->in[0].data + i);
-        const norm_quad z =
-            *(const norm_quad *)(const void *)((const float *)call->in[call->n[3] ? 1 : 0].data + i);
-        const float scale = (float)ROOM(0, c), bias = (float)ROOM(1, c),
-                    factor = call->n[3] ? (float)ROOM(2, c) : 0;
-        norm_quad y;
-
-        TNCUDA_UNROLL
-        for (int32_t j = 0; j < 4; j++) {
-            const float v = x.v[j] * scale + bias;
-
-            y.v[j] = call->n[3] ? v + z.v[j] * factor : v;
-            y.v[j] = call->n[2] && y.v[j] < 0 ? 0 : y.v[j];
-        }
-        *(norm_quad *)(void *)((float *)call->out[0].data + i) = y;
-    }
-}
-
-/* y = x scale + bias, or with a second input z: + z factor. */
+/* Arrays of any type and any place: y = x scale + bias, or with a second input z: + z factor. */
 TNCUDA_KERNEL(norm_batch_map, FREE, tncuda_call_args)
 {
     for (int64_t i = TNCUDA_FIRST; i < call->count; i += TNCUDA_STEP) {
@@ -97,111 +135,99 @@ TNCUDA_KERNEL(norm_batch_map, FREE, tncuda_call_args)
 
         if (call->out[0].dtype == ELEMENT_F64) {
             y = NUMBER_IN(0, i) * ROOM(0, c) + ROOM(1, c);
-            y = call->n[3] ? y + NUMBER_IN(1, i) * ROOM(2, c) : y;
+            y = call->n[TNCUDA_BATCH_BACK] ? y + NUMBER_IN(1, i) * ROOM(2, c) : y;
         } else {
             float v = (float)NUMBER_IN(0, i) * (float)ROOM(0, c) + (float)ROOM(1, c);
 
-            v = call->n[3] ? v + (float)NUMBER_IN(1, i) * (float)ROOM(2, c) : v;
+            v = call->n[TNCUDA_BATCH_BACK] ? v + (float)NUMBER_IN(1, i) * (float)ROOM(2, c) : v;
             y = (double)v;
         }
-        NUMBER_OUT(0, i, call->n[2] && y < 0 ? 0.0 : y);
+        NUMBER_OUT(0, i, call->n[TNCUDA_BATCH_RELU] && y < 0 ? 0.0 : y);
     }
 }
 
-/* The sums of a channel by blocks: n[4] of them for each, n[5] elements in each; their parts lie in the room
- * behind scale, bias and factor. Elements are four at a time, in this order, where `inner` is a multiple. */
-#define BATCH_PART(k, c, slice)                                                                              \
-    (((double *)call->room)[3 * call->size + ((c)*call->n[4] + (slice)) * 2 + (k)])
-#define BATCH_LOOP(LOAD, add)                                                                                \
-    TNCUDA_UNROLL_4                                                                                          \
-    for (int64_t k = begin; k < end; k += TNCUDA_BLOCK_THREADS * quad) {                                     \
-        const int64_t at = CHANNEL_AT(c, k);                                                                 \
-                                                                                                             \
-        if (quad == 4) {                                                                                     \
-            TNCUDA_UNROLL                                                                                    \
-            for (int32_t j = 0; j < 4; j++) {                                                                \
-                add(LOAD, at + j)                                                                            \
-            }                                                                                                \
-        } else {                                                                                             \
-            add(LOAD, at)                                                                                    \
-        }                                                                                                    \
-    }
-#define BATCH_SUMS(name, first, add)                                                                         \
-    TNCUDA_KERNEL(name, SYNC, tncuda_call_args)                                                              \
-    {                                                                                                        \
-        TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);                                                   \
-        const int64_t each = call->outer * call->inner;                                                      \
-        const int32_t quad = call->inner % 4 == 0 ? 4 : 1;                                                   \
-        const int32_t native = call->in[0].dtype == ELEMENT_F32 && call->in[1].dtype == ELEMENT_F32;         \
-                                                                                                             \
-        EACH_BLOCK(b, call->size * call->n[4])                                                               \
-        {                                                                                                    \
-            const int64_t c = b % call->size, slice = b / call->size;                                        \
-            const int64_t begin = slice * call->n[5] + TNCUDA_THREAD * quad;                                 \
-            const int64_t behind = (slice + 1) * call->n[5], end = behind < each ? behind : each;            \
-            const double base = first;                                                                       \
-            double sum = 0, product = 0;                                                                     \
-                                                                                                             \
-            if (native) {                                                                                    \
-                BATCH_LOOP(BATCH_F32, add)                                                                   \
-            } else {                                                                                         \
-                BATCH_LOOP(NUMBER_IN, add)                                                                   \
-            }                                                                                                \
-            sum = block_sum(part, sum);                                                                      \
-            product = block_sum(part, product);                                                              \
-            if (TNCUDA_THREAD == 0) {                                                                        \
-                BATCH_PART(0, c, slice) = sum;                                                               \
-                BATCH_PART(1, c, slice) = product;                                                           \
-            }                                                                                                \
-        }                                                                                                    \
-    }
-#define BATCH_F32(k, i) ((double)ELEMENT_AT(float, call->in[k].data, i))
-/* Of data: from the channel's first element on, so that squares are small beside it. */
-#define BATCH_FORWARD(LOAD, i)                                                                               \
-    const double d = LOAD(0, i) - base;                                                                      \
-                                                                                                             \
-    sum += d;                                                                                                \
-    product += d * d;
-#define BATCH_BACK(LOAD, i)                                                                                  \
-    const double dy = LOAD(0, i);                                                                            \
-                                                                                                             \
-    sum += dy;                                                                                               \
-    product += dy * (LOAD(1, i) - base);
-BATCH_SUMS(norm_batch_sums, NUMBER_IN(0, CHANNEL_AT(c, 0)), BATCH_FORWARD)
-BATCH_SUMS(norm_batch_back_sums, NUMBER_IN(3, c), BATCH_BACK)
-
-TNCUDA_INLINE void batch_joined(const tncuda_call_args *call, int64_t c, double *sum, double *product)
+/* The sums of a channel by blocks: SLICE elements for each. */
+TNCUDA_KERNEL(norm_batch_sums, SYNC, tncuda_call_args)
 {
-    *sum = 0;
-    *product = 0;
-    for (int64_t s = 0; s < call->n[4]; s++) {
-        *sum += BATCH_PART(0, c, s);
-        *product += BATCH_PART(1, c, s);
+    TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
+    TNCUDA_SHARED(double, other, TNCUDA_BLOCK_THREADS);
+    const int64_t each = call->outer * call->inner;
+    const int32_t back = call->n[TNCUDA_BATCH_BACK] != 0;
+
+    EACH_BLOCK(b, call->size * call->n[TNCUDA_BATCH_SLICES])
+    {
+        const int64_t c = b % call->size, slice = b / call->size, begin = slice * call->n[TNCUDA_BATCH_SLICE];
+        const int64_t behind = begin + call->n[TNCUDA_BATCH_SLICE], end = behind < each ? behind : each;
+        const double base = back ? NUMBER_IN(3, c) : batch_base(call, c);
+        double sum = 0, product = 0;
+
+        TNCUDA_UNROLL_4
+        for (int64_t k = begin + TNCUDA_THREAD; k < end; k += TNCUDA_BLOCK_THREADS) {
+            const int64_t at = CHANNEL_AT(c, k);
+            const double x = NUMBER_IN(0, at), d = back ? x : x - base;
+
+            sum += d;
+            product += d * (back ? NUMBER_IN(1, at) - base : d);
+        }
+        members_sums(part, other, TNCUDA_THREAD, TNCUDA_BLOCK_THREADS, 1, &sum, &product);
+        if (TNCUDA_THREAD == 0) {
+            BATCH_PART(0, c, slice) = sum;
+            BATCH_PART(1, c, slice) = product;
+        }
     }
 }
 
-TNCUDA_KERNEL(norm_batch_end, FREE, tncuda_call_args)
+#define BATCH_LANES 32 /* threads that join the parts of a channel */
+
+/* Of each channel from its parts, in a tree of fixed form. */
+TNCUDA_KERNEL(norm_batch_end, SYNC, tncuda_call_args)
 {
-    const double each = (double)(call->outer * call->inner);
+    TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
+    TNCUDA_SHARED(double, other, TNCUDA_BLOCK_THREADS);
+    const int32_t member = TNCUDA_THREAD % BATCH_LANES, sets = TNCUDA_BLOCK_THREADS / BATCH_LANES;
 
-    for (int64_t c = TNCUDA_FIRST; c < call->size; c += TNCUDA_STEP) {
-        double sum, product, var;
+    EACH_BLOCK(set, (call->size + sets - 1) / sets)
+    {
+        const int64_t c = set * sets + TNCUDA_THREAD / BATCH_LANES;
+        double sum = 0, product = 0;
 
-        batch_joined(call, c, &sum, &product);
-        var = (product - sum * (sum / each)) / each;
-        batch_store(call, c, NUMBER_IN(0, CHANNEL_AT(c, 0)) + sum / each, var > 0 || var != var ? var : 0);
+        for (int64_t s = member; s < (c < call->size ? call->n[TNCUDA_BATCH_SLICES] : 0); s += BATCH_LANES) {
+            sum += BATCH_PART(0, c, s);
+            product += BATCH_PART(1, c, s);
+        }
+        members_sums(part, other, member, BATCH_LANES, 1, &sum, &product);
+        if (member == 0 && c < call->size)
+            batch_keep(call, c, batch_summed(call, c, sum, product, 1));
     }
 }
 
-TNCUDA_KERNEL(norm_batch_back_end, FREE, tncuda_call_args)
+TNCUDA_INLINE uint32_t batch_divided(const tncuda_call_args *call, int32_t at, uint32_t n)
 {
-    for (int64_t c = TNCUDA_FIRST; c < call->size; c += TNCUDA_STEP) {
-        double sum, product;
+    const tncuda_divisor by = {0, (uint32_t)call->n[at], (uint32_t)call->n[at + 1], 0};
 
-        batch_joined(call, c, &sum, &product);
-        batch_back_store(call, c, sum, product);
-    }
+    return divided(&by, n);
 }
+
+#define BATCH_TURN 2  /* packs that a thread of the map has under way */
+#define BATCH_ROWS 16 /* rows that are added in float */
+#define N f32
+#define E float
+#define WIDE 4
+#define LOADED(e) (e)
+#define STORED(f) (f)
+#include "norm_batch.inc"
+#define N f16
+#define E uint16_t
+#define WIDE 8
+#define LOADED(e) tnb_half_float(e)
+#define STORED(f) tnb_float_half(f)
+#include "norm_batch.inc"
+#define N bf16
+#define E uint16_t
+#define WIDE 8
+#define LOADED(e) tnb_bf16_float(e)
+#define STORED(f) tnb_float_bf16(f)
+#include "norm_batch.inc"
 
 /* ---- rows: count of them; f: eps; room: sums of slices, or of rows */
 
