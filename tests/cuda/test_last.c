@@ -247,7 +247,7 @@ static void counted(tn_ctx *ctx, tn_symbol *s, const tn_inferred *shapes, bool t
     size_t count = 0;
     tn_known k;
 
-    for (size_t i = 0; !tn_inferred_at(shapes, TN_LIST_ARGUMENTS, i, &k); i++)
+    for (size_t i = 0; !tn_inferred_at(shapes, TN_LIST_INPUTS, i, &k); i++)
         if (strcmp(k.name, "data") != 0)
             params[count++] = k.name;
     params[count] = NULL;
