@@ -5,7 +5,8 @@
  *
  * Taken are instructions whose kernel says TN_KERNEL_POINTWISE, and those that run by a body: the fused
  * kernel of the same plugin gives their bits. Between the first of a group and its last, nobody else reads
- * what the group makes, and nobody writes what it reads, so their order is of no matter.
+ * what the group makes, and nobody writes what it reads, so their order is of no matter. All that a group
+ * reads and makes may lie in one private layout, if it is POINTWISE.
  */
 #include <string.h>
 
@@ -52,8 +53,8 @@ static bool dense(const fuser *f, uint32_t value)
 {
     const tn_tensor *t = &tni_code_value(f->c, value)->tensor;
 
-    return !t->layout && t->storage == TN_STORAGE_DENSE && t->ndim >= 0 && tn_tensor_count(t) > 0 &&
-           !(tni_code_value(f->c, value)->flags & TNI_VALUE_BLOCK);
+    return (!t->layout || t->layout->flags & TN_LAYOUT_POINTWISE) && t->storage == TN_STORAGE_DENSE &&
+           t->ndim >= 0 && tn_tensor_count(t) > 0 && !(tni_code_value(f->c, value)->flags & TNI_VALUE_BLOCK);
 }
 
 static uint32_t result_of(const fuser *f, uint32_t index)
@@ -113,6 +114,11 @@ static bool operand_plain(const fuser *f, uint32_t value)
            !(port && port->kind == TNI_PORT_GRADIENT && root->def == TNI_NONE);
 }
 
+static const tn_layout *layout_of(const fuser *f, uint32_t value)
+{
+    return tni_code_value(f->c, value)->tensor.layout;
+}
+
 static bool fusable(const fuser *f, uint32_t index)
 {
     const tni_instruction *in = tni_code_at(f->c, index);
@@ -127,7 +133,8 @@ static bool fusable(const fuser *f, uint32_t index)
     if (!(in->prepared->kernel->flags & TN_KERNEL_POINTWISE) && !by_body(f, in))
         return false;
     for (uint32_t k = 0; k < in->in_count; k++)
-        if (!operand_plain(f, tni_code_operands(f->c, in)[k]))
+        if (!operand_plain(f, tni_code_operands(f->c, in)[k]) ||
+            layout_of(f, tni_code_operands(f->c, in)[k]) != layout_of(f, result_of(f, index)))
             return false;
     return attrs_plain(in, &numbers) && result_plain(f, index);
 }
@@ -140,7 +147,7 @@ static bool alike(const fuser *f, uint32_t a, uint32_t b)
 
     return tni_code_device(f->c, x) == tni_code_device(f->c, y) &&
            tni_instruction_phase(x) == tni_instruction_phase(y) &&
-           x->prepared->plugin == y->prepared->plugin && s->ndim == t->ndim &&
+           x->prepared->plugin == y->prepared->plugin && s->ndim == t->ndim && s->layout == t->layout &&
            !memcmp(s->shape, t->shape, (size_t)s->ndim * sizeof *s->shape);
 }
 
@@ -412,9 +419,11 @@ static tn_status group_ask(fuser *f, group *g)
     st = tni_code_prepare(f->c, &g->made, g->operands, g->modes);
     g->served = !st && g->made.prepared->plugin == plugin && g->made.workspace == TNI_NONE;
     for (uint32_t i = 0; i < g->made.in_count && g->served; i++)
-        g->served = !g->made.prepared->dense || tni_code_dense(f->c, g->operands[i]);
+        g->served = (!g->made.prepared->dense || tni_code_dense(f->c, g->operands[i])) &&
+                    g->made.prepared->plan.in_layout[i] == layout_of(f, g->operands[i]);
     for (uint32_t o = 0; o < g->made.out_count && g->served; o++)
-        g->served = g->modes[g->made.in_count + o] != TN_MODE_ADD || g->made.prepared->adds;
+        g->served = (g->modes[g->made.in_count + o] != TN_MODE_ADD || g->made.prepared->adds) &&
+                    g->made.prepared->plan.out_layout[o] == layout_of(f, g->operands[g->made.in_count + o]);
     if (st == TN_E_UNSUPPORTED) {
         tni_error_clear();
         st = TN_OK;

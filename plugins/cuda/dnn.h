@@ -9,7 +9,7 @@
 #ifndef TNCUDA_DNN_H
 #define TNCUDA_DNN_H
 
-#include "launch.h"
+#include "last.h"
 
 #define TNCUDA_DNN_FILE "libcudnn.so.9"
 #define TNCUDA_DNN_ALIGN 16u /* bytes: of all tensors that a plan is given */
@@ -235,6 +235,10 @@ uint32_t tncuda_dnn_fastest_locked(const tncuda_dnn_plan *p, uint32_t count,
  * serve it. `args` as tncuda_conv_args gives them. */
 bool tncuda_dnn_form_of(const tncuda_plugin *plugin, const tn_node *node, const tncuda_window_args *args,
                         tncuda_dnn_form *form);
+/* The node with channels last, if it is to be planned so. `more`: bits of inputs that lie as the output does;
+ * `ins`, `outs`: its tensors that the plan is to ask for. */
+bool tncuda_dnn_last(const tncuda_plugin *plugin, const tn_node *node, uint32_t more, tncuda_last *l,
+                     uint32_t *ins, uint32_t *outs);
 /* Our own kernel of the operator; and its plan for the node, which `plan` makes room for. */
 const tn_kernel *tncuda_dnn_plain(const char *op);
 tn_status tncuda_dnn_plain_plan(void *plugin, const tn_node *node, const tn_kernel *plain, tn_plan *inner,

@@ -4,6 +4,9 @@
  * Each output that an engine serves is one plan; the others, the gradient of the bias, and runs that the
  * library refuses are computed by the plain kernel of the same operator, which is planned beside. A
  * deconvolution is convolution's gradient by its input, so x is its output.
+ *
+ * Where tensor cores compute, data, weights and gradients are asked for with channels last: the node is
+ * planned as one whose attribute `layout` says so.
  */
 #include "dnn.h"
 
@@ -187,6 +190,27 @@ tn_status tncuda_dnn_plain_plan(void *plugin, const tn_node *node, const tn_kern
     return TN_OK;
 }
 
+/* How many elements each channel of what is behind the operator has; how many channels. */
+static int64_t rows_behind(const dnn_state *s, int64_t *channels)
+{
+    const int64_t *extent = s->turned ? s->args.in : s->args.out;
+
+    *channels = s->turned ? s->args.channels : s->args.filters;
+    return s->args.batch * extent[0] * extent[1] * extent[2];
+}
+
+/* The workspace is free when a bias' gradient is summed from channels that stand last. */
+static void sums_room(const dnn_state *s, tn_plan *plan)
+{
+    int64_t channels;
+    const int64_t rows = rows_behind(s, &channels);
+    const uint64_t bytes =
+        s->back && s->bias && s->args.last ? tncuda_last_sums_bytes(rows, channels, s->args.dtype) : 0;
+
+    if (plan->workspace_bytes < bytes)
+        plan->workspace_bytes = bytes;
+}
+
 static tn_status dnn_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const bool turned = strstr(node->op, "Deconvolution") != NULL, back = node->out_count > 1;
@@ -220,7 +244,64 @@ static tn_status dnn_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
         st = TN_E_UNSUPPORTED; /* as it was said last */
     if (st)
         dnn_release(plan);
+    else
+        sums_room(s, plan);
     return st;
+}
+
+/* ---- channels last ------------------------------------------------------------------------------------- */
+
+/* Whether tensor cores take so many channels as they are: of the first layer's few, copies are small. */
+static bool channels_fit(const tncuda_window_args *a)
+{
+    const int64_t pack = a->dtype == TN_F32 ? 4 : 8, in = a->channels / a->groups,
+                  out = a->filters / a->groups;
+
+    return (in % pack == 0 || (a->groups == 1 && in <= 4)) && out % pack == 0;
+}
+
+bool tncuda_dnn_last(const tncuda_plugin *plugin, const tn_node *node, uint32_t more, tncuda_last *l,
+                     uint32_t *ins, uint32_t *outs)
+{
+    const bool turned = strstr(node->op, "Deconvolution") != NULL, back = node->out_count > 1;
+    const uint32_t attr = turned ? (uint32_t)TN_Deconvolution_layout : (uint32_t)TN_Convolution_layout;
+    tncuda_window_args a = {0};
+
+    *ins = more | 3u | (back && node->modes[0] != TN_MODE_NONE ? 4u : 0u);
+    *outs = back ? 3 : 1;
+    if (!tncuda_last_given(node, *outs) || tncuda_conv_args(node, &a, NULL) || a.last || a.groups < 1 ||
+        !(a.dtype == TN_F16 || a.dtype == TN_BF16 || (a.dtype == TN_F32 && plugin->tf32)) ||
+        !channels_fit(&a))
+        return false;
+    return tncuda_last_see(l, node, more | (back ? 7u : 3u), *outs, attr,
+                           node->in[0]->ndim == 5 ? TN_Convolution_layout_NDHWC : TN_Convolution_layout_NHWC);
+}
+
+/* Each output that is made is made by an engine. */
+static bool all_served(const dnn_state *s)
+{
+    for (int o = 0; o <= (int)s->back; o++)
+        if (!s->output[o].plan && s->output[o].mode != TN_MODE_NONE)
+            return false;
+    return true;
+}
+
+static tn_status last_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const tn_plan like = *plan;
+    uint32_t ins = 0, outs = 0;
+    tncuda_last last;
+    tn_status st;
+
+    if (!tncuda_dnn_last(plugin, node, 0, &last, &ins, &outs))
+        return dnn_prepare(plugin, node, plan, err);
+    if (!(st = dnn_prepare(plugin, &last.node, plan, NULL))) {
+        if (all_served(plan->state) && !(st = tncuda_last_ask(plugin, node, plan, ins, outs, err)))
+            return TN_OK;
+        dnn_release(plan);
+    }
+    *plan = like;
+    return st == TN_E_NOMEM ? tncuda_nomem(err, "a plan") : dnn_prepare(plugin, node, plan, err);
 }
 
 /* ---- running ------------------------------------------------------------------------------------------- */
@@ -284,12 +365,11 @@ static tn_status output_run(const dnn_state *s, const tn_exec *x, uint32_t o, tn
     if (!st && out->apart)
         st = tncuda_cast(x, &made, x->out[o], true, err);
     if (!st && s->bias && !s->back && !out->whole) {
-        const int64_t *extent = s->turned ? s->args.in : s->args.out;
-        const int64_t space = extent[0] * extent[1] * extent[2];
-        const int64_t channels = s->turned ? s->args.channels : s->args.filters;
+        int64_t channels;
+        const int64_t rows = rows_behind(s, &channels), batch = s->args.batch;
 
-        st = tncuda_bias_add(x, x->in[2], x->out[o], s->args.batch * (s->args.last ? space : 1), channels,
-                             s->args.last ? 1 : space, err);
+        st = tncuda_bias_add(x, x->in[2], x->out[o], s->args.last ? rows : batch, channels,
+                             s->args.last ? 1 : rows / batch, err);
     }
     return st;
 }
@@ -303,12 +383,18 @@ static tn_status dnn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status dnn_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const dnn_state *s = plan->state;
+    int64_t channels;
+    const int64_t rows = rows_behind(s, &channels);
     tn_status st = TN_OK;
 
     for (uint32_t o = 0; o < 2 && !st; o++)
         if (x->modes[o] != TN_MODE_NONE)
             st = output_run(s, x, o, err);
-    return st || !s->bias ? st : plain_run(s, x, 2, err);
+    if (st || !s->bias)
+        return st;
+    if (!s->args.last || (st = tncuda_last_sums(x, 2, rows, channels, x->workspace, err)) == TN_E_UNSUPPORTED)
+        st = plain_run(s, x, 2, err);
+    return st;
 }
 
 static const char *const types[] = {"*:" TNCUDA_FLOATS, NULL};
@@ -319,13 +405,13 @@ static const char *const types[] = {"*:" TNCUDA_FLOATS, NULL};
         .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 128, .op = op_, .name = "cudnn",        \
         .device = "cuda", .isa = "", .op_version_min = 1, .op_version_max = 1,                               \
         .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_ADD_TO | (flags_), .types = types,                      \
-        .prepare = dnn_prepare, .run = run_, .release = dnn_release                                          \
+        .prepare = last_prepare, .run = run_, .release = dnn_release                                         \
     }
 
 const tn_kernel *const tncuda_family_dnn_conv[] = {
-    ROW("Convolution", dnn_run, 0),
-    ROW("_backward_Convolution", dnn_back_run, TN_KERNEL_EMPTY_OK),
-    ROW("Deconvolution", dnn_run, TN_KERNEL_EMPTY_OK),
-    ROW("_backward_Deconvolution", dnn_back_run, TN_KERNEL_EMPTY_OK),
+    ROW("Convolution", dnn_run, TN_KERNEL_LAYOUTS),
+    ROW("_backward_Convolution", dnn_back_run, TN_KERNEL_EMPTY_OK | TN_KERNEL_LAYOUTS),
+    ROW("Deconvolution", dnn_run, TN_KERNEL_EMPTY_OK | TN_KERNEL_LAYOUTS),
+    ROW("_backward_Deconvolution", dnn_back_run, TN_KERNEL_EMPTY_OK | TN_KERNEL_LAYOUTS),
     NULL,
 };

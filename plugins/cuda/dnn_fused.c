@@ -78,6 +78,22 @@ static tn_status fused_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     return TN_OK;
 }
 
+/* With channels last, and then the addend, too, where a convolution alone is. */
+static tn_status last_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const bool sum = tn_value_int(node->attrs[TN_fused_conv_with_sum]) != 0 && node->in_count > 3;
+    uint32_t ins = 0, outs = 0;
+    tncuda_last last;
+    tn_status st;
+
+    if (!tncuda_dnn_last(plugin, node, sum ? 1u << (node->in_count - 1) : 0, &last, &ins, &outs))
+        return fused_prepare(plugin, node, plan, err);
+    if (!(st = fused_prepare(plugin, &last.node, plan, err)) &&
+        (st = tncuda_last_ask(plugin, node, plan, ins, outs, err)))
+        fused_release(plan);
+    return st;
+}
+
 /* By our own kernels. */
 static tn_status plain_run(const fused_state *s, const tn_exec *x, tn_err *err)
 {
@@ -125,9 +141,9 @@ const tn_kernel *const tncuda_family_dnn_fused[] = {
                        .isa = "",
                        .op_version_min = 1,
                        .op_version_max = 1,
-                       .flags = TN_KERNEL_DETERMINISTIC,
+                       .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_LAYOUTS,
                        .types = types,
-                       .prepare = fused_prepare,
+                       .prepare = last_prepare,
                        .run = fused_run,
                        .release = fused_release},
     NULL,

@@ -1,5 +1,5 @@
 /* Sums of many arrays, casts of many, a choice by condition. */
-#include "launch.h"
+#include "last.h"
 
 #include <stdio.h>
 
@@ -18,6 +18,17 @@ static tn_status elemwise_prepare(void *plugin, const tn_node *node, tn_plan *pl
     *(elemwise_state *)plan->state =
         (elemwise_state){node->in_count, conditions > 0 ? tn_tensor_count(node->out[0]) / conditions : 1};
     return TN_OK;
+}
+
+/* Of arrays that all have channels last, so has the sum. */
+static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    tn_status st = elemwise_prepare(plugin, node, plan, err);
+
+    if (!st && tncuda_last_pointwise(node) &&
+        (st = tncuda_last_ask(plugin, node, plan, TNCUDA_LAST_ALL, TNCUDA_LAST_ALL, err)))
+        tncuda_release(plan);
+    return st;
 }
 
 static tn_status sum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -92,9 +103,11 @@ static const char *const all[] = {"*:" TNCUDA_ALL, NULL};
 static const char *const any[] = {"condition:" TNCUDA_ALL, "x:" TNCUDA_ALL, "*:=x", NULL};
 static const char *const any_back[] = {"condition:" TNCUDA_ALL, "dy:" TNCUDA_ALL, "*:=dy", NULL};
 
+#define SUMS (TN_KERNEL_ADD_TO | TN_KERNEL_LAYOUTS)
+
 const tn_kernel *const tncuda_family_elemwise[] = {
-    TNCUDA_ROW("add_n", exact, TN_KERNEL_ADD_TO | TN_KERNEL_POINTWISE, elemwise_prepare, sum_run),
-    TNCUDA_ROW_NAMED("add_n", "rounded", rounded, TN_KERNEL_ADD_TO, elemwise_prepare, sum_run),
+    TNCUDA_ROW("add_n", exact, SUMS | TN_KERNEL_POINTWISE, sum_prepare, sum_run),
+    TNCUDA_ROW_NAMED("add_n", "rounded", rounded, SUMS, sum_prepare, sum_run),
     TNCUDA_ROW("amp_multicast", all, 0, elemwise_prepare, multicast_run),
     TNCUDA_ROW("where", any, 0, elemwise_prepare, where_run),
     TNCUDA_ROW("_backward_where_x", any_back, 0, elemwise_prepare, where_x_run),

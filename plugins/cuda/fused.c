@@ -7,6 +7,7 @@
  * alike: where a device does not load what was compiled, the chain is interpreted after all.
  */
 #include "fused.h"
+#include "last.h"
 
 #include "../common/index.h"
 #include "tenon/plugin/op/fused.h"
@@ -295,7 +296,9 @@ static tn_status plain_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     w->node = node;
     if (!(st = tncuda_state(plugin, node, plan, sizeof *w->p, err))) {
         w->p = plan->state;
-        if ((st = chain_plan(w, plan, err)))
+        if ((st = chain_plan(w, plan, err)) ||
+            (tncuda_last_pointwise(node) &&
+             (st = tncuda_last_ask(plugin, node, plan, TNCUDA_LAST_ALL, TNCUDA_LAST_ALL, err))))
             tncuda_release(plan);
     }
     tncuda_delete(plugin, w);
@@ -424,7 +427,7 @@ static tn_status nvrtc_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 static const char *const most[] = {"*:" TNCUDA_MOST, NULL};
 
-#define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
+#define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO | TN_KERNEL_LAYOUTS)
 
 static const tn_kernel kernel_nvrtc = {
     .struct_size = (uint32_t)TN_END(tn_kernel, release),

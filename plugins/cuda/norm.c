@@ -1,6 +1,6 @@
 /* Normalisation: kernels/norm.cu. */
 #include "tenon/plugin/op/norm.h"
-#include "launch.h"
+#include "last.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -182,6 +182,24 @@ static tn_status batch_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     plan->workspace_bytes =
         (uint64_t)((3 + 2 * s->args.n[TNCUDA_BATCH_SLICES]) * s->args.size + 1) * sizeof(double);
     return TN_OK;
+}
+
+/* What comes with channels last stays so, and its gradient comes so. */
+static tn_status last_batch_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const bool back = strncmp(node->op, "_backward_", 10) == 0;
+    const tn_tensor *data = node->in[back];
+    tncuda_last last;
+    tn_status st;
+
+    if (!tncuda_is_last(data) || !tncuda_last_given(node, 1) ||
+        tnb_axis(tn_value_int(node->attrs[TN_BatchNorm_axis]), data->ndim) != 1 ||
+        !tncuda_last_see(&last, node, back ? 3 : 1, 1, TN_BatchNorm_axis, (tn_value)(data->ndim - 1)))
+        return batch_prepare(plugin, node, plan, err);
+    if (!(st = batch_prepare(plugin, &last.node, plan, err)) &&
+        (st = tncuda_last_ask(plugin, node, plan, back ? 3 : 1, 1, err)))
+        tncuda_release(plan);
+    return st;
 }
 
 /* "norm_batch_back_planes_bf16": `what` of the form and type of this call. */
@@ -454,14 +472,16 @@ static tn_status lrn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static const char *const norm_types[] = {"data:" TNCUDA_FLOATS, "*:=data", NULL};
 static const char *const batch_types[] = {"data:" TNCUDA_FLOATS, "*:" TNCUDA_FLOATS, NULL};
 
-#define BATCH(op) TNCUDA_ROW(op, batch_types, TN_KERNEL_EMPTY_OK, batch_prepare, batch_run)
+#define BATCH(op)                                                                                            \
+    TNCUDA_ROW(op, batch_types, TN_KERNEL_EMPTY_OK | TN_KERNEL_LAYOUTS, last_batch_prepare, batch_run)
+#define SYNC_BATCH(op) TNCUDA_ROW(op, batch_types, TN_KERNEL_EMPTY_OK, batch_prepare, batch_run)
 #define ROWS(op, flags) TNCUDA_ROW(op, norm_types, flags, rows_prepare, rows_run)
 const tn_kernel *const tncuda_family_norm[] = {
     BATCH("BatchNorm"),
     BATCH("_backward_BatchNorm"),
     BATCH("_contrib_BatchNormWithReLU"),
-    BATCH("_contrib_SyncBatchNorm"),
-    BATCH("_backward__contrib_SyncBatchNorm"),
+    SYNC_BATCH("_contrib_SyncBatchNorm"),
+    SYNC_BATCH("_backward__contrib_SyncBatchNorm"),
     ROWS("LayerNorm", 0),
     ROWS("_backward_LayerNorm", TN_KERNEL_EMPTY_OK),
     ROWS("InstanceNorm", 0),

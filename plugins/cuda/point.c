@@ -5,7 +5,7 @@
  */
 #include "../common/index.h"
 #include "../common/points.h"
-#include "launch.h"
+#include "last.h"
 #include "tenon/plugin/op/activation.h"
 #include "tenon/plugin/op/regression.h"
 
@@ -402,7 +402,7 @@ tn_status tncuda_bias_add(const tn_exec *x, const tn_tensor *bias, const tn_tens
     const uint32_t kind = wider(kinds[bias->dtype], kinds[to->dtype]);
     tncuda_point_args a = {
         .count = tn_tensor_count(to),
-        .ndim = 3,
+        .ndim = inner > 1 ? 3 : 2, /* rows of what is added are read as packs */
         .shape = {outer, count, inner},
         .store = store_of(kind, to->dtype),
         .add = 1,
@@ -563,6 +563,9 @@ static tn_status point_prepare(void *plugin, const tn_node *node, tn_plan *plan,
     st = tncuda_point_plan(how.row, how.in_count, plugin, &seen, plan, err);
     if (!st && how.own_number)
         tncuda_point_number(plan, how.number);
+    if (!st && tncuda_last_pointwise(node) &&
+        (st = tncuda_last_ask(plugin, node, plan, TNCUDA_LAST_ALL, TNCUDA_LAST_ALL, err)))
+        tncuda_release(plan);
     return st;
 }
 
@@ -600,7 +603,7 @@ static const char *const most[] = {"*:" TNCUDA_MOST, NULL};
 static const char *const integers[] = {"*:u8,i32,i8,i64,bool,i16,u16,u32", NULL};
 static const char *const all[] = {"*:" TNCUDA_ALL, NULL};
 
-#define MOVES (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO)
+#define MOVES (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO | TN_KERNEL_LAYOUTS)
 #define FLAGS (MOVES | TN_KERNEL_POINTWISE)
 #define ROW(op, types) TNCUDA_ROW(op, types, FLAGS, point_prepare, tncuda_point_run),
 #define FLOATS(op, id) ROW(#op, floats)

@@ -1,6 +1,6 @@
 /* Pooling and its gradient: planes by kernels/pool_plane.inc, the rest by kernels/pool.inc. */
 #include "tenon/plugin/op/pool.h"
-#include "launch.h"
+#include "last.h"
 
 #include <stdio.h>
 
@@ -123,6 +123,24 @@ static tn_status pool_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     return TN_OK;
 }
 
+/* What comes with channels last stays so; of a gradient all inputs come so. */
+static tn_status last_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+{
+    const uint32_t ins = node->in_count > 1 ? 7 : 1;
+    const tn_tensor *data = node->in[node->in_count > 1];
+    tncuda_last last;
+    tn_status st;
+
+    if (!tncuda_is_last(data) || !tncuda_last_given(node, 1) ||
+        tn_value_int(node->attrs[TN_Pooling_layout]) >= TN_Pooling_layout_NDHWC ||
+        !tncuda_last_see(&last, node, ins, 1, TN_Pooling_layout, TN_Pooling_layout_NHWC))
+        return pool_prepare(plugin, node, plan, err);
+    if (!(st = pool_prepare(plugin, &last.node, plan, err)) &&
+        (st = tncuda_last_ask(plugin, node, plan, ins, 1, err)))
+        tncuda_release(plan);
+    return st;
+}
+
 static tn_status plane_run(const pool_state *s, const tn_exec *x, tn_err *err)
 {
     tncuda_pool_args a = s->plane;
@@ -164,7 +182,7 @@ static tn_status pool_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static const char *const types[] = {"data:" TNCUDA_FLOATS, "*:=data", NULL};
 
 const tn_kernel *const tncuda_family_pool[] = {
-    TNCUDA_ROW("Pooling", types, TN_KERNEL_ADD_TO, pool_prepare, pool_run),
-    TNCUDA_ROW("_backward_Pooling", types, TN_KERNEL_ADD_TO, pool_prepare, pool_run),
+    TNCUDA_ROW("Pooling", types, TN_KERNEL_ADD_TO | TN_KERNEL_LAYOUTS, last_prepare, pool_run),
+    TNCUDA_ROW("_backward_Pooling", types, TN_KERNEL_ADD_TO | TN_KERNEL_LAYOUTS, last_prepare, pool_run),
     NULL,
 };

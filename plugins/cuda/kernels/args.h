@@ -97,6 +97,30 @@ typedef struct tncuda_move_args {
 
 #define TNCUDA_TURN 32 /* rows and columns of a tile that is turned */
 
+/* Matrices (rows, cols) of `from`, one behind the other, whose columns are the rows of `to` (last.cu). */
+typedef struct tncuda_last_args {
+    int64_t tiles; /* of all matrices */
+    const void *from;
+    void *to;
+    int32_t rows, cols, tile_rows, tile_cols;
+    int32_t pitch, reserved;         /* elements of shared memory from a row of a tile to the next: odd */
+    tncuda_divisor each, across;     /* tiles of a matrix; of a row of tiles */
+    tncuda_divisor by_rows, by_cols; /* the sides of a tile */
+} tncuda_last_args;
+
+#define TNCUDA_LAST_TILE 64   /* rows and columns of a tile that is no strip */
+#define TNCUDA_LAST_ROOM 4160 /* elements of shared memory: a tile of 64 rows of 65 */
+
+/* Sums of the columns of x (outer, n), by slices of rows: room (slices, n), then y (n). */
+typedef struct tncuda_last_sums_args {
+    int64_t outer, n, slices, slice; /* slice: rows */
+    int64_t packs, per, tiles;       /* of 16 bytes in a row; that a block takes; blocks for a row */
+    const void *x;
+    void *y;
+    double *room;
+    int32_t dtype, add;
+} tncuda_last_sums_args;
+
 /* Numbers of the host, as int64. */
 typedef struct tncuda_words_args {
     int64_t count;

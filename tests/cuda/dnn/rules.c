@@ -464,6 +464,28 @@ static bool extents_agree(const double_descriptor *conv, const int64_t *x, const
     return agree;
 }
 
+/* "Tensor Layouts" (cuDNN, Graph API, Tensors and Layouts): packed, with the space behind the channels (bit
+ * 0), or channels last, where the stride of these is 1 (bit 1). Extents of 1 are of either order. */
+static int orders_of(const double_descriptor *d)
+{
+    const int64_t *dims = V(d, TENSOR_DIMENSIONS).ints, *strides = V(d, TENSOR_STRIDES).ints;
+    const int64_t n = double_value_of(d, A(TENSOR_DIMENSIONS))->count;
+    int fits = 3;
+
+    for (int last = 0; last < 2; last++) {
+        int64_t step = last ? dims[1] : 1;
+
+        for (int64_t i = n; i-- > 0;) {
+            const int64_t wanted = last && i == 1 ? 1 : step;
+
+            if (dims[i] > 1 && strides[i] != wanted)
+                fits &= last ? 1 : 2;
+            step *= last && i == 1 ? 1 : dims[i];
+        }
+    }
+    return fits;
+}
+
 static const char *operation_check(const double_descriptor *d)
 {
     const double_roles *r = double_roles_of(d->type);
@@ -483,6 +505,8 @@ static const char *operation_check(const double_descriptor *d)
     if ((V(t[0], TENSOR_DATA_TYPE).number == CUDNN_DATA_DOUBLE) !=
         (V(conv, CONVOLUTION_COMP_TYPE).number == CUDNN_DATA_DOUBLE))
         return "operation: double is computed in double, others in float";
+    if (!(orders_of(t[0]) & orders_of(t[1]) & orders_of(t[2])))
+        return "operation: x, w and y are packed, all of them with channels last or none";
     return extents_agree(conv, V(t[0], TENSOR_DIMENSIONS).ints, V(t[1], TENSOR_DIMENSIONS).ints,
                          V(t[2], TENSOR_DIMENSIONS).ints)
                ? NULL
