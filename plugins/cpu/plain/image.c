@@ -62,7 +62,8 @@ static double channel_number(const tn_value *attrs, uint32_t index, int64_t chan
     return f->item[f->count == 1 ? 0 : channel];
 }
 
-static int64_t normalize_planes(const tn_node *node)
+/* Of the output: planes, or rows of pixels. */
+static int64_t output_planes(const tn_node *node)
 {
     return tncpu_dims(node->out[0], 0, node->out[0]->ndim - 2);
 }
@@ -331,11 +332,6 @@ static void columns_sum(const double *row, const int64_t *size, int64_t width, i
     }
 }
 
-static int64_t resized_rows(const tn_node *node)
-{
-    return tncpu_dims(node->out[0], 0, node->out[0]->ndim - 2);
-}
-
 /* A row of the image, one of the output's width, and the sum of such. */
 static uint64_t resize_room(const tn_node *node)
 {
@@ -373,33 +369,25 @@ static void resize_row(const void *call, int64_t task, double *room)
 
 /* ---- kernels ----------------------------------------------------------------------------------------- */
 
-static const tncpu_form forms[] = {
-    {"_image_normalize", normalize_planes, normalize, normalize, NULL},
-    {"_backward__image_normalize", normalize_planes, backward_normalize, backward_normalize, NULL},
-    {"_image_to_tensor", normalize_planes, to_tensor, to_tensor, NULL},
-    {"_backward__image_to_tensor", tensor_planes, backward_to_tensor, backward_to_tensor, NULL},
-    {"_image_resize", resized_rows, resize_row, resize_row, resize_room},
-};
-
-static tn_status image_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncpu_forms_prepare(forms, plugin, node, plan, err);
-}
-
 static const char *const all[] = {"data:" TNCPU_ALL, "output:=data", NULL};
 static const char *const tensors[] = {"output:f32", "*:" TNCPU_ALL, NULL};
 static const char *const back_tensors[] = {"dy:f32", "*:" TNCPU_ALL, NULL};
 
-#define PLANES(op, types) TNCPU_ROW(op, types, TN_KERNEL_EMPTY_OK, image_prepare, tncpu_forms_run)
+#define EMPTY TN_KERNEL_EMPTY_OK
+#define PLANES(X)                                                                                            \
+    X("_image_normalize", tncpu_numeric, EMPTY, image, output_planes, normalize, NULL)                       \
+    X("_backward__image_normalize", tncpu_numeric, EMPTY, image, output_planes, backward_normalize, NULL)    \
+    X("_image_to_tensor", tensors, EMPTY, image, output_planes, to_tensor, NULL)                             \
+    X("_backward__image_to_tensor", back_tensors, EMPTY, image, tensor_planes, backward_to_tensor, NULL)     \
+    X("_image_resize", tncpu_numeric, EMPTY, image, output_planes, resize_row, resize_room)
+
+static const tncpu_form forms[] = {PLANES(TNCPU_DOUBLE)};
+TNCPU_DOUBLES(image, forms)
+
 #define COLOURS(op, run) TNCPU_ROW("_image_" op, tncpu_numeric, 0, colours_prepare, run)
 #define FLIPS(op, run) TNCPU_ROW("_image_" op, all, 0, flip_prepare, run)
 
 const tn_kernel *const tncpu_family_image[] = {
-    PLANES("_image_normalize", tncpu_numeric),
-    PLANES("_backward__image_normalize", tncpu_numeric),
-    PLANES("_image_to_tensor", tensors),
-    PLANES("_backward__image_to_tensor", back_tensors),
-    PLANES("_image_resize", tncpu_numeric),
-    IMAGE_ROWS(FLIPS, COLOURS),
+    PLANES(TNCPU_DOUBLE_ROW) IMAGE_ROWS(FLIPS, COLOURS),
     NULL,
 };
