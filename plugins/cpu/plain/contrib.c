@@ -66,9 +66,7 @@ static void copy(const void *call, int64_t task, double *room)
     const tn_exec *x = call;
 
     (void)room, (void)task;
-    if (x->out[0]->data != x->in[0]->data)
-        memcpy(x->out[0]->data, x->in[0]->data,
-               (size_t)tn_dtype_size(x->in[0]->dtype, (uint64_t)tn_tensor_count(x->in[0])));
+    tncpu_copy(x->in[0], x->out[0]);
 }
 
 static void allclose(const void *call, int64_t task, double *room)
@@ -320,14 +318,7 @@ static void ifft_row(const void *call, int64_t row, double *room)
 
 /* ---- index_copy -------------------------------------------------------------------------------------- */
 
-static tn_status index_copy_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_work(node, plan, 50 + (double)tn_tensor_count(node->out[0]));
-    plan->threads = 1;
-    plan->flags &= ~TN_PLAN_PARALLEL;
-    return TN_OK;
-}
+TNCPU_PREPARE(index_copy_prepare, tncpu_plan_tasks(node, plan, 50 + (double)tn_tensor_count(node->out[0]), 1))
 
 /* Where row number `k` goes, in bytes of `t`. */
 static tn_status row_find(const tn_tensor *index, int64_t k, const tn_tensor *t, size_t each, size_t *at,
@@ -346,12 +337,6 @@ static size_t row_bytes(const tn_tensor *t)
     return (size_t)tncpu_dims(t, 1, t->ndim) * tn_dtype_bytes(t->dtype);
 }
 
-static void all_copy(const tn_tensor *from, const tn_tensor *to)
-{
-    if (from->data != to->data)
-        memcpy(to->data, from->data, row_bytes(to) * (size_t)to->shape[0]);
-}
-
 static tn_status index_copy_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const size_t each = row_bytes(x->out[0]);
@@ -359,7 +344,7 @@ static tn_status index_copy_run(const tn_plan *plan, const tn_exec *x, tn_err *e
     size_t at = 0;
 
     (void)plan;
-    all_copy(x->in[0], x->out[0]);
+    tncpu_copy(x->in[0], x->out[0]);
     for (int64_t k = 0; k < x->in[1]->shape[0] && !st; k++)
         if (!(st = row_find(x->in[1], k, x->out[0], each, &at, err)))
             memcpy((char *)x->out[0]->data + at, (const char *)x->in[2]->data + (size_t)k * each, each);
@@ -375,7 +360,7 @@ static tn_status backward_index_copy_run(const tn_plan *plan, const tn_exec *x, 
 
     (void)plan;
     if (x->modes[0])
-        all_copy(x->in[0], x->out[0]);
+        tncpu_copy(x->in[0], x->out[0]);
     for (int64_t k = 0; k < x->in[1]->shape[0] && !st; k++) {
         if ((st = row_find(x->in[1], k, x->in[0], each, &at, err)))
             break;

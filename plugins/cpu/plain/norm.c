@@ -631,20 +631,10 @@ TNCPU_SHORT_ROW(backward_sync_alone, "_backward__contrib_SyncBatchNorm", batch_n
                 alone_prepare, true, alone_run)
 
 /* Behind `plain`, which serves one device. */
-#define SYNC(op_)                                                                                            \
-    (&(const tn_kernel){.struct_size = TN_END(tn_kernel, release),                                           \
-                        .rank = 32,                                                                          \
-                        .op = op_,                                                                           \
-                        .name = "sync",                                                                      \
-                        .device = "cpu",                                                                     \
-                        .isa = "",                                                                           \
-                        .op_version_min = 1,                                                                 \
-                        .op_version_max = 1,                                                                 \
-                        .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_EMPTY_OK | TN_KERNEL_ASYNC,             \
-                        .types = TNCPU_TYPES("*:f32,f64"),                                                   \
-                        .prepare = sync_prepare,                                                             \
-                        .run = sync_run,                                                                     \
-                        .release = tncpu_release})
+#define SYNC(op)                                                                                             \
+    (&(const tn_kernel)TNCPU_KERNEL_RANKED(op, "sync", 32, TNCPU_TYPES("*:f32,f64"),                         \
+                                           TN_KERNEL_EMPTY_OK | TN_KERNEL_ASYNC, sync_prepare, sync_run,     \
+                                           tncpu_release))
 
 #define ROWS(op, flags) TNCPU_ROW(op, norm_types, flags, rows_prepare, rows_run)
 

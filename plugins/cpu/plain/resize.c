@@ -100,7 +100,7 @@ TNCPU_SHORT_NAMED(copies, "UpSampling", "copies", tncpu_floats, 0, copies_prepar
 
 const tn_kernel *const tncpu_family_resize[] = {
     &copies,
-    &(const tn_kernel)TNCPU_KERNEL_NAMED("_backward_UpSampling", "copies", tncpu_floats, TN_KERNEL_EMPTY_OK,
-                                         backward_nearest_prepare, backward_run),
+    TNCPU_ROW_NAMED("_backward_UpSampling", "copies", tncpu_floats, TN_KERNEL_EMPTY_OK,
+                    backward_nearest_prepare, backward_run),
     RESIZES(TNCPU_FORM_ROW) NULL,
 };
