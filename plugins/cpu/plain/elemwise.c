@@ -6,9 +6,6 @@
 
 /* clang-format off */
 static const tncpu_point rows[] = {TNB_ELEMWISE_2(TNCPU_POINT_2) TNB_ELEMWISE_1(TNCPU_POINT_1)};
-/* clang-format on */
-
-/* clang-format off */
 TNCPU_POINT_PREPARE(elemwise_prepare, rows)
 /* clang-format on */
 

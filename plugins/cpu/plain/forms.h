@@ -1,7 +1,8 @@
 /*
- * Kernels for all floating point types that are cut into tasks which write apart from each other. A file lists
- * its operators once, as a macro of X(operator, types, flags, id, tasks, body, room): the table of forms and
- * the rows of kernels are made of it. Bodies are written for float32 and float64; short types: short.h.
+ * Kernels for all floating point types that are cut into tasks which write apart from each other. A file
+ * lists its operators once, as a macro of X(operator, types, flags, id, tasks, body, room): the table of
+ * forms and the rows of kernels are made of it. Bodies are written for float32 and float64; short types:
+ * short.h.
  */
 #ifndef TNCPU_FORMS_H
 #define TNCPU_FORMS_H

@@ -48,8 +48,9 @@ static int64_t all_planes(const tn_node *node)
     X("_backward__contrib_AdaptiveAvgPooling2D", tncpu_floats, TN_KERNEL_EMPTY_OK, backward, output_planes,  \
       backward_adaptive, NULL)
 
-static const tncpu_form forms[] = {RESIZES(TNCPU_FORM){"_backward_UpSampling", all_planes,
-                                                       backward_nearest_f32, backward_nearest_f64, NULL}};
+static const tncpu_form forms[] = {
+    {"_backward_UpSampling", all_planes, backward_nearest_f32, backward_nearest_f64, NULL},
+    RESIZES(TNCPU_FORM)};
 TNCPU_FORMS(resize, forms, 0)
 TNCPU_FORMS(backward, forms, ~1u)
 
