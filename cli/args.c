@@ -98,6 +98,14 @@ const char *cli_nearest(const char *text, const char *(*next)(const void *from, 
     return similar ? similar : holding(text, next, from);
 }
 
+const char *cli_similar_text(const char *similar, char text[CLI_SIMILAR_BYTES])
+{
+    text[0] = '\0';
+    if (similar)
+        (void)snprintf(text, CLI_SIMILAR_BYTES, "; did you mean \"%.200s\"?", similar);
+    return text;
+}
+
 static const char *option_name(const void *from, size_t index)
 {
     const cli_command *command = from;

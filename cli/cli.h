@@ -104,6 +104,9 @@ const char *cli_similar(const char *text, const char *(*next)(const void *from, 
 /* The same, or else a name that holds the text, or is a part of it. */
 const char *cli_nearest(const char *text, const char *(*next)(const void *from, size_t index),
                         const void *from);
+#define CLI_SIMILAR_BYTES 240
+/* `; did you mean "NAME"?` for the end of a message, or "" if `similar` is NULL. Returns `text`. */
+const char *cli_similar_text(const char *similar, char text[CLI_SIMILAR_BYTES]);
 
 extern const cli_command cli_commands[]; /* ended by a row without name */
 

@@ -592,7 +592,8 @@ static int script_print(size_t index, bool json)
 
 int cmd_completion(const cli_args *args)
 {
-    const char *word = args->words[0], *similar;
+    const char *word = args->words[0];
+    char similar[CLI_SIMILAR_BYTES];
     bool json = args->value[OPT_JSON] != NULL;
 
     for (size_t i = 0; i < LISTS; i++)
@@ -601,8 +602,7 @@ int cmd_completion(const cli_args *args)
     for (size_t i = 0; i < SHELLS; i++)
         if (!strcmp(word, shells[i].name))
             return script_print(i, json);
-    similar = cli_nearest(word, asked_name, NULL);
-    cli_error("completion %s: bash, zsh, fish, or a list of names is needed%s%s%s", word,
-              similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
+    cli_error("completion %s: bash, zsh, fish, or a list of names is needed%s", word,
+              cli_similar_text(cli_nearest(word, asked_name, NULL), similar));
     return CLI_EXIT_USAGE;
 }

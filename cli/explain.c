@@ -261,8 +261,7 @@ static char *words_join(const cli_args *args)
 int cmd_explain(const cli_args *args)
 {
     const bool json = args->value[OPT_JSON] != NULL;
-    const char *similar;
-    char rule[NAME_BYTES];
+    char rule[NAME_BYTES], similar[CLI_SIMILAR_BYTES];
     tn_error_info e;
     char *text;
     bool found, is_rule = false;
@@ -283,9 +282,8 @@ int cmd_explain(const cli_args *args)
     } else if (found) {
         row_print(&e);
     } else {
-        similar = cli_nearest(text, name_next, NULL);
-        cli_error("there is no error \"%.80s\"%s%s%s; `tenon explain` lists them", text,
-                  similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
+        cli_error("there is no error \"%.80s\"%s; `tenon explain` lists them", text,
+                  cli_similar_text(cli_nearest(text, name_next, NULL), similar));
     }
     free(text);
     return found ? 0 : CLI_EXIT_USAGE;

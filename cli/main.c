@@ -79,7 +79,7 @@ static int unknown(int argc, char *const *argv)
 {
     bool help = argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"));
     const char *similar = NULL;
-    char both[96];
+    char both[96], text[CLI_SIMILAR_BYTES];
 
     if (argc < 3 || argv[2][0] == '-') {
         if (cli_help_group(argv[1], help ? stdout : stderr))
@@ -94,8 +94,7 @@ static int unknown(int argc, char *const *argv)
             similar = cli_similar(both, group_name, NULL);
         }
     }
-    cli_error("unknown command \"%s\"%s%s%s; `tenon --help` lists them", both,
-              similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
+    cli_error("unknown command \"%s\"%s; `tenon --help` lists them", both, cli_similar_text(similar, text));
     return CLI_EXIT_USAGE;
 }
 

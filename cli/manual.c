@@ -492,9 +492,9 @@ static int one_print(size_t index, const cli_command *command, const char *name,
 
 int cmd_manual(const cli_args *args)
 {
-    const char *asked = args->word_count ? args->words[0] : "tenon", *similar, *section;
+    const char *asked = args->word_count ? args->words[0] : "tenon", *section;
     const cli_command *command;
-    char name[NAME_BYTES], page[NAME_BYTES];
+    char name[NAME_BYTES], page[NAME_BYTES], similar[CLI_SIMILAR_BYTES];
 
     if (args->value[OPT_INTO])
         return all_write(args->value[OPT_INTO]);
@@ -502,8 +502,7 @@ int cmd_manual(const cli_args *args)
     for (size_t i = 0; page_at(i, name, &section, &command); i++)
         if (!strcmp(page, name))
             return one_print(i, command, name, section, args->value[OPT_JSON] != NULL);
-    similar = cli_nearest(page, page_next, NULL);
-    cli_error("manual: there is no page \"%s\"%s%s%s", page, similar ? "; did you mean \"" : "",
-              similar ? similar : "", similar ? "\"?" : "");
+    cli_error("manual: there is no page \"%s\"%s", page,
+              cli_similar_text(cli_nearest(page, page_next, NULL), similar));
     return CLI_EXIT_USAGE;
 }

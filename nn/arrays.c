@@ -101,7 +101,7 @@ static tn_status npz_read(tn_app *app, const char *path, nameds *out)
 
 static tn_status npy_add(tn_app *app, const char *path, nameds *out)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = tnn_path_name(path);
     char key[64];
     tn_array *a = NULL;
 
@@ -114,7 +114,7 @@ static tn_status npy_add(tn_app *app, const char *path, nameds *out)
 /* Of x_train.npy: y_train.npy, label_train.npy, … which of them is there. NULL: none. */
 static char *labels_beside(tn_app *app, const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = tnn_path_name(path);
 
     for (size_t w = 0; input_words[w]; w++) {
         const char *at = name;

@@ -32,7 +32,7 @@ static char *file_find(tn_app *app, const char *folder, const char *part, const 
                 app, TN_E_KEY,
                 "data: %s has neither folders of classes with .jpg or .png, nor %s.csv, .npz or .rec, "
                 "nor %s (.gz); a packed file of another name is given itself: --data %s/NAME.rec",
-                folder, part, strrchr(plain, '/') + 1, folder);
+                folder, part, tnn_path_name(plain), folder);
         free(packed);
         packed = NULL;
     }
@@ -122,9 +122,7 @@ static tn_data *about_give(tn_app *app, tn_data *d, const tnn_about *about, bool
 /* A file of the name that is that of the test part: "test.csv", "test.rec". */
 static bool is_of_test(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-
-    return !strncmp(slash ? slash + 1 : path, "test.", 5);
+    return !strncmp(tnn_path_name(path), "test.", 5);
 }
 
 /* Images lie there: packed by part, in folders of classes or in those of a part, or in one .rec. `*path`
@@ -372,7 +370,7 @@ static tn_status part_check(tn_app *app, const opening *p, const char *path)
                : tnn_fail(app, TN_E_KEY,
                           "%s has %s and no train one; to train on four fifths of the file, give the file: "
                           "--data %s",
-                          p->at.path, strrchr(path, '/') + 1, path);
+                          p->at.path, tnn_path_name(path), path);
 }
 
 static tn_data *folder_open(tn_app *app, const opening *p)

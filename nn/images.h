@@ -45,8 +45,6 @@ typedef struct tnn_images {
 tn_status tnn_images_folder(tn_app *app, tnn_images *s, const char *folder, const char *part,
                             struct tnn_names **names);
 bool tnn_is_image(const char *name); /* by its end */
-/* The file beside `path` whose name ends otherwise: ".idx"; free(). */
-char *tnn_beside(tn_app *app, const char *path, const char *ending);
 /* Whether there are folders with images in `folder`. */
 bool tnn_images_are_in(const char *folder);
 bool tnn_images_are_flat(const char *folder); /* an image lies in the folder itself */

@@ -116,6 +116,10 @@ const char *tnn_plain_name(const char *name); /* of a .params file, without "arg
 /* Fails with "unknown WHAT "text"; did you mean …? There are: …". */
 tn_status tnn_unknown(tn_app *app, const char *what, const char *text, const char *const *names);
 bool tnn_ends_with(const char *text, const char *suffix);
+const char *tnn_path_name(const char *path);          /* after the last slash */
+char *tnn_path_folder(tn_app *app, const char *path); /* "." of a mere name; free() */
+/* The file beside `path` whose name ends otherwise: ".idx"; free(). */
+char *tnn_beside(tn_app *app, const char *path, const char *ending);
 bool tnn_is_utf8(const char *text);
 /* Whether a name of less than 1 KiB can be kept and shown as it is: UTF-8, without control characters and
  * those that turn the direction of writing. */

@@ -137,11 +137,10 @@ static tn_status labels_check(tn_app *app, const tn_net *net, const char *params
 /* classes.txt in the folder of the graph. */
 static tn_status names_find(tn_app *app, const char *json, struct tnn_names **out)
 {
-    const char *slash = strrchr(json, '/');
-    char *folder = slash ? tnn_format(app, "%.*s", (int)(slash - json), json) : tnn_strdup(app, ".");
+    char *folder = tnn_path_folder(app, json);
 
     if (folder)
-        (void)tnn_names_beside(app, *folder ? folder : "/", out);
+        (void)tnn_names_beside(app, folder, out);
     free(folder);
     return app->status;
 }

@@ -355,13 +355,6 @@ static tn_status stretch_run(packing *p, tn_record_writer *w, FILE *list)
     return p->app->status;
 }
 
-char *tnn_beside(tn_app *app, const char *path, const char *ending)
-{
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-
-    return tnn_format(app, "%.*s%s", (int)(dot ? (size_t)(dot - path) : strlen(path)), path, ending);
-}
-
 static tn_status all_write(packing *p, const char *path, const char *index, const char *list_path,
                            const char *aside)
 {

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tenon/nn_data.h"
 
@@ -28,13 +27,6 @@ static void records_destroy(tnn_object *object)
     free(r);
 }
 
-static char *index_beside(tn_app *app, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-
-    return tnn_format(app, "%.*s.idx", (int)(dot ? (size_t)(dot - path) : strlen(path)), path);
-}
-
 tn_records *tn_records_open(tn_app *app, const char *path, const char *index)
 {
     char *beside = NULL;
@@ -54,7 +46,7 @@ tn_records *tn_records_open(tn_app *app, const char *path, const char *index)
         (void)tnn_no_memory(app);
     r->has_lock = !app->status;
     if (!app->status && !index)
-        index = beside = index_beside(app, path);
+        index = beside = tnn_beside(app, path, ".idx");
     if (!app->status && !tnn_check(app, tn_record_index_load(index, &r->count, &r->places), "%s", index))
         (void)tnn_check(app, tn_record_open(path, 0, 1, &r->reader), "%s", path);
     free(beside);

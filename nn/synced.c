@@ -181,14 +181,6 @@ static char *aside_name(tn_app *app, const char *path)
     return tnn_format(app, "%s.tmp-%ld-%u", path, (long)getpid(), UINT_MAX - atomic_fetch_add(&names, 1));
 }
 
-static char *folder_of(tn_app *app, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? tnn_format(app, "%.*s", slash == path ? 1 : (int)(slash - path), path)
-                 : tnn_strdup(app, ".");
-}
-
 /* A rename in it outlasts a loss of power. The files of the pair are written: no reason to fail. */
 static void folder_sync(const char *folder)
 {
@@ -223,7 +215,7 @@ static void pair_place(tn_app *app, const char *aside, const char *json, const t
 tn_status tnn_pair_save(tn_app *app, tn_symbol *symbol, const char *json, const tn_params *params,
                         const char *file)
 {
-    char *aside = aside_name(app, json), *kept = aside_name(app, file), *folder = folder_of(app, json);
+    char *aside = aside_name(app, json), *kept = aside_name(app, file), *folder = tnn_path_folder(app, json);
     tn_symbol *s = aside && kept && folder ? symbol_of_file(app, symbol, json) : NULL;
 
     if (s && !aside_save(app, s, json, aside))

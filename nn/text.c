@@ -53,6 +53,28 @@ bool tnn_ends_with(const char *text, const char *suffix)
     return n >= m && !strcmp(text + n - m, suffix);
 }
 
+const char *tnn_path_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+char *tnn_path_folder(tn_app *app, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? tnn_format(app, "%.*s", slash == path ? 1 : (int)(slash - path), path)
+                 : tnn_strdup(app, ".");
+}
+
+char *tnn_beside(tn_app *app, const char *path, const char *ending)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+
+    return tnn_format(app, "%.*s%s", (int)(dot ? (size_t)(dot - path) : strlen(path)), path, ending);
+}
+
 bool tnn_is_utf8(const char *text)
 {
     json_t *o = json_string(text);

@@ -33,8 +33,7 @@ static bool absent(tn_app *app, char *text)
 static bool plugin_find(tn_app *app, const char *what, size_t *index, tn_plugin_info *p)
 {
     tn_ctx *ctx = tn_app_ctx(app);
-    char path[PATH_MAX];
-    const char *similar;
+    char path[PATH_MAX], similar[CLI_SIMILAR_BYTES];
     size_t count = 0;
 
     if (cli_plugin_is_file(what)) {
@@ -44,13 +43,9 @@ static bool plugin_find(tn_app *app, const char *what, size_t *index, tn_plugin_
             return false;
         what = p->name;
     }
-    if (tn_plugin_load(ctx, what) == TN_E_KEY) {
-        similar = cli_nearest(what, name_next, app);
-        return absent(app,
-                      cli_format("there is no plugin %.60s%s%s%s; `tenon plugins list` shows what was found",
-                                 what, similar ? "; did you mean \"" : "", similar ? similar : "",
-                                 similar ? "\"?" : ""));
-    }
+    if (tn_plugin_load(ctx, what) == TN_E_KEY)
+        return absent(app, cli_format("there is no plugin %.60s%s; `tenon plugins list` shows what was found",
+                                      what, cli_similar_text(cli_nearest(what, name_next, app), similar)));
     if (tn_error_code() && tn_app_check(app, tn_error_code()))
         return false;
     (void)tn_plugin_count(ctx, &count);

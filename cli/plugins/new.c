@@ -108,7 +108,7 @@ static const char *kind_name(const void *from, size_t index)
 
 static const template_kind *kind_find(const char *name)
 {
-    const char *similar;
+    char similar[CLI_SIMILAR_BYTES];
 
     if (!name || !*name) {
         cli_error("--kind says what to make: " KIND_WORDS);
@@ -117,9 +117,8 @@ static const template_kind *kind_find(const char *name)
     for (size_t i = 0; i < KINDS; i++)
         if (!strcmp(kinds[i].name, name))
             return &kinds[i];
-    similar = cli_nearest(name, kind_name, NULL);
-    cli_error("there is no template of kind \"%s\"; kinds are " KIND_WORDS "%s%s%s", name,
-              similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
+    cli_error("there is no template of kind \"%s\"; kinds are " KIND_WORDS "%s", name,
+              cli_similar_text(cli_nearest(name, kind_name, NULL), similar));
     return NULL;
 }
 

@@ -321,10 +321,10 @@ static int list_all(tn_app *app, const cli_args *args)
     if (list_make(app, args, &list) || !(kernels = cli_kernels(app))) {
         code = CLI_EXIT_FAILED; /* the app says which */
     } else if (family && !family_known(&list, family)) {
-        const char *similar = cli_nearest(family, family_next, &list);
+        char similar[CLI_SIMILAR_BYTES];
 
-        cli_error("there is no family \"%s\"%s%s%s; `tenon ops` shows the family of each operator", family,
-                  similar ? "; did you mean \"" : "", similar ? similar : "", similar ? "\"?" : "");
+        cli_error("there is no family \"%s\"%s; `tenon ops` shows the family of each operator", family,
+                  cli_similar_text(cli_nearest(family, family_next, &list), similar));
         code = CLI_EXIT_USAGE;
     } else {
         list_print(kernels, args, &list);

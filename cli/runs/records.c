@@ -453,14 +453,10 @@ static void run_names_add(run_names *n, const char *folder)
 void cli_record_similar(const char *folder, const char *name, char text[CLI_SIMILAR_BYTES])
 {
     run_names n = {.count = 0};
-    const char *similar;
 
     run_names_add(&n, folder);
     run_names_add(&n, ".");
-    similar = cli_nearest(name, run_name, &n);
-    text[0] = '\0';
-    if (similar)
-        (void)snprintf(text, CLI_SIMILAR_BYTES, "; did you mean \"%.200s\"?", similar);
+    (void)cli_similar_text(cli_nearest(name, run_name, &n), text);
     for (size_t i = 0; i < n.count; i++)
         free(n.at[i]);
 }

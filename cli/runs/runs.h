@@ -55,7 +55,6 @@ void cli_records_fini(cli_records *r);
  * NULL: none or several, `why` tells. free() */
 char *cli_record_folder(const char *folder, const char *name, char why[CLI_WHY_BYTES]);
 /* "; did you mean "NAME"?" of a run below `folder`, or here; "" if none is called alike. */
-#define CLI_SIMILAR_BYTES 240
 void cli_record_similar(const char *folder, const char *name, char text[CLI_SIMILAR_BYTES]);
 /* The run that holds this file, in itself or in its checkpoints; NULL: none does. free() */
 char *cli_record_around(const char *file);

@@ -15,16 +15,11 @@ static const tn_attr_def leaky_attrs[] = TN_ATTR_TABLE(LeakyReLU);
 static const char *const leaky_names[] = {"data", "gamma", NULL};
 static const char *const leaky_back_names[] = {"dy", "data", "gamma", NULL};
 
+/* dy of the gradient, data, gamma of prelu. */
 static tn_status leaky_args(tn_infer *i)
 {
-    i->in_count = tni_attr_int(i->attrs, TN_LeakyReLU_act_type) == TN_LeakyReLU_act_type_prelu ? 2 : 1;
-    i->out_count = i->visible_count = 1;
-    return TN_OK;
-}
-
-static tn_status leaky_back_args(tn_infer *i)
-{
-    i->in_count = tni_attr_int(i->attrs, TN_LeakyReLU_act_type) == TN_LeakyReLU_act_type_prelu ? 3 : 2;
+    i->in_count = i->op->flags & TN_OP_BACKWARD ? 2 : 1;
+    i->in_count += tni_attr_int(i->attrs, TN_LeakyReLU_act_type) == TN_LeakyReLU_act_type_prelu;
     i->out_count = i->visible_count = 1;
     return TN_OK;
 }
@@ -122,7 +117,7 @@ const tn_op *const tni_family_activation[] = {
             .gradient = leaky_grad, .cost = tni_cost_each_output),
     TNI_ROW(
         "_backward_LeakyReLU", .doc = "gradient of LeakyReLU to data", .attrs = leaky_attrs,
-        .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .args = leaky_back_args,
+        .inputs = leaky_back_names, .outputs = output_names, .flags = TN_OP_BACKWARD, .args = leaky_args,
         .shape = leaky_back_shape, .types = "T:float", .gradient = leaky_back_grad),
     TNI_ROW(
         "_backward_prelu_gamma", .doc = "gradient of LeakyReLU(prelu) to gamma", .inputs = leaky_back_names,

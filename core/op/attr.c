@@ -98,21 +98,16 @@ static bool bool_parse(const char *text, int64_t *out)
     return false;
 }
 
-static bool choice_parse(const char *choices, const char *text, int64_t *out)
+int64_t tni_choice_index(const char *choices, const char *text, size_t length)
 {
-    size_t length = strlen(text);
-
     for (int64_t i = 0; choices; i++) {
-        const char *end = strchr(choices, '|');
-        size_t bytes = end ? (size_t)(end - choices) : strlen(choices);
+        const size_t n = strcspn(choices, "|");
 
-        if (bytes == length && memcmp(choices, text, bytes) == 0) {
-            *out = i;
-            return true;
-        }
-        choices = end ? end + 1 : NULL;
+        if (n == length && memcmp(choices, text, n) == 0)
+            return i;
+        choices = choices[n] ? choices + n + 1 : NULL;
     }
-    return false;
+    return -1;
 }
 
 static bool in_range(const tn_attr_def *d, double value)
@@ -266,7 +261,8 @@ static tn_status value_parse(attr_builder *b, const tn_attr_def *d, const char *
     *good = true;
     switch (d->type) {
     case TN_ATTR_T_CHOICE:
-        *good = choice_parse(d->choices, text, &integer);
+        integer = tni_choice_index(d->choices, text, strlen(text));
+        *good = integer >= 0;
         *out = (tn_value)integer;
         return TN_OK;
     case TN_ATTR_T_DTYPE:
@@ -605,20 +601,13 @@ bool tni_attrs_become(tni_attrs *spare, const tni_attrs *a, uint32_t index, tn_v
 static bool choice_convert(const tn_attr_def *to, const tn_attr_def *from, tn_value *value)
 {
     const char *p = from->choices;
-    char text[64];
     int64_t index;
-    size_t bytes;
 
     if (strcmp(to->choices, p) == 0)
         return true;
     for (uint64_t i = 0; p && i < *value; i++)
         p = (p = strchr(p, '|')) ? p + 1 : NULL;
-    bytes = p ? strcspn(p, "|") : sizeof text;
-    if (bytes >= sizeof text)
-        return false;
-    memcpy(text, p, bytes);
-    text[bytes] = '\0';
-    if (!choice_parse(to->choices, text, &index))
+    if (!p || (index = tni_choice_index(to->choices, p, strcspn(p, "|"))) < 0)
         return false;
     *value = (tn_value)index;
     return true;

@@ -13,20 +13,32 @@ static const tn_attr_def cond_attrs[] = TN_ATTR_TABLE(cond);
 
 #define ARGS_MAX 65536u /* inputs, or outputs, of a loop */
 #define COUNT(attrs) ((uint32_t)(sizeof(attrs) / sizeof *(attrs)) - 1u)
+#define OPERATORS(name) .forward = name, .backward = "_backward" name
 const tni_control_kind tni_control_foreach = {
-    1, COUNT(foreach_attrs), TN_foreach_num_out_data, {-1}, "_backward_foreach"};
+    OPERATORS("_foreach"), 1, COUNT(foreach_attrs), TN_foreach_num_out_data, {-1}};
 const tni_control_kind tni_control_while_loop = {
+    OPERATORS("_while_loop"),
     2,
     COUNT(while_loop_attrs),
     TN_while_loop_num_out_data,
-    {TN_while_loop_cond_input_locs, TN_while_loop_func_input_locs},
-    "_backward_while_loop"};
+    {TN_while_loop_cond_input_locs, TN_while_loop_func_input_locs}};
 const tni_control_kind tni_control_cond = {
+    OPERATORS("_cond"),
     3,
     COUNT(cond_attrs),
     -1,
-    {TN_cond_cond_input_locs, TN_cond_then_input_locs, TN_cond_else_input_locs},
-    "_backward_cond"};
+    {TN_cond_cond_input_locs, TN_cond_then_input_locs, TN_cond_else_input_locs}};
+
+static const tni_control_kind *kind_of(const tn_op *op)
+{
+    static const tni_control_kind *const kinds[] = {&tni_control_foreach, &tni_control_while_loop,
+                                                    &tni_control_cond};
+    uint32_t k = 0;
+
+    while (strcmp(kinds[k]->forward, op->name) != 0 && strcmp(kinds[k]->backward, op->name) != 0)
+        k++;
+    return kinds[k];
+}
 
 /* The order in which _foreach has its inputs. */
 static const uint32_t foreach_locs[] = {TN_foreach_in_data_locs, TN_foreach_in_state_locs,
@@ -179,8 +191,9 @@ static tn_status while_loop_check(tn_infer *i, const tni_control *c)
                                 variables, c->out_count, c->data);
 }
 
-static tn_status attrs_check(tn_infer *i, const tni_control_kind *kind, tni_control *c)
+static tn_status attrs_check(tn_infer *i, tni_control *c)
 {
+    const tni_control_kind *kind = kind_of(i->op);
     tn_status st = TN_OK;
 
     if (kind->data >= 0 && tn_value_int(i->attrs[kind->data]) > tn_value_int(i->attrs[1]))
@@ -198,11 +211,11 @@ static tn_status attrs_check(tn_infer *i, const tni_control_kind *kind, tni_cont
     return st || kind->data < 0 ? st : while_loop_check(i, c);
 }
 
-static tn_status forward_args(tn_infer *i, const tni_control_kind *kind)
+static tn_status forward_args(tn_infer *i)
 {
     static const char *const one[] = {"output", NULL};
     tni_control c;
-    const tn_status st = attrs_check(i, kind, &c);
+    const tn_status st = attrs_check(i, &c);
 
     if (st)
         return st;
@@ -213,13 +226,13 @@ static tn_status forward_args(tn_infer *i, const tni_control_kind *kind)
     return TN_OK;
 }
 
-static tn_status backward_args(tn_infer *i, const tni_control_kind *kind)
+static tn_status backward_args(tn_infer *i)
 {
     tni_control c;
-    tn_status st = attrs_check(i, kind, &c);
+    tn_status st = attrs_check(i, &c);
 
-    if (!st && !(st = locs_alone(i, kind->attr_count, c.out_count)))
-        st = locs_alone(i, kind->attr_count + 1, c.in_count);
+    if (!st && !(st = locs_alone(i, c.kind->attr_count, c.out_count)))
+        st = locs_alone(i, c.kind->attr_count + 1, c.in_count);
     if (st)
         return st;
     i->in_count = c.in_count + (uint32_t)tni_tuple_count(tni_control_heads(&c));
@@ -338,18 +351,18 @@ static tn_status lengths_unify(tn_infer *i, const tni_control *c)
     return st;
 }
 
-static tn_status forward_shape(tn_infer *i, const tni_control_kind *kind)
+static tn_status forward_shape(tn_infer *i)
 {
-    const tni_control c = tni_control_of(kind, i->attrs);
+    const tni_control c = tni_control_of(kind_of(i->op), i->attrs);
     tn_status st = bodies_check(i, &c);
 
     for (uint32_t s = 0; s < c.states && !st; s++)
         st = tn_shape_unify(i, i->in_shape[state_slot(&c, s)], i->out_shape[c.data + s]);
-    for (uint32_t b = 0; b < kind->bodies && !st; b++)
+    for (uint32_t b = 0; b < c.kind->bodies && !st; b++)
         st = body_shapes(i, &c, b);
     for (uint32_t s = 0; s < c.states && !st; s++)
         st = tn_shape_unify(i, i->in_shape[state_slot(&c, s)], i->out_shape[c.data + s]);
-    return st || kind->data < 0 ? st : lengths_unify(i, &c);
+    return st || c.kind->data < 0 ? st : lengths_unify(i, &c);
 }
 
 static int32_t *dtype_at(const tn_infer *i, uint32_t slot)
@@ -380,14 +393,14 @@ static tn_status body_dtypes(tn_infer *i, const tni_control *c, uint32_t body)
     return st;
 }
 
-static tn_status forward_dtype(tn_infer *i, const tni_control_kind *kind)
+static tn_status forward_dtype(tn_infer *i)
 {
-    const tni_control c = tni_control_of(kind, i->attrs);
+    const tni_control c = tni_control_of(kind_of(i->op), i->attrs);
     tn_status st = bodies_check(i, &c);
 
     for (uint32_t s = 0; s < c.states && !st; s++)
         st = tni_dtype_unify(i, &i->in_dtype[state_slot(&c, s)], &i->out_dtype[c.data + s]);
-    for (uint32_t b = 0; b < kind->bodies && !st; b++)
+    for (uint32_t b = 0; b < c.kind->bodies && !st; b++)
         st = body_dtypes(i, &c, b);
     for (uint32_t s = 0; s < c.states && !st; s++)
         st = tni_dtype_unify(i, &i->in_dtype[state_slot(&c, s)], &i->out_dtype[c.data + s]);
@@ -395,9 +408,9 @@ static tn_status forward_dtype(tn_infer *i, const tni_control_kind *kind)
 }
 
 /* A gradient looks as what it is the gradient of. */
-static tn_status backward_shape(tn_infer *i, const tni_control_kind *kind)
+static tn_status backward_shape(tn_infer *i)
 {
-    const tni_control c = tni_control_of(kind, i->attrs);
+    const tni_control c = tni_control_of(kind_of(i->op), i->attrs);
     const tn_tuple *wanted = tni_control_wanted(&c);
     tn_status st = bodies_check(i, &c);
 
@@ -406,9 +419,9 @@ static tn_status backward_shape(tn_infer *i, const tni_control_kind *kind)
     return st;
 }
 
-static tn_status backward_dtype(tn_infer *i, const tni_control_kind *kind)
+static tn_status backward_dtype(tn_infer *i)
 {
-    const tni_control c = tni_control_of(kind, i->attrs);
+    const tni_control c = tni_control_of(kind_of(i->op), i->attrs);
     const tn_tuple *wanted = tni_control_wanted(&c);
     tn_status st = TN_OK;
 
@@ -429,13 +442,13 @@ static void numbers_add(numbers *n, uint32_t number)
     (void)tni_str_addf(&n->text, "%s%u", n->count++ ? "," : "(", number);
 }
 
-static tn_status backward_emit(tn_grad *g, const tni_control_kind *kind, numbers *heads, numbers *wanted)
+static tn_status backward_emit(tn_grad *g, numbers *heads, numbers *wanted)
 {
     const tn_attr_text attrs[] = {{"heads", heads->text.text}, {"wanted", wanted->text.text}};
     tn_edge *in = tni_calloc(g->in_count + g->out_count + 1u, sizeof *in), out;
     tn_emit e = {.struct_size = (uint32_t)TN_END(tn_emit, attr_count),
                  .flags = TN_EMIT_INHERIT | TN_EMIT_BACKWARD,
-                 .op = kind->backward,
+                 .op = kind_of(g->op)->backward,
                  .in = in,
                  .attrs = attrs,
                  .attr_count = 2};
@@ -457,7 +470,7 @@ static tn_status backward_emit(tn_grad *g, const tni_control_kind *kind, numbers
     return st;
 }
 
-static tn_status forward_gradient(tn_grad *g, const tni_control_kind *kind)
+static tn_status forward_gradient(tn_grad *g)
 {
     numbers heads = {.count = 0}, wanted = {.count = 0};
     tn_status st = TN_OK;
@@ -475,7 +488,7 @@ static tn_status forward_gradient(tn_grad *g, const tni_control_kind *kind)
     if (heads.text.status || wanted.text.status)
         st = tn_fail(g->err, heads.text.status ? heads.text.status : wanted.text.status, "no memory");
     else if (heads.count && wanted.count)
-        st = backward_emit(g, kind, &heads, &wanted);
+        st = backward_emit(g, &heads, &wanted);
     tni_str_fini(&heads.text);
     tni_str_fini(&wanted.text);
     return st;
@@ -486,70 +499,32 @@ static tn_status forward_gradient(tn_grad *g, const tni_control_kind *kind)
 #define BACKWARD_ATTRS                                                                                       \
     TN_ATTR_TUPLE_IN("heads", TN_REQUIRED, 0, 4095, "outputs that a gradient arrives for"),                  \
         TN_ATTR_TUPLE_IN("wanted", TN_REQUIRED, 0, 4095, "inputs whose gradient is asked for"), TN_ATTR_END
-#define CONTROL(id, name_, flags_, doc_)                                                                     \
-    static const tn_attr_def id##_backward_attrs[] = {TN_##id##_ATTRS(TN_ATTR_ROW_) BACKWARD_ATTRS};         \
-    static tn_status id##_args(tn_infer *i)                                                                  \
-    {                                                                                                        \
-        return forward_args(i, &tni_control_##id);                                                           \
-    }                                                                                                        \
-    static tn_status id##_shape(tn_infer *i)                                                                 \
-    {                                                                                                        \
-        return forward_shape(i, &tni_control_##id);                                                          \
-    }                                                                                                        \
-    static tn_status id##_dtype(tn_infer *i)                                                                 \
-    {                                                                                                        \
-        return forward_dtype(i, &tni_control_##id);                                                          \
-    }                                                                                                        \
-    static tn_status id##_gradient(tn_grad *g)                                                               \
-    {                                                                                                        \
-        return forward_gradient(g, &tni_control_##id);                                                       \
-    }                                                                                                        \
-    static tn_status id##_back_args(tn_infer *i)                                                             \
-    {                                                                                                        \
-        return backward_args(i, &tni_control_##id);                                                          \
-    }                                                                                                        \
-    static tn_status id##_back_shape(tn_infer *i)                                                            \
-    {                                                                                                        \
-        return backward_shape(i, &tni_control_##id);                                                         \
-    }                                                                                                        \
-    static tn_status id##_back_dtype(tn_infer *i)                                                            \
-    {                                                                                                        \
-        return backward_dtype(i, &tni_control_##id);                                                         \
-    }                                                                                                        \
-    static const tn_op id##_op = {TNI_CONTROL_HEAD,                                                          \
-                                  .name = name_,                                                             \
-                                  .doc = doc_,                                                               \
-                                  .flags = flags_,                                                           \
-                                  .attrs = id##_attrs,                                                       \
-                                  .inputs = TNI_NAMES("data*"),                                              \
-                                  .outputs = TNI_NAMES("output*"),                                           \
-                                  .args = id##_args,                                                         \
-                                  .shape = id##_shape,                                                       \
-                                  .dtype = id##_dtype,                                                       \
-                                  .gradient = id##_gradient,                                                 \
-                                  .run_bodies = tni_##id##_run};                                             \
-    static const tn_op id##_back = {TNI_CONTROL_HEAD,                                                        \
-                                    .name = "_backward" name_,                                               \
-                                    .doc = "Gradients of " name_ ".",                                        \
-                                    .flags = TN_OP_BACKWARD | (flags_),                                      \
-                                    .attrs = id##_backward_attrs,                                            \
-                                    .inputs = TNI_NAMES("data*"),                                            \
-                                    .outputs = TNI_NAMES("output*"),                                         \
-                                    .args = id##_back_args,                                                  \
-                                    .shape = id##_back_shape,                                                \
-                                    .dtype = id##_back_dtype,                                                \
-                                    .run_bodies = tni_##id##_run_back};
-#define TNI_CONTROL_HEAD .struct_size = TN_END(tn_op, shapes_only), .version = 1, .exec = TN_EXEC_SUBGRAPH
+#define CONTROL(...)                                                                                         \
+    (&(const tn_op){.struct_size = TN_END(tn_op, shapes_only),                                               \
+                    .version = 1,                                                                            \
+                    .exec = TN_EXEC_SUBGRAPH,                                                                \
+                    .inputs = TNI_NAMES("data*"),                                                            \
+                    .outputs = TNI_NAMES("output*"),                                                         \
+                    __VA_ARGS__})
+/* The operator and its gradient. */
+#define PAIR(id, name_, flags_, doc_)                                                                        \
+    CONTROL(.name = name_, .doc = doc_, .flags = flags_, .attrs = id##_attrs, .args = forward_args,          \
+            .shape = forward_shape, .dtype = forward_dtype, .gradient = forward_gradient,                    \
+            .run_bodies = tni_##id##_run),                                                                   \
+        CONTROL(.name = "_backward" name_, .doc = "Gradients of " name_ ".",                                 \
+                .flags = TN_OP_BACKWARD | (flags_),                                                          \
+                .attrs = ((const tn_attr_def[]){TN_##id##_ATTRS(TN_ATTR_ROW_) BACKWARD_ATTRS}),              \
+                .args = backward_args, .shape = backward_shape, .dtype = backward_dtype,                     \
+                .run_bodies = tni_##id##_run_back)
 
-CONTROL(
-    foreach, "_foreach", 0u,
-    "Runs a graph for each element of axis 0 of data; its first num_out_data outputs are put together, its "
-    "states go on to the next element.")
-CONTROL(while_loop, "_while_loop", TN_OP_BY_VALUES,
-        "Runs func as long as cond is not 0, max_iterations times at most; its first num_out_data outputs "
-        "are put "
-        "together, with zeros behind them.")
-CONTROL(cond, "_cond", TN_OP_BY_VALUES, "Runs then_branch where cond is not 0, else else_branch.")
-
+/* clang-format off */
 const tn_op *const tni_family_control[] = {
-    &foreach_op, &foreach_back, &while_loop_op, &while_loop_back, &cond_op, &cond_back, NULL};
+    PAIR(foreach, "_foreach", 0u,
+         "Runs a graph for each element of axis 0 of data; its first num_out_data outputs are put together, "
+         "its states go on to the next element."),
+    PAIR(while_loop, "_while_loop", TN_OP_BY_VALUES,
+         "Runs func as long as cond is not 0, max_iterations times at most; its first num_out_data outputs "
+         "are put together, with zeros behind them."),
+    PAIR(cond, "_cond", TN_OP_BY_VALUES, "Runs then_branch where cond is not 0, else else_branch."),
+    NULL,
+};

@@ -9,11 +9,11 @@
 #include "tenon/plugin/op/control.h"
 
 typedef struct tni_control_kind {
-    uint32_t bodies;      /* graphs; the first one decides where there are several */
-    uint32_t attr_count;  /* of the forward; its backward has `heads` and `wanted` behind them */
-    int32_t data;         /* the attribute num_out_data; -1: there is none */
-    int32_t locs[3];      /* per graph: the attribute with its inputs; -1: those of _foreach */
-    const char *backward; /* the operator */
+    const char *forward, *backward; /* the operators */
+    uint32_t bodies;                /* graphs; the first one decides where there are several */
+    uint32_t attr_count;            /* of the forward; its backward has `heads` and `wanted` behind them */
+    int32_t data;                   /* the attribute num_out_data; -1: there is none */
+    int32_t locs[3];                /* per graph: the attribute with its inputs; -1: those of _foreach */
 } tni_control_kind;
 extern const tni_control_kind tni_control_foreach, tni_control_while_loop, tni_control_cond;
 

@@ -58,24 +58,14 @@ void tni_op_cost(const tni_opdef *def, const tni_attrs *attrs, const tni_args *a
                  tn_shape *const *out, int32_t *in_dtype, int32_t *out_dtype, tn_cost *cost)
 {
     const tn_op *op = def->op;
-    tn_err err = {0};
-    tn_infer i = {.struct_size = TN_END(tn_infer, bodies),
-                  .op = tni_op_argument(def, TNI_OF_COST),
-                  .attrs = attrs ? attrs->values : def->defaults,
-                  .attr_count = def->attr_count,
-                  .in_count = args->in_count,
-                  .out_count = args->out_count,
-                  .visible_count = args->visible_count,
-                  .in_names = args->in_names,
-                  .out_names = args->out_names,
-                  .in_shape = in,
-                  .out_shape = out,
-                  .in_dtype = in_dtype,
-                  .out_dtype = out_dtype,
-                  .err = &err,
-                  .bodies = args->bodies};
+    tn_err err;
+    tn_infer i = tni_infer_of(def, TNI_OF_COST, attrs, args, 0, &err);
     uint64_t more;
 
+    i.in_shape = in;
+    i.out_shape = out;
+    i.in_dtype = in_dtype;
+    i.out_dtype = out_dtype;
     /* The library's definitions say where there are products. */
     *cost = (tn_cost){.struct_size = sizeof *cost, .macs = def->family ? 0 : TN_COST_UNKNOWN};
     if (op->flags & TN_OP_VIEW)

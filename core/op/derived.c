@@ -27,19 +27,10 @@ static tn_status attrs_check(const tn_op *op, const tn_op *meaning)
     return TN_OK;
 }
 
-static size_t names_count(const char *const *names)
-{
-    size_t n = 0;
-
-    while (names && names[n])
-        n++;
-    return n;
-}
-
 static tn_status args_check(const tn_op *op, const tn_op *meaning)
 {
-    if ((op->inputs && names_count(op->inputs) != names_count(meaning->inputs)) ||
-        (op->outputs && names_count(op->outputs) != names_count(meaning->outputs)))
+    if ((op->inputs && tni_names_count(op->inputs) != tni_names_count(meaning->inputs)) ||
+        (op->outputs && tni_names_count(op->outputs) != tni_names_count(meaning->outputs)))
         return tni_error(TN_E_ARG, "operator %s computes %s, but the number of their arguments differs",
                          op->name, meaning->name);
     if (op->exec != meaning->exec || op->effects & ~meaning->effects || op->mutates & ~meaning->mutates ||

@@ -19,24 +19,14 @@
 #define ONE(name_, ...) TNI_ROW(#name_, INPUTS("data"), __VA_ARGS__)
 
 /* No kernel: the core copies. */
-static const tn_op op__copyto = {.struct_size = TN_END(tn_op, gradients),
-                                 .version = 1,
-                                 .exec = TN_EXEC_COPY,
-                                 .name = "_copyto",
-                                 .doc = "the same on another device",
-                                 .aliases = TNI_NAMES("_npi_copyto"),
-                                 .attrs = TNI_ATTRS(copyto),
-                                 INPUTS("data"),
-                                 .gradients = "composed: data = dy"};
-
-/* MXNet puts it between groups of devices. It runs where its group says. */
-static const tn_op op__CrossDeviceCopy = {.struct_size = TN_END(tn_op, gradients),
-                                          .version = 1,
-                                          .exec = TN_EXEC_COPY,
-                                          .name = "_CrossDeviceCopy",
-                                          .doc = "the same on the device of its group",
-                                          INPUTS("data"),
-                                          .gradients = "composed: data = dy"};
+#define COPY(name_, ...)                                                                                     \
+    (&(const tn_op){.struct_size = TN_END(tn_op, gradients),                                                 \
+                    .version = 1,                                                                            \
+                    .exec = TN_EXEC_COPY,                                                                    \
+                    .name = name_,                                                                           \
+                    INPUTS("data"),                                                                          \
+                    .gradients = "composed: data = dy",                                                      \
+                    __VA_ARGS__})
 
 /* ---- add_n ------------------------------------------------------------------------------------ */
 
@@ -150,10 +140,10 @@ static tn_status rest_shape(tn_infer *i)
 }
 
 #define BACK_WHERE(side)                                                                                     \
-    TNI_OP("_backward_where_" side, .doc = "dy where where took " side ", else 0",                           \
-           .inputs = TNI_NAMES("condition", "dy"), .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD,  \
-           .shape = rest_shape, .types = "condition:C",                                                      \
-           .gradients = "composed: dy = _backward_where_" side "(condition, h)")
+    TNI_ROW("_backward_where_" side, .doc = "dy where where took " side ", else 0",                          \
+            .inputs = TNI_NAMES("condition", "dy"), .outputs = TNI_NAMES("output"), .flags = TN_OP_BACKWARD, \
+            .shape = rest_shape, .types = "condition:C",                                                     \
+            .gradients = "composed: dy = _backward_where_" side "(condition, h)")
 
 /* clang-format off */
 const tn_op *const tni_family_elemwise[] = {
@@ -181,8 +171,10 @@ const tn_op *const tni_family_elemwise[] = {
     QUESTION(_logical_xor, "1 where exactly one is not 0, else 0", "_Logical_Xor"),
     ONE(_copy, .doc = "the same again", .aliases = TNI_NAMES("identity"), .flags = TN_OP_POINTWISE,
         .gradients = "composed: data = dy"),
-    &op__copyto,
-    &op__CrossDeviceCopy,
+    COPY("_copyto", .doc = "the same on another device", .aliases = TNI_NAMES("_npi_copyto"),
+         .attrs = TNI_ATTRS(copyto)),
+    /* MXNet puts it between groups of devices. It runs where its group says. */
+    COPY("_CrossDeviceCopy", .doc = "the same on the device of its group"),
     ONE(BlockGrad, .doc = "the same again; no gradient goes back",
         .aliases = TNI_NAMES("_sparse_stop_gradient", "stop_gradient"), ZERO),
     ONE(make_loss, .doc = "the same again; its gradient is 1", .aliases = TNI_NAMES("_sparse_make_loss"),
@@ -217,8 +209,8 @@ const tn_op *const tni_family_elemwise[] = {
         .inputs = TNI_NAMES("condition", "x", "y"), .outputs = TNI_NAMES("output"), .shape = rest_shape,
         .types = "condition:C",
         .gradients = "composed: x = _backward_where_x(condition, dy) ; y = _backward_where_y(condition, dy)"),
-    &(const tn_op)BACK_WHERE("x"),
-    &(const tn_op)BACK_WHERE("y"),
+    BACK_WHERE("x"),
+    BACK_WHERE("y"),
     NULL,
 };
 /* clang-format on */

@@ -241,20 +241,10 @@ static bool edge_find(steps *s, size_t n, uint32_t k, value *out, uint32_t *copi
 
 /* ---- values ----------------------------------------------------------------------------------- */
 
-static int16_t attr_find(const steps *s, const char *name, size_t n)
-{
-    const tn_attr_def *attrs = s->p.rule->op->attrs;
-
-    for (int16_t k = 0; attrs && attrs[k].name; k++)
-        if (word_is(name, n, attrs[k].name, strlen(attrs[k].name)))
-            return k;
-    return -1;
-}
-
 /* The text of an attribute's value. */
 static void attr_text(steps *s, size_t n, char *text)
 {
-    const int16_t at = attr_find(s, s->p.p, n);
+    const int16_t at = attr_find(s->p.rule->op, s->p.p, n);
     const tn_attr_def *d = at < 0 ? NULL : &s->p.rule->op->attrs[at];
     tni_str str;
 
@@ -296,7 +286,7 @@ static value name_read(steps *s)
 
     if (n && edge_find(s, n, 0, &v, &copies)) {
         s->p.p += n;
-    } else if (word_is(s->p.p, n, "scalar", 6) && attr_find(s, s->p.p, n) >= 0) {
+    } else if (word_is(s->p.p, n, "scalar", 6) && attr_find(s->p.rule->op, s->p.p, n) >= 0) {
         v = (value){.scalar = true, .edge = made_up};
         s->p.p += n;
     } else {

@@ -30,11 +30,9 @@ static tn_status take_shape(tn_infer *i)
         y.dim[y.ndim++] = indices->dim[k];
     for (int32_t k = axis + 1; k < a->ndim; k++)
         y.dim[y.ndim++] = a->dim[k];
-    if (y.ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
-        y.dim[y.ndim++] = 1;
     if (a->dim[axis] == 0 && tn_shape_known(indices) && tn_shape_count(indices) > 0)
         return tni_infer_fail(i, TN_E_SHAPE, "nothing can be taken from axis %d, it has size 0", axis);
-    return tn_shape_unify(i, i->out_shape[0], &y);
+    return tni_outputs_assign(i, &y);
 }
 
 /* ---- pick --------------------------------------------------------------------------------------------- */

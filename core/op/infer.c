@@ -9,8 +9,8 @@
 
 #include "op/op.h"
 
-static tn_infer infer_of(const tni_opdef *def, uint32_t function, const tni_attrs *attrs,
-                         const tni_args *args, uint32_t flags, tn_err *err)
+tn_infer tni_infer_of(const tni_opdef *def, uint32_t function, const tni_attrs *attrs, const tni_args *args,
+                      uint32_t flags, tn_err *err)
 {
     err->code = TN_OK;
     err->message[0] = '\0';
@@ -31,15 +31,6 @@ static tn_infer infer_of(const tni_opdef *def, uint32_t function, const tni_attr
 }
 
 /* ---- counts and names ------------------------------------------------------------------------- */
-
-static uint32_t names_count(const char *const *names)
-{
-    uint32_t count = 0;
-
-    while (names && names[count])
-        count++;
-    return count;
-}
 
 /* Inputs of a variadic operator: from the attribute that counts them, or what the caller has. A gradient has
  * more inputs than the attribute that it inherits says. */
@@ -74,8 +65,9 @@ static tn_status op_failed(const tni_opdef *def, tn_status st, const tn_err *err
 tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t given, tni_args *out)
 {
     const tn_op *op = def->op;
-    tni_args args = {
-        .in_count = def->input_count, .out_count = names_count(op->outputs), .visible_count = op->visible};
+    tni_args args = {.in_count = def->input_count,
+                     .out_count = tni_names_count(op->outputs),
+                     .visible_count = op->visible};
     tn_status st;
 
     /* Without an attribute that counts inputs, `args` does. */
@@ -84,7 +76,7 @@ tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t give
         return st;
     if (op->args) {
         tn_err err;
-        tn_infer i = infer_of(def, TNI_OF_ARGS, attrs, &args, 0, &err);
+        tn_infer i = tni_infer_of(def, TNI_OF_ARGS, attrs, &args, 0, &err);
 
         if ((st = op->args(&i)))
             return op_failed(def, st, &err);
@@ -99,7 +91,7 @@ tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t give
         args.visible_count = args.out_count;
     if (!args.in_names && !def->variadic && args.in_count <= def->input_count)
         args.in_names = op->inputs;
-    if (!args.out_names && args.out_count <= names_count(op->outputs))
+    if (!args.out_names && args.out_count <= tni_names_count(op->outputs))
         args.out_names = op->outputs;
     *out = args;
     return TN_OK;
@@ -218,7 +210,7 @@ tn_status tni_op_infer_shape(const tni_opdef *def, const tni_attrs *attrs, const
                              uint32_t flags, tn_shape *const *in, tn_shape *const *out)
 {
     tn_err err;
-    tn_infer i = infer_of(def, TNI_OF_SHAPE, attrs, args, flags, &err);
+    tn_infer i = tni_infer_of(def, TNI_OF_SHAPE, attrs, args, flags, &err);
     tn_status st;
 
     if (!def->op->shape)
@@ -277,7 +269,7 @@ tn_status tni_op_infer_dtype(const tni_opdef *def, const tni_attrs *attrs, const
                              int32_t *out)
 {
     tn_err err;
-    tn_infer i = infer_of(def, TNI_OF_DTYPE, attrs, args, 0, &err);
+    tn_infer i = tni_infer_of(def, TNI_OF_DTYPE, attrs, args, 0, &err);
     int32_t clash[2];
     tn_status st;
 
@@ -304,7 +296,7 @@ tn_status tni_op_infer_storage(const tni_opdef *def, const tni_attrs *attrs, con
                                int32_t *in, int32_t *out)
 {
     tn_err err;
-    tn_infer i = infer_of(def, TNI_OF_STORAGE, attrs, args, 0, &err);
+    tn_infer i = tni_infer_of(def, TNI_OF_STORAGE, attrs, args, 0, &err);
     tn_status st;
 
     if (!def->op->storage) {
@@ -363,7 +355,7 @@ tn_status tni_op_views(const tni_opdef *def, const tni_attrs *attrs, const tni_a
                        tn_shape *const *in, tn_shape *const *out, const int64_t *stride, tn_view *views)
 {
     tn_err err;
-    tn_infer i = infer_of(def, 0, attrs, args, flags, &err);
+    tn_infer i = tni_infer_of(def, 0, attrs, args, flags, &err);
     tn_status st = TN_OK;
 
     if (def->op->struct_size < TN_END(tn_op, view) || !def->op->view)

@@ -159,6 +159,18 @@ static inline tn_status tni_axis(tn_infer *i, int64_t axis, int32_t ndim, int32_
     return TN_OK;
 }
 
+/* Two different axes: attributes `index` and the one behind it. */
+static inline tn_status tni_axis_pair(tn_infer *i, uint32_t index, int32_t ndim, int32_t *row,
+                                      int32_t *column)
+{
+    tn_status st;
+
+    if ((st = tni_axis(i, tni_attr_int(i->attrs, index), ndim, row)) ||
+        (st = tni_axis(i, tni_attr_int(i->attrs, index + 1), ndim, column)))
+        return st;
+    return *row == *column ? tni_infer_fail(i, TN_E_ATTR, "axis1 and axis2 are both axis %d", *row) : TN_OK;
+}
+
 /* The axes of a reduction as a mask. None or (): all; `exclude`: all but these. An axis twice is an error. */
 static inline tn_status tni_axes_mask(tn_infer *i, const tn_tuple *axes, bool exclude, int32_t ndim,
                                       uint32_t *mask)
@@ -332,9 +344,6 @@ static inline tn_edge tni_grad_scalar(tn_grad *g, tn_status *st, const char *op,
     return out;
 }
 
-/* Of _backward_X(dy, …) with one output, where X is linear in its array: to dy goes X of what arrives. With
- * more than two inputs the last one is X's second. */
-tn_status tni_grad_of_linear(tn_grad *g);
 /* Of _backward_X(dy, a, b) -> da, db[, dbias], where X is a product of a and b. */
 tn_status tni_grad_of_product(tn_grad *g);
 

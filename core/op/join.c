@@ -2,6 +2,9 @@
  * Concat, stack, SliceChannel (split), and the operators that lay out copies: tile, repeat, reverse.
  */
 #include "tenon/plugin/op/join.h"
+
+#include <string.h>
+
 #include "op/infer_help.h"
 
 /* ---- stack and SliceChannel -------------------------------------------------------------------------- */
@@ -52,7 +55,7 @@ static tn_status slice_channel_shape(tn_infer *i)
     const bool squeeze = tni_attr_bool(i->attrs, TN_SliceChannel_squeeze_axis);
     tn_shape *x = i->in_shape[0], y;
     int32_t axis = 0;
-    tn_status st = TN_OK;
+    tn_status st;
 
     if (x->ndim < 0)
         return TN_OK;
@@ -67,11 +70,7 @@ static tn_status slice_channel_shape(tn_infer *i)
             y.dim[y.ndim++] = x->dim[k];
         else if (!squeeze)
             y.dim[y.ndim++] = x->dim[k] < 0 ? TN_DIM_UNKNOWN : x->dim[k] / parts;
-    if (y.ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
-        y.dim[y.ndim++] = 1;
-    for (uint32_t k = 0; !st && k < i->out_count; k++)
-        st = tni_shape_assign(i, i->out_shape[k], &y);
-    return st;
+    return tni_outputs_assign(i, &y);
 }
 
 static tn_status slice_channel_view(const tn_infer *i, tn_view *v)
@@ -151,26 +150,35 @@ static tn_status reverse_shape(tn_infer *i)
 
 /* ---- NumPy's stacks: Concat of inputs that have got more dimensions ------------------------------------ */
 
-typedef enum stacking { ROWS, COLUMNS, DEPTH, LINES } stacking;
+/* Inputs get `least` dimensions, of which those of a vector stand from `first` on. */
+static const struct stacking {
+    const char *op;
+    int32_t least, first, axis; /* axis: where they are joined; -1: axis 0 of vectors, else 1 */
+} stackings[] = {
+    {"_npi_hstack", 1, 0, -1},
+    {"_npi_vstack", 2, 1, 0},
+    {"_npi_dstack", 3, 1, 2},
+    {"_npi_column_stack", 2, 0, 1},
+};
 
 /* Input `x` as it is stacked, along `*axis`. */
-static tn_shape stacked(const tn_shape *x, stacking how, int32_t *axis)
+static tn_shape stacked(const tn_shape *x, const struct stacking *how, int32_t *axis)
 {
-    static const int32_t least[] = {[ROWS] = 1, [COLUMNS] = 2, [DEPTH] = 3, [LINES] = 2};
-    const int32_t first = x->ndim == 1 && (how == DEPTH || how == LINES) ? 1 : 0;
+    const int32_t first = x->ndim == 1 ? how->first : 0;
     tn_shape y = *x;
 
-    if (x->ndim < least[how]) {
-        y.ndim = least[how];
+    if (x->ndim < how->least) {
+        y.ndim = how->least;
         for (int32_t d = 0; d < y.ndim; d++)
             y.dim[d] = d >= first && d < first + x->ndim ? x->dim[d - first] : 1;
     }
-    *axis = how == ROWS ? y.ndim > 1 : how == COLUMNS ? 1 : how == DEPTH ? 2 : 0;
+    *axis = how->axis < 0 ? y.ndim > 1 : how->axis;
     return y;
 }
 
-static tn_status stacks_shape(tn_infer *i, stacking how)
+static tn_status stacks_shape(tn_infer *i)
 {
+    const struct stacking *how = stackings;
     tn_shape y = {.ndim = TN_NDIM_UNKNOWN};
     int64_t total = 0;
     int32_t axis = 0;
@@ -178,6 +186,8 @@ static tn_status stacks_shape(tn_infer *i, stacking how)
 
     if (i->in_count == 0)
         return tni_infer_fail(i, TN_E_ARG, "at least one input is needed");
+    while (strcmp(how->op, i->op->name) != 0)
+        how++;
     for (uint32_t k = 0; k < i->in_count; k++) {
         tn_shape part;
 
@@ -192,26 +202,6 @@ static tn_status stacks_shape(tn_infer *i, stacking how)
     }
     y.dim[axis] = total;
     return tn_shape_unify(i, i->out_shape[0], &y);
-}
-
-static tn_status hstack_shape(tn_infer *i)
-{
-    return stacks_shape(i, ROWS);
-}
-
-static tn_status vstack_shape(tn_infer *i)
-{
-    return stacks_shape(i, LINES);
-}
-
-static tn_status dstack_shape(tn_infer *i)
-{
-    return stacks_shape(i, DEPTH);
-}
-
-static tn_status column_stack_shape(tn_infer *i)
-{
-    return stacks_shape(i, COLUMNS);
 }
 
 /* ---- parts that begin at indices, or are as many as sections ------------------------------------------- */
@@ -296,8 +286,8 @@ static const tn_attr_def hstack_attrs[] = TN_ATTR_TABLE(npi_hstack);
 static const tn_attr_def vstack_attrs[] = TN_ATTR_TABLE(npi_vstack);
 static const tn_attr_def split_attrs[] = TN_ATTR_TABLE(split_v2);
 
-#define STACK(name_, attrs_, shape_, doc_)                                                                   \
-    JOIN(name_, "data*", .doc = doc_, .attrs = attrs_, .outputs = TNI_NAMES("out"), .shape = shape_,         \
+#define STACK(name_, attrs_, doc_)                                                                           \
+    JOIN(name_, "data*", .doc = doc_, .attrs = attrs_, .outputs = TNI_NAMES("out"), .shape = stacks_shape,   \
          .gradients = "linear: dy ~data* -> data*")
 #define SPLIT(name_, shape_, gradient, doc_, ...)                                                            \
     JOIN(name_, "data", .doc = doc_, .attrs = split_attrs, .outputs = TNI_NAMES("output*"),                  \
@@ -327,12 +317,12 @@ const tn_op *const tni_family_join[] = {
     JOIN("reverse", "data", .doc = "The order along some axes turned round.",
          .aliases = TNI_NAMES("flip"), .attrs = TNI_ATTRS(reverse), .outputs = TNI_NAMES("output"),
          .shape = reverse_shape, .gradients = "composed: data = reverse!(dy)"),
-    STACK("_npi_hstack", hstack_attrs, hstack_shape,
+    STACK("_npi_hstack", hstack_attrs,
           "Inputs side by side: along the second axis, vectors along the first."),
-    STACK("_npi_vstack", vstack_attrs, vstack_shape,
+    STACK("_npi_vstack", vstack_attrs,
           "Inputs one under the other: along the first axis, vectors as rows."),
-    STACK("_npi_dstack", hstack_attrs, dstack_shape, "Inputs one behind the other: along the third axis."),
-    STACK("_npi_column_stack", vstack_attrs, column_stack_shape, "Inputs side by side, vectors as columns."),
+    STACK("_npi_dstack", hstack_attrs, "Inputs one behind the other: along the third axis."),
+    STACK("_npi_column_stack", vstack_attrs, "Inputs side by side, vectors as columns."),
     SPLIT("_split_v2", split_shape,
           "[squeeze_axis] data = stack(dy*, axis=@axis, num_args=#output)"
           " | data = Concat(dy*, dim=@axis, num_args=#output)",

@@ -40,9 +40,7 @@ static tn_status dot_shape(tn_infer *i)
     for (int32_t k = 0; k < b->ndim; k++)
         if (k != in_b)
             y.dim[y.ndim++] = b->dim[k];
-    if (y.ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
-        y.dim[y.ndim++] = 1;
-    return tn_shape_unify(i, i->out_shape[0], &y);
+    return tni_outputs_assign(i, &y);
 }
 
 /* Each element of the output is a sum over the axis of lhs that stands `from_end` before its end, or with

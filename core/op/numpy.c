@@ -41,7 +41,7 @@ static const char *const out_name[] = {"out", NULL};
 #define FUNCTION_OP(name, inputs, types, gradient, doc)                                                      \
     STRETCHED(name, inputs, types, doc, .gradients = gradient)
 #define BITS_OP(name, doc) STRETCHED(name, pair_names, "T:integer", doc, .flags = TN_OP_ZERO_GRADIENT)
-#define NUMBER_FUNCTION(name, gradient, doc)                                                              \
+#define NUMBER_FUNCTION(name, gradient, doc)                                                                 \
     POINTWISE(name, data_name, NUMBER, doc, .attrs = tni_scalar_attrs, .flags = TN_OP_POINTWISE,             \
               .gradients = gradient)
 #define NUMBER_BITS_OP(name, doc)                                                                            \
@@ -55,7 +55,7 @@ static const char *const out_name[] = {"out", NULL};
         .struct_size = TN_END(tn_op, types), .name = #name_, .computes = computes_, .outputs = out_name,     \
         __VA_ARGS__                                                                                          \
     }
-#define UNARY_OP(name, meaning) DERIVED(name, meaning, .inputs = x_name)
+#define UNARY_OP(meaning) DERIVED(_npi_##meaning, #meaning, .inputs = x_name)
 #define LAYER_OP(name, meaning) DERIVED(name, meaning, .inputs = data_name)
 #define PAIR_OP(name, meaning, types_, gradient)                                                             \
     DERIVED(name, meaning, .types = types_, .gradients = "numpy: " gradient)
@@ -84,38 +84,13 @@ static tn_status broadcast_to_shape(tn_infer *i)
 
 /* clang-format off */
 const tn_op *const tni_family_numpy[] = {
-    /* UNARY_OP(name, meaning) */
-    UNARY_OP(_npi_arccos, "arccos"),
-    UNARY_OP(_npi_arccosh, "arccosh"),
-    UNARY_OP(_npi_arcsin, "arcsin"),
-    UNARY_OP(_npi_arcsinh, "arcsinh"),
-    UNARY_OP(_npi_arctan, "arctan"),
-    UNARY_OP(_npi_arctanh, "arctanh"),
-    UNARY_OP(_npi_cbrt, "cbrt"),
-    UNARY_OP(_npi_ceil, "ceil"),
-    UNARY_OP(_npi_cos, "cos"),
-    UNARY_OP(_npi_cosh, "cosh"),
-    UNARY_OP(_npi_degrees, "degrees"),
-    UNARY_OP(_npi_exp, "exp"),
-    UNARY_OP(_npi_expm1, "expm1"),
-    UNARY_OP(_npi_fix, "fix"),
-    UNARY_OP(_npi_floor, "floor"),
-    UNARY_OP(_npi_log, "log"),
-    UNARY_OP(_npi_log10, "log10"),
-    UNARY_OP(_npi_log1p, "log1p"),
-    UNARY_OP(_npi_log2, "log2"),
-    UNARY_OP(_npi_negative, "negative"),
-    UNARY_OP(_npi_radians, "radians"),
-    UNARY_OP(_npi_reciprocal, "reciprocal"),
-    UNARY_OP(_npi_rint, "rint"),
-    UNARY_OP(_npi_sign, "sign"),
-    UNARY_OP(_npi_sin, "sin"),
-    UNARY_OP(_npi_sinh, "sinh"),
-    UNARY_OP(_npi_sqrt, "sqrt"),
-    UNARY_OP(_npi_square, "square"),
-    UNARY_OP(_npi_tan, "tan"),
-    UNARY_OP(_npi_tanh, "tanh"),
-    UNARY_OP(_npi_trunc, "trunc"),
+    /* UNARY_OP(meaning): its name behind "_npi_" */
+    UNARY_OP(arccos), UNARY_OP(arccosh), UNARY_OP(arcsin), UNARY_OP(arcsinh), UNARY_OP(arctan),
+    UNARY_OP(arctanh), UNARY_OP(cbrt), UNARY_OP(ceil), UNARY_OP(cos), UNARY_OP(cosh), UNARY_OP(degrees),
+    UNARY_OP(exp), UNARY_OP(expm1), UNARY_OP(fix), UNARY_OP(floor), UNARY_OP(log), UNARY_OP(log10),
+    UNARY_OP(log1p), UNARY_OP(log2), UNARY_OP(negative), UNARY_OP(radians), UNARY_OP(reciprocal),
+    UNARY_OP(rint), UNARY_OP(sign), UNARY_OP(sin), UNARY_OP(sinh), UNARY_OP(sqrt), UNARY_OP(square),
+    UNARY_OP(tan), UNARY_OP(tanh), UNARY_OP(trunc),
     /* LAYER_OP(name, meaning): their input is named "data" */
     LAYER_OP(_npx_relu, "relu"),
     LAYER_OP(_npx_sigmoid, "sigmoid"),

@@ -39,6 +39,16 @@ typedef struct tni_opdef {
 #define TNI_OF_GRADIENT 16u
 #define TNI_OF_COST 32u
 
+/* How many names a list has, which ends with NULL or is that. */
+static inline uint32_t tni_names_count(const char *const *names)
+{
+    uint32_t count = 0;
+
+    while (names && names[count])
+        count++;
+    return count;
+}
+
 /* The definition that kernels are for. */
 static inline const tni_opdef *tni_op_meaning(const tni_opdef *def)
 {
@@ -116,6 +126,9 @@ typedef struct tni_args { /* what a node of this operator has, given its attribu
     const char *const *in_names, *const *out_names; /* NULL for a variadic's: see tni_op_input_name */
     const tn_bodies *bodies;                        /* of the node, for shapes and types; NULL: it has none */
 } tni_args;
+/* What a function of the definition is told of a node; the caller adds shapes and types. `err` is emptied. */
+tn_infer tni_infer_of(const tni_opdef *def, uint32_t function, const tni_attrs *attrs, const tni_args *args,
+                      uint32_t flags, tn_err *err);
 /* `given`: inputs that the caller has, or -1; decides a variadic's count where the attribute was
  * not given. */
 tn_status tni_op_args(const tni_opdef *def, const tni_attrs *attrs, int64_t given, tni_args *out);

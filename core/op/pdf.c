@@ -30,9 +30,8 @@ static tn_status dirichlet_shape(tn_infer *i)
     if (st || (st = tni_dim_unify(i, &sample->dim[sample->ndim - 1], &alpha->dim[alpha->ndim - 1])))
         return st;
     y = *sample;
-    if (--y.ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
-        y = (tn_shape){.ndim = 1, .dim = {1}};
-    return tni_shape_assign(i, i->out_shape[0], &y);
+    y.ndim--;
+    return tni_outputs_assign(i, &y);
 }
 
 /* clang-format off */

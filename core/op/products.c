@@ -32,9 +32,7 @@ static tn_status rest_shape(tn_infer *i, const int32_t *in_a, const int32_t *in_
         st = gone_a >> d & 1u ? TN_OK : dim_push(i, &y, a->dim[d]);
     for (int32_t d = 0; !st && d < b->ndim; d++)
         st = gone_b >> d & 1u ? TN_OK : dim_push(i, &y, b->dim[d]);
-    if (!st && y.ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
-        y.dim[y.ndim++] = 1;
-    return st ? st : tn_shape_unify(i, i->out_shape[0], &y);
+    return st ? st : tni_outputs_assign(i, &y);
 }
 
 static tn_status dot_shape(tn_infer *i)
@@ -66,9 +64,7 @@ static tn_status matmul_shape(tn_infer *i)
         y.dim[y.ndim++] = a->dim[a->ndim - 2];
     if (b->ndim > 1)
         y.dim[y.ndim++] = b->dim[b->ndim - 1];
-    if (y.ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
-        y.dim[y.ndim++] = 1;
-    return tn_shape_unify(i, i->out_shape[0], &y);
+    return tni_outputs_assign(i, &y);
 }
 
 static tn_status tensordot_shape(tn_infer *i)
@@ -144,9 +140,7 @@ static tn_status einsum_shape(tn_infer *i)
     y.ndim = e.ndim[e.count];
     for (int32_t d = 0; d < y.ndim; d++)
         y.dim[d] = extent[e.label[e.count][d]];
-    if (y.ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
-        y.dim[y.ndim++] = 1;
-    return tn_shape_unify(i, i->out_shape[0], &y);
+    return tni_outputs_assign(i, &y);
 }
 
 /* Matrices with as many columns: each row of the output is the product of one row of each. */

@@ -71,38 +71,24 @@ static tn_status dropout_shape(tn_infer *i)
 #define NAMES_negative_binomial "random_negative_binomial"
 #define NAMES_generalized_negative_binomial "random_generalized_negative_binomial"
 
+/* The rows of one. */
 #define RANDOM(name, inputs, names, doc_)                                                                    \
-    static const tn_attr_def name##_attrs[] = TN_ATTR_TABLE(random_##name);                                  \
-    static const tn_op op_random_##name =                                                                    \
-        TNI_OP("_random_" #name, .doc = doc_ ".", .aliases = TNI_NAMES(NAMES_##name), .attrs = name##_attrs, \
-               .outputs = TNI_NAMES("output"), .shape = random_shape, DRAWN,                                 \
-               .types = "output:attr(dtype,or(f32)); output:float");
+    TNI_ROW("_random_" #name, .doc = doc_ ".", .aliases = TNI_NAMES(NAMES_##name),                           \
+            .attrs = TNI_ATTRS(random_##name), .outputs = TNI_NAMES("output"), .shape = random_shape, DRAWN, \
+            .types = "output:attr(dtype,or(f32)); output:float"),
 #define LIKE(name, inputs, names, doc_)                                                                      \
-    static const tn_attr_def name##_like_attrs[] = TN_ATTR_TABLE(random_##name##_like);                      \
-    static const tn_op op_random_##name##_like =                                                             \
-        TNI_OP("_random_" #name "_like", .doc = doc_ ", in the shape of data.", .attrs = name##_like_attrs,  \
-               .shapes = "data:(S..) -> output:data", .types = "T:float", .shapes_only = 1, DRAWN,           \
-               .flags = TN_OP_ZERO_GRADIENT);
+    TNI_ROW("_random_" #name "_like", .doc = doc_ ", in the shape of data.",                                 \
+            .attrs = TNI_ATTRS(random_##name##_like), .shapes = "data:(S..) -> output:data",                 \
+            .types = "T:float", .shapes_only = 1, DRAWN, .flags = TN_OP_ZERO_GRADIENT),
 #define SAMPLE(name, inputs, names, doc_)                                                                    \
-    static const tn_op op_sample_##name =                                                                    \
-        TNI_OP("_sample_" #name, .doc = doc_ ": as many for each element of the parameters as shape says.",  \
-               .aliases = TNI_NAMES("sample_" #name), .attrs = sample_attrs,                                 \
-               .shapes = inputs " -> output:(S..,shape..)", DRAWN, .flags = TN_OP_ZERO_GRADIENT,             \
-               .types = names ":P; output:attr(dtype,or(f32)); output:float");
-/* clang-format off */
-DISTRIBUTIONS(RANDOM)
-DISTRIBUTIONS(LIKE)
-DISTRIBUTIONS(SAMPLE)
-/* clang-format on */
+    TNI_ROW("_sample_" #name, .doc = doc_ ": as many for each element of the parameters as shape says.",     \
+            .aliases = TNI_NAMES("sample_" #name), .attrs = sample_attrs,                                    \
+            .shapes = inputs " -> output:(S..,shape..)", DRAWN, .flags = TN_OP_ZERO_GRADIENT,                \
+            .types = names ":P; output:attr(dtype,or(f32)); output:float"),
 
 /* clang-format off */
 const tn_op *const tni_family_random[] = {
-#define RANDOM_POINTER(name, ...) &op_random_##name,
-#define LIKE_POINTER(name, ...) &op_random_##name##_like,
-#define SAMPLE_POINTER(name, ...) &op_sample_##name,
-    DISTRIBUTIONS(RANDOM_POINTER)
-    DISTRIBUTIONS(LIKE_POINTER)
-    DISTRIBUTIONS(SAMPLE_POINTER)
+    DISTRIBUTIONS(RANDOM) DISTRIBUTIONS(LIKE) DISTRIBUTIONS(SAMPLE)
     TNI_ROW("_random_randint", .doc = "Whole numbers drawn evenly from [low, high).",
             .aliases = TNI_NAMES("_npi_random_randint", "random_randint"),
             .attrs = TNI_ATTRS(random_randint),

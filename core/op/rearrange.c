@@ -103,15 +103,9 @@ static tn_status atleast_shape(tn_infer *i)
     TNI_ROW(name_, .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("out"),                                 \
             .gradients = "linear: dy ~data -> data", __VA_ARGS__)
 #define ATLEAST(n)                                                                                           \
-    static const tn_op atleast_##n =                                                                         \
-        TNI_OP("_np_atleast_" #n "d", .doc = "Inputs with " #n " dimensions at least.",                      \
-               .attrs = atleast_attrs, .inputs = TNI_NAMES("arys*"), .outputs = TNI_NAMES("out*"),           \
-               .args = atleast_args, .shape = atleast_shape, .flags = TN_OP_ZERO_GRADIENT);
-/* clang-format off */
-ATLEAST(1)
-ATLEAST(2)
-ATLEAST(3)
-/* clang-format on */
+    TNI_ROW("_np_atleast_" #n "d", .doc = "Inputs with " #n " dimensions at least.", .attrs = atleast_attrs, \
+            .inputs = TNI_NAMES("arys*"), .outputs = TNI_NAMES("out*"), .args = atleast_args,                \
+            .shape = atleast_shape, .flags = TN_OP_ZERO_GRADIENT)
 
 /* clang-format off */
 const tn_op *const tni_family_rearrange[] = {
@@ -121,9 +115,7 @@ const tn_op *const tni_family_rearrange[] = {
          .shape = rot90_shape),
     MOVE("_npi_tril", .doc = "The lower triangles of matrices; above them zeros.",
          .attrs = TNI_ATTRS(npi_tril), .shape = tril_shape),
-    &atleast_1,
-    &atleast_2,
-    &atleast_3,
+    ATLEAST(1), ATLEAST(2), ATLEAST(3),
     NULL,
 };
 /* clang-format on */

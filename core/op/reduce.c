@@ -111,11 +111,8 @@ static tn_status trace_shape(tn_infer *i)
 
     if (x->ndim < 0)
         return TN_OK;
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_np_trace_axis1), x->ndim, &row)) ||
-        (st = tni_axis(i, tni_attr_int(i->attrs, TN_np_trace_axis2), x->ndim, &column)))
+    if ((st = tni_axis_pair(i, TN_np_trace_axis1, x->ndim, &row, &column)))
         return st;
-    if (row == column)
-        return tni_infer_fail(i, TN_E_ATTR, "axis1 and axis2 are both axis %d", row);
     tni_shape_reduce(x, 1u << row | 1u << column, false, i->flags & TN_INFER_NP_SHAPE, &y);
     return tn_shape_unify(i, i->out_shape[0], &y);
 }

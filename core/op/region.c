@@ -22,12 +22,9 @@ static tn_status regions_check(tn_infer *i, bool *known)
 /* (regions, channels, h, w) */
 static tn_status regions_output(tn_infer *i, int64_t channels, const int64_t *size)
 {
-    const tn_shape y = {.ndim = 4, .dim = {i->in_shape[1]->dim[0], channels, size[0], size[1]}};
-    tn_status st = TN_OK;
+    tn_shape y = {.ndim = 4, .dim = {i->in_shape[1]->dim[0], channels, size[0], size[1]}};
 
-    for (uint32_t o = 0; o < i->out_count && !st; o++)
-        st = tni_shape_assign(i, i->out_shape[o], &y);
-    return st;
+    return tni_outputs_assign(i, &y);
 }
 
 static tn_status pooling_shape(tn_infer *i)

@@ -182,15 +182,12 @@ static tn_status mutates_check(const tn_op *op, const arg_counts *in)
     return TN_OK;
 }
 
-/* Bits that have no meaning yet would be read by a later version of the library. */
 /* Inputs of which only the shape is read: they are there, and nobody changes them. */
 static tn_status shapes_only_check(const tn_op *op, const arg_counts *in)
 {
     const uint64_t bits = op->struct_size >= TN_END(tn_op, shapes_only) ? op->shapes_only : 0;
-    uint32_t names = 0;
+    const uint32_t names = tni_names_count(op->inputs);
 
-    while (op->inputs && op->inputs[names])
-        names++;
     if ((names >= ARGS_MAX || !(bits >> names)) &&
         !(bits && (in->repeated ? op->mutates != 0 : op->mutates & bits)))
         return TN_OK;
@@ -198,6 +195,7 @@ static tn_status shapes_only_check(const tn_op *op, const arg_counts *in)
         TN_E_ARG, "operator %s: shapes_only speaks of inputs that it has not, or that it mutates", op->name);
 }
 
+/* Bits that have no meaning yet would be read by a later version of the library. */
 static tn_status attr_flags_check(const tn_op *op, const tn_attr_def *d)
 {
     if (d->flags & ~TN_ATTR_F_KNOWN ||
@@ -439,26 +437,24 @@ static tn_status op_add(tni_opset *s, const tn_op *op, const tni_opdef *about) T
     return st;
 }
 
-tn_status tni_opset_add(tni_opset *s, const tn_op *op, tni_plugin *plugin)
+static tn_status add_locking(tni_opset *s, const tn_op *op, const tni_opdef *about)
 {
     tn_status st;
 
-    if (!op)
-        return tni_error(TN_E_ARG, "no operator given");
     tni_mutex_lock(&s->lock);
-    st = op_add(s, op, &(tni_opdef){.plugin = plugin});
+    st = op_add(s, op, about);
     tni_mutex_unlock(&s->lock);
     return st;
 }
 
+tn_status tni_opset_add(tni_opset *s, const tn_op *op, tni_plugin *plugin)
+{
+    return op ? add_locking(s, op, &(tni_opdef){.plugin = plugin}) : tni_error(TN_E_ARG, "no operator given");
+}
+
 tn_status tni_opset_add_function(tni_opset *s, const tn_op *op, void *function)
 {
-    tn_status st;
-
-    tni_mutex_lock(&s->lock);
-    st = op_add(s, op, &(tni_opdef){.function = function});
-    tni_mutex_unlock(&s->lock);
-    return st;
+    return add_locking(s, op, &(tni_opdef){.function = function});
 }
 
 static bool known(tni_opset *s, const tn_op *op) TN_REQUIRES(&s->lock)

@@ -73,18 +73,15 @@ static tn_status transformer_grad(tn_grad *g)
     return st ? st : g->ops->set(g, 1, loc);
 }
 
-static const tn_op grid =
-    TNI_OP("GridGenerator", .doc = "A grid of places, by matrices (2, 3) or by shifts of pixels.",
-           .attrs = TNI_ATTRS(GridGenerator), .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
-           .shape = grid_shape, .types = "T:float", .gradients = "once: dy ~data -> data",
-           .cost = tni_cost_each_output);
-
 const tn_op *const tni_family_sampler[] = {
     TNI_ROW("BilinearSampler", .doc = "The image at the places of a grid, by bilinear interpolation.",
             .attrs = TNI_ATTRS(BilinearSampler),
             .shapes = "data:(N,C,H,W) grid:(N,2,T,U) -> output:(N,C,T,U)", .types = "T:float",
             .gradients = "once: dy data grid -> data grid", .cost = tni_cost_each_output),
-    &grid,
+    TNI_ROW("GridGenerator", .doc = "A grid of places, by matrices (2, 3) or by shifts of pixels.",
+            .attrs = TNI_ATTRS(GridGenerator), .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"),
+            .shape = grid_shape, .types = "T:float", .gradients = "once: dy ~data -> data",
+            .cost = tni_cost_each_output),
     TNI_ROW("SpatialTransformer", .doc = "The image behind an affine transformation of its plane.",
             .attrs = TNI_ATTRS(SpatialTransformer), .inputs = TNI_NAMES("data", "loc"),
             .outputs = TNI_NAMES("output", "grid_src"), .visible = 1, .shape = transformer_shape,

@@ -1,7 +1,4 @@
-/*
- * Gradients of gradients that several families share. What a linear operator's backward hands on is linear in
- * dy, so its own gradient is the forward of what arrives; products of two operands are linear in each.
- */
+/* Gradients of gradients that several families share: products of two operands are linear in each. */
 #include <string.h>
 
 #include "op/infer_help.h"
@@ -22,19 +19,6 @@ static tn_edge node(tn_grad *g, tn_status *st, const char *op, uint32_t count, c
 static const char *forward_name(const tn_grad *g)
 {
     return g->op->name + strlen("_backward_");
-}
-
-tn_status tni_grad_of_linear(tn_grad *g)
-{
-    tn_edge in[] = {tn_grad_of(g, 0), {NULL, 0, 0}};
-    const uint32_t last = g->in_count - 1;
-    tn_status st = TN_OK;
-
-    if (!tni_grad_arrives(g))
-        return TN_OK;
-    if (last > 1)
-        in[1] = tn_grad_input(g, last);
-    return tni_grad_set(g, &st, 0, node(g, &st, forward_name(g), last > 1 ? 2 : 1, in, NULL));
 }
 
 /* To dy: op(h0, b) + op(a, h1) + h2, the bias. */

@@ -83,9 +83,7 @@ static tn_status squeeze_shape(tn_infer *i)
         if (axes ? !(mask >> k & 1u) : x->dim[k] != 1)
             y.dim[y.ndim++] = x->dim[k];
     }
-    if (y.ndim == 0 && !(i->flags & TN_INFER_NP_SHAPE))
-        y.dim[y.ndim++] = 1;
-    return tn_shape_unify(i, i->out_shape[0], &y);
+    return tni_outputs_assign(i, &y);
 }
 
 static tn_status numpy_reshape(tn_infer *i, const tn_tuple *codes, bool reverse, const char *order)
@@ -313,11 +311,8 @@ static tn_status diag_shape(tn_infer *i)
         y.dim[0] = y.dim[1] = x->dim[0] < 0 ? TN_DIM_UNKNOWN : x->dim[0] + right + under;
         return tn_shape_unify(i, out, &y);
     }
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_diag_axis1), x->ndim, &row)) ||
-        (st = tni_axis(i, tni_attr_int(i->attrs, TN_diag_axis2), x->ndim, &column)))
+    if ((st = tni_axis_pair(i, TN_diag_axis1, x->ndim, &row, &column)))
         return st;
-    if (row == column)
-        return tni_infer_fail(i, TN_E_ATTR, "axis1 and axis2 are both axis %d", row);
     h = x->dim[row];
     w = x->dim[column];
     if ((h >= 0 && h < under) || (w >= 0 && w < right))
@@ -372,11 +367,8 @@ static tn_status diagonal_shape(tn_infer *i)
 
     if (x->ndim < 0)
         return TN_OK;
-    if ((st = tni_axis(i, tni_attr_int(i->attrs, TN_np_diagonal_axis1), x->ndim, &row)) ||
-        (st = tni_axis(i, tni_attr_int(i->attrs, TN_np_diagonal_axis2), x->ndim, &column)))
+    if ((st = tni_axis_pair(i, TN_np_diagonal_axis1, x->ndim, &row, &column)))
         return st;
-    if (row == column)
-        return tni_infer_fail(i, TN_E_ATTR, "axis1 and axis2 are both axis %d", row);
     for (int32_t d = 0; d < x->ndim; d++)
         if (d != row && d != column)
             y.dim[y.ndim++] = x->dim[d];

@@ -25,14 +25,6 @@ static size_t symbol_length(const char *text)
     return n;
 }
 
-static int16_t attr_find(const tn_op *op, const char *name, size_t length)
-{
-    for (int16_t i = 0; op->attrs && op->attrs[i].name; i++)
-        if (strlen(op->attrs[i].name) == length && memcmp(op->attrs[i].name, name, length) == 0)
-            return i;
-    return -1;
-}
-
 /* Whether an attribute may stand where one of these types is read. A run-time number that a shape depends on
  * says so: then shapes are inferred at every call. */
 static bool attr_is(const parser *p, int16_t attr, uint32_t types)
@@ -89,19 +81,6 @@ static uint8_t symbol_read(parser *p, bool range)
 
 /* ---- conditions ------------------------------------------------------------------------------- */
 
-/* The index of a choice; -1: none of them. */
-static int64_t choice_index(const char *choices, const char *text, size_t length)
-{
-    for (int64_t i = 0; choices; i++) {
-        const size_t n = strcspn(choices, "|");
-
-        if (n == length && memcmp(choices, text, n) == 0)
-            return i;
-        choices = choices[n] ? choices + n + 1 : NULL;
-    }
-    return -1;
-}
-
 /* One value behind "attr=". */
 static void value_read(parser *p, rule_cond *c)
 {
@@ -114,7 +93,7 @@ static void value_read(parser *p, rule_cond *c)
         c->is_none = true;
     else if (c->count == RULE_CHOICES_MAX)
         fail(p, "too many values");
-    else if (d->type == TN_ATTR_T_CHOICE && (value = choice_index(d->choices, p->p, n)) >= 0)
+    else if (d->type == TN_ATTR_T_CHOICE && (value = tni_choice_index(d->choices, p->p, n)) >= 0)
         c->value[c->count++] = value;
     else if (d->type == TN_ATTR_T_INT && n == 1 && digit(*p->p) &&
              (d->min > d->max || (*p->p - '0' >= d->min && *p->p - '0' <= d->max)))
@@ -130,7 +109,8 @@ static bool has_truth(const tn_attr_def *d)
     const uint32_t types = RULE_TYPE(INT) | RULE_TYPE(BOOL) | RULE_TYPE(OPT_INT) | RULE_TYPE(OPT_BOOL) |
                            RULE_TYPE(TUPLE) | RULE_TYPE(OPT_TUPLE) | RULE_TYPE(FLOAT);
 
-    return types >> d->type & 1u || (d->type == TN_ATTR_T_CHOICE && choice_index(d->choices, "None", 4) == 0);
+    return types >> d->type & 1u ||
+           (d->type == TN_ATTR_T_CHOICE && tni_choice_index(d->choices, "None", 4) == 0);
 }
 
 uint8_t tni_rule_cond_read(parser *p)

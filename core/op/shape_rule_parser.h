@@ -98,6 +98,15 @@ static inline size_t word_length(const char *text)
     return n;
 }
 
+/* The attribute of this name; -1: there is none. */
+static inline int16_t attr_find(const tn_op *op, const char *name, size_t length)
+{
+    for (int16_t i = 0; op->attrs && op->attrs[i].name; i++)
+        if (strlen(op->attrs[i].name) == length && memcmp(op->attrs[i].name, name, length) == 0)
+            return i;
+    return -1;
+}
+
 /* An attribute of one of these types, called `needed` in messages. */
 int16_t tni_rule_attr_read(parser *p, uint32_t types, const char *needed);
 /* "name", an argument as written; RULE_NONE, and nothing is taken: none is called so. */

@@ -8,7 +8,6 @@
 #include "tenon/plugin/util.h"
 
 static const tn_attr_def slice_attrs[] = TN_ATTR_TABLE(slice);
-static const tn_attr_def slice_axis_attrs[] = TN_ATTR_TABLE(slice_axis);
 static const tn_attr_def slice_like_attrs[] = TN_ATTR_TABLE(slice_like);
 
 static void number_write(const int64_t *number, char *text, size_t size)
@@ -70,13 +69,9 @@ static tn_status window_unify(tn_infer *i, const tn_value *attrs, const tn_shape
     return tn_shape_unify(i, out, &y);
 }
 
-static tn_status slice_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
+static tn_status slice_axis_shape(tn_infer *i)
 {
-    return window_unify(i, i->attrs, x, out);
-}
-
-static tn_status slice_axis_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
-{
+    const tn_shape *x = i->in_shape[0];
     const int64_t begin = tni_attr_int(i->attrs, TN_slice_axis_begin);
     tn_shape y = *x;
     int32_t axis = 0;
@@ -88,11 +83,12 @@ static tn_status slice_axis_unify(tn_infer *i, const tn_shape *x, tn_shape *out)
         (st = range_size(i, axis, x->dim[axis], &begin, tni_attr_opt_int(i->attrs, TN_slice_axis_end), 1,
                          &y.dim[axis])))
         return st;
-    return tn_shape_unify(i, out, &y);
+    return tn_shape_unify(i, i->out_shape[0], &y);
 }
 
-static tn_status slice_like_unify(tn_infer *i, const tn_shape *x, const tn_shape *like, tn_shape *out)
+static tn_status slice_like_shape(tn_infer *i)
 {
+    const tn_shape *x = i->in_shape[0], *like = i->in_shape[1];
     const tn_tuple *axes = tni_attr_tuple(i->attrs, TN_slice_like_axes);
     tn_shape y = *x;
     uint32_t mask = 0;
@@ -113,22 +109,12 @@ static tn_status slice_like_unify(tn_infer *i, const tn_shape *x, const tn_shape
                                   "axis %d of shape_like is missing or longer than that of data", k);
         y.dim[k] = like->dim[k];
     }
-    return tn_shape_unify(i, out, &y);
+    return tn_shape_unify(i, i->out_shape[0], &y);
 }
 
 static tn_status slice_shape(tn_infer *i)
 {
-    return slice_unify(i, i->in_shape[0], i->out_shape[0]);
-}
-
-static tn_status slice_axis_shape(tn_infer *i)
-{
-    return slice_axis_unify(i, i->in_shape[0], i->out_shape[0]);
-}
-
-static tn_status slice_like_shape(tn_infer *i)
-{
-    return slice_like_unify(i, i->in_shape[0], i->in_shape[1], i->out_shape[0]);
+    return window_unify(i, i->attrs, i->in_shape[0], i->out_shape[0]);
 }
 
 /* ---- where a window lies ------------------------------------------------------------------------------- */
@@ -183,21 +169,6 @@ static tn_status slice_like_view(const tn_infer *i, tn_view *v)
     return TN_OK;
 }
 
-/* The backward operators: dy, data (its shape alone matters). */
-static tn_status backward_slice_shape(tn_infer *i)
-{
-    tn_status st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
-
-    return st ? st : slice_unify(i, i->in_shape[1], i->in_shape[0]);
-}
-
-static tn_status backward_slice_axis_shape(tn_infer *i)
-{
-    tn_status st = tn_shape_unify(i, i->in_shape[1], i->out_shape[0]);
-
-    return st ? st : slice_axis_unify(i, i->in_shape[1], i->in_shape[0]);
-}
-
 /* dy has the data's extents, and no larger ones along the axes that were cut. */
 static tn_status backward_slice_like_shape(tn_infer *i)
 {
@@ -221,32 +192,6 @@ static tn_status backward_slice_like_shape(tn_infer *i)
     return tn_shape_unify(i, data, i->out_shape[0]);
 }
 
-static tn_status slice_back(tn_grad *g, const char *op)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
-
-    return in[0].node ? tn_grad_emit(g, 0, op, 2, in) : TN_OK;
-}
-
-static tn_status slice_grad(tn_grad *g)
-{
-    return slice_back(g, "_backward_slice");
-}
-
-static tn_status slice_axis_grad(tn_grad *g)
-{
-    return slice_back(g, "_backward_slice_axis");
-}
-
-static tn_status slice_like_grad(tn_grad *g)
-{
-    tn_status st = slice_back(g, "_backward_slice_like");
-
-    if (st || !g->ops->needs(g, 1))
-        return st;
-    return tni_grad_set(g, &st, 1, tni_grad_op1(g, &st, "zeros_like", tn_grad_input(g, 1)));
-}
-
 /* Of a csr matrix one, where no element is left out in between. */
 static tn_status slice_storage(tn_infer *i)
 {
@@ -263,28 +208,13 @@ static tn_status slice_storage(tn_infer *i)
     return TN_OK;
 }
 
-/* Only the shape of dy counts, and that of the data. */
-static tn_status backward_slice_like_grad(tn_grad *g)
-{
-    const tn_edge in[] = {tn_grad_of(g, 0), tn_grad_input(g, 0)};
-    const tn_emit e = {(uint32_t)TN_END(tn_emit, attr_count), TN_EMIT_INHERIT, "slice_like", in, NULL, 2, 0};
-    tn_edge out = {NULL, 0, 0};
-    tn_status st;
-
-    if (!in[0].node)
-        return TN_OK;
-    st = g->ops->emit(g, &e, &out);
-    return tni_grad_set(g, &st, 0, out);
-}
-
-/* ---- windows that are written
- * --------------------------------------------------------------------------- */
+/* ---- windows that are written -------------------------------------------------------------------------- */
 
 static tn_status slice_assign_shape(tn_infer *i)
 {
     tn_status st = tn_shape_unify(i, i->in_shape[0], i->out_shape[0]);
 
-    return st ? st : slice_unify(i, i->in_shape[0], i->in_shape[1]);
+    return st ? st : window_unify(i, i->attrs, i->in_shape[0], i->in_shape[1]);
 }
 
 static tn_status slice_assign_scalar_shape(tn_infer *i)
@@ -306,23 +236,18 @@ const tn_op *const tni_family_slice[] = {
     TNI_ROW("slice", .doc = "A window of the input, with steps.",
             .aliases = TNI_NAMES("_npi_slice", "_npx_slice", "_sparse_slice", "crop"), .attrs = slice_attrs,
             .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_shape,
-            .gradient = slice_grad, .view = slice_view, .storage = slice_storage),
-    TNI_ROW("_backward_slice", .doc = "Gradient of slice.", .attrs = slice_attrs, .flags = TN_OP_BACKWARD,
-            .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2, .outputs = TNI_NAMES("dx"),
-            .shape = backward_slice_shape, .gradient = tni_grad_of_linear),
-    TNI_ROW("slice_axis", .doc = "A window along one axis.", .attrs = slice_axis_attrs,
+            .gradients = "linear: dy ~data -> data", .view = slice_view, .storage = slice_storage),
+    TNI_ROW("slice_axis", .doc = "A window along one axis.", .attrs = TNI_ATTRS(slice_axis),
             .inputs = TNI_NAMES("data"), .outputs = TNI_NAMES("output"), .shape = slice_axis_shape,
-            .gradient = slice_axis_grad, .view = slice_axis_view),
-    TNI_ROW("_backward_slice_axis", .doc = "Gradient of slice_axis.", .attrs = slice_axis_attrs,
-            .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2,
-            .outputs = TNI_NAMES("dx"), .shape = backward_slice_axis_shape, .gradient = tni_grad_of_linear),
+            .gradients = "linear: dy ~data -> data", .view = slice_axis_view),
     TNI_ROW("slice_like", .doc = "The beginning of the input, as much as another one has.",
             .attrs = slice_like_attrs, .inputs = TNI_NAMES("data", "shape_like"), .shapes_only = 2,
-            .outputs = TNI_NAMES("output"), .shape = slice_like_shape, .gradient = slice_like_grad,
-            .view = slice_like_view),
+            .outputs = TNI_NAMES("output"), .shape = slice_like_shape, .view = slice_like_view,
+            .gradients = "composed: data = _backward_slice_like!(dy, ~data)"
+                         " ; shape_like = zeros_like(~shape_like)"),
     TNI_ROW("_backward_slice_like", .doc = "Gradient of slice_like.", .attrs = slice_like_attrs,
             .flags = TN_OP_BACKWARD, .inputs = TNI_NAMES("dy", "data"), .shapes_only = 2,
             .outputs = TNI_NAMES("dx"), .shape = backward_slice_like_shape,
-            .gradient = backward_slice_like_grad),
+            .gradients = "composed: dy = slice_like!(h, ~dy)"),
     NULL,
 };

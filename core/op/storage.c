@@ -76,103 +76,48 @@ const tn_op *const tni_family_storage[] = {
 #define POSITIVE 4u
 #define ANY 7u
 
+/* What is done with some operators. */
 typedef struct stored_row {
-    const char *op;
+    const char *const *ops;
     tni_stored_way way; /* where all inputs are of one sparse type */
     tni_stored_way mix; /* where some are dense */
-    uint32_t
-        scalar; /* of an operator with a number: of which numbers 0 gives 0; else dense copies are made */
+    uint32_t scalar;    /* of those with a number: of which numbers 0 gives 0; else dense copies are made */
 } stored_row;
 
 static const stored_row rows[] = {
-#define EACH(name)                                                                                           \
-    {                                                                                                        \
-        name, TNI_STORED_VALUES, TNI_STORED_NONE, 0                                                          \
-    }
-    EACH("zeros_like"),
-    EACH("abs"),
-    EACH("sign"),
-    EACH("round"),
-    EACH("rint"),
-    EACH("ceil"),
-    EACH("floor"),
-    EACH("trunc"),
-    EACH("fix"),
-    EACH("sqrt"),
-    EACH("cbrt"),
-    EACH("square"),
-    EACH("sin"),
-    EACH("tan"),
-    EACH("arcsin"),
-    EACH("arctan"),
-    EACH("sinh"),
-    EACH("tanh"),
-    EACH("arcsinh"),
-    EACH("arctanh"),
-    EACH("expm1"),
-    EACH("log1p"),
-    EACH("degrees"),
-    EACH("radians"),
-    EACH("negative"),
-    EACH("relu"),
-    EACH("_copy"),
-    EACH("Cast"),
-    EACH("make_loss"),
-    EACH("BlockGrad"),
-    EACH("clip"),
-    EACH("_contrib_round_ste"),
-    EACH("_contrib_sign_ste"),
-#define NUMBER(name, scalars)                                                                                \
-    {                                                                                                        \
-        name, TNI_STORED_VALUES, TNI_STORED_NONE, scalars                                                    \
-    }
-    NUMBER("_mul_scalar", ANY),
-    NUMBER("_div_scalar", ANY),
-    NUMBER("_scatter_plus_scalar", ANY),
-    NUMBER("_scatter_minus_scalar", ANY),
-    NUMBER("_equal_scalar", NEGATIVE | POSITIVE),
-    NUMBER("_not_equal_scalar", ZERO),
-    NUMBER("_greater_scalar", ZERO | POSITIVE),
-    NUMBER("_greater_equal_scalar", POSITIVE),
-    NUMBER("_lesser_scalar", NEGATIVE | ZERO),
-    NUMBER("_lesser_equal_scalar", NEGATIVE),
-    {"_plus_scalar", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
-    {"_minus_scalar", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
-    {"elemwise_add", TNI_STORED_ALIGNED, TNI_STORED_DENSE, 0},
-    {"elemwise_sub", TNI_STORED_ALIGNED, TNI_STORED_DENSE, 0},
-    {"elemwise_mul", TNI_STORED_ALIGNED, TNI_STORED_MASKED, 0},
-    {"elemwise_div", TNI_STORED_NONE, TNI_STORED_DENSE, 0},
-    {"_scatter_elemwise_div", TNI_STORED_MASKED, TNI_STORED_MASKED, 0},
-    {"_grad_add", TNI_STORED_ALIGNED, TNI_STORED_DENSE, 0},
-    {"_maximum", TNI_STORED_ALIGNED, TNI_STORED_NONE, 0},
-    {"_minimum", TNI_STORED_ALIGNED, TNI_STORED_NONE, 0},
-    {"_hypot", TNI_STORED_ALIGNED, TNI_STORED_NONE, 0},
-    {"add_n", TNI_STORED_ALIGNED, TNI_STORED_NONE, 0},
-    {"broadcast_add", TNI_STORED_NONE, TNI_STORED_DENSE, 0},
-    {"broadcast_sub", TNI_STORED_NONE, TNI_STORED_DENSE, 0},
-    {"norm", TNI_STORED_NUMBER, TNI_STORED_NONE, 0},
-    {"sum", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
-    {"mean", TNI_STORED_DENSE, TNI_STORED_NONE, 0},
-    {"Embedding", TNI_STORED_NONE, TNI_STORED_DENSE, 0},
-    {"FullyConnected", TNI_STORED_NONE, TNI_STORED_PRODUCT, 0},
-#define UPDATE(name)                                                                                         \
-    {                                                                                                        \
-        name, TNI_STORED_NONE, TNI_STORED_ROWS, 0                                                            \
-    }
-    UPDATE("sgd_update"),
-    UPDATE("sgd_mom_update"),
-    UPDATE("mp_sgd_update"),
-    UPDATE("mp_sgd_mom_update"),
-    UPDATE("adam_update"),
-    UPDATE("ftrl_update"),
-    UPDATE("_sparse_adagrad_update"),
+    {TNI_NAMES("zeros_like", "abs", "sign", "round", "rint", "ceil", "floor", "trunc", "fix", "sqrt", "cbrt",
+               "square", "sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "expm1",
+               "log1p", "degrees", "radians", "negative", "relu", "_copy", "Cast", "make_loss", "BlockGrad",
+               "clip", "_contrib_round_ste", "_contrib_sign_ste"),
+     TNI_STORED_VALUES, TNI_STORED_NONE, 0},
+    {TNI_NAMES("_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar"),
+     TNI_STORED_VALUES, TNI_STORED_NONE, ANY},
+    {TNI_NAMES("_equal_scalar"), TNI_STORED_VALUES, TNI_STORED_NONE, NEGATIVE | POSITIVE},
+    {TNI_NAMES("_not_equal_scalar"), TNI_STORED_VALUES, TNI_STORED_NONE, ZERO},
+    {TNI_NAMES("_greater_scalar"), TNI_STORED_VALUES, TNI_STORED_NONE, ZERO | POSITIVE},
+    {TNI_NAMES("_greater_equal_scalar"), TNI_STORED_VALUES, TNI_STORED_NONE, POSITIVE},
+    {TNI_NAMES("_lesser_scalar"), TNI_STORED_VALUES, TNI_STORED_NONE, NEGATIVE | ZERO},
+    {TNI_NAMES("_lesser_equal_scalar"), TNI_STORED_VALUES, TNI_STORED_NONE, NEGATIVE},
+    {TNI_NAMES("_plus_scalar", "_minus_scalar", "sum", "mean"), TNI_STORED_DENSE, TNI_STORED_NONE, 0},
+    {TNI_NAMES("elemwise_add", "elemwise_sub", "_grad_add"), TNI_STORED_ALIGNED, TNI_STORED_DENSE, 0},
+    {TNI_NAMES("elemwise_mul"), TNI_STORED_ALIGNED, TNI_STORED_MASKED, 0},
+    {TNI_NAMES("elemwise_div", "broadcast_add", "broadcast_sub", "Embedding"), TNI_STORED_NONE,
+     TNI_STORED_DENSE, 0},
+    {TNI_NAMES("_scatter_elemwise_div"), TNI_STORED_MASKED, TNI_STORED_MASKED, 0},
+    {TNI_NAMES("_maximum", "_minimum", "_hypot", "add_n"), TNI_STORED_ALIGNED, TNI_STORED_NONE, 0},
+    {TNI_NAMES("norm"), TNI_STORED_NUMBER, TNI_STORED_NONE, 0},
+    {TNI_NAMES("FullyConnected"), TNI_STORED_NONE, TNI_STORED_PRODUCT, 0},
+    {TNI_NAMES("sgd_update", "sgd_mom_update", "mp_sgd_update", "mp_sgd_mom_update", "adam_update",
+               "ftrl_update", "_sparse_adagrad_update"),
+     TNI_STORED_NONE, TNI_STORED_ROWS, 0},
 };
 
 static const stored_row *row_of(const char *op)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!strcmp(rows[i].op, op))
-            return &rows[i];
+        for (const char *const *name = rows[i].ops; *name; name++)
+            if (!strcmp(*name, op))
+                return &rows[i];
     return NULL;
 }
 
@@ -181,7 +126,7 @@ static bool keeps_zero(const tni_opdef *def, const tni_attrs *attrs, const store
 {
     double number;
 
-    if (!strcmp(row->op, "clip"))
+    if (!strcmp(def->op->name, "clip"))
         return tni_attr_float(attrs->values, TN_clip_a_min) <= 0 &&
                tni_attr_float(attrs->values, TN_clip_a_max) >= 0;
     if (!row->scalar)

@@ -83,11 +83,10 @@ static rule_type attr_type(parser *p)
 
 static int16_t is_int_find(parser *p)
 {
-    const tn_attr_def *attrs = p->rule->op->attrs;
+    const int16_t at = attr_find(p->rule->op, "is_int", 6);
 
-    for (int16_t k = 0; attrs && attrs[k].name; k++)
-        if (strcmp(attrs[k].name, "is_int") == 0 && attrs[k].type == TN_ATTR_T_BOOL)
-            return k;
+    if (at >= 0 && p->rule->op->attrs[at].type == TN_ATTR_T_BOOL)
+        return at;
     fail(p, "the attribute is_int is missing");
     return 0;
 }

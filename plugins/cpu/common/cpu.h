@@ -22,11 +22,16 @@ static inline void tncpu_plan_tasks(const tn_node *node, tn_plan *plan, double n
     plan->threads = !parallel ? 1 : tasks < (int64_t)node->threads ? (uint32_t)tasks : node->threads;
 }
 
+/** `bytes` up to the next multiple of TNCPU_ALIGN. */
+static inline uint64_t tncpu_aligned(uint64_t bytes)
+{
+    return (bytes + TNCPU_ALIGN - 1) & ~(uint64_t)(TNCPU_ALIGN - 1);
+}
+
 /** Asks for `bytes` of workspace for each thread of the plan (after tncpu_plan_tasks). */
 static inline void tncpu_plan_workspace(tn_plan *plan, uint64_t bytes_each)
 {
-    bytes_each = (bytes_each + TNCPU_ALIGN - 1) & ~(uint64_t)(TNCPU_ALIGN - 1);
-    plan->workspace_bytes += bytes_each * plan->threads;
+    plan->workspace_bytes += tncpu_aligned(bytes_each) * plan->threads;
     plan->workspace_align = TNCPU_ALIGN;
 }
 

@@ -21,6 +21,15 @@ typedef struct tncpu_gemm {
 /** Scratch that one thread needs for a product of at most this size. */
 uint64_t tncpu_gemm_bytes(int64_t m, int64_t n, int64_t k, int32_t dtype);
 
+/** The same for a product (m, k) · (k, n) and the two that its gradients are. */
+static inline uint64_t tncpu_gemm_bytes_all(int64_t m, int64_t n, int64_t k, int32_t dtype)
+{
+    const uint64_t y = tncpu_gemm_bytes(m, n, k, dtype), a = tncpu_gemm_bytes(m, k, n, dtype),
+                   b = tncpu_gemm_bytes(k, n, m, dtype);
+
+    return y > a ? (y > b ? y : b) : (a > b ? a : b);
+}
+
 /** The whole product on the calling thread. `work`: tncpu_gemm_bytes, 64-byte aligned. */
 void tncpu_gemm_one(const tncpu_gemm *g, void *work);
 

@@ -30,8 +30,6 @@ static tn_status attention_prepare(void *plugin, const tn_node *node, tn_plan *p
     tnb_attention a =
         tnb_attention_of(node->op, node->attrs, node->in + backward, backward ? node->in[0] : node->out[0]);
     const int64_t l = a.left.rows, r = a.right.rows, d = a.depth;
-    const uint64_t up = tncpu_gemm_bytes(l, r, d, a.dtype), down = tncpu_gemm_bytes(l, d, r, a.dtype),
-                   across = tncpu_gemm_bytes(r, d, l, a.dtype);
     tn_status st =
         tncpu_gemm_serves(tncpu_max(tncpu_max(a.left.row, a.right.row), tncpu_max(a.out.row, l)), err);
 
@@ -40,7 +38,7 @@ static tn_status attention_prepare(void *plugin, const tn_node *node, tn_plan *p
     a.tasks = any_written(node) ? a.tasks : 0; /* heads without elements may be any number */
     *(attention_state *)plan->state = (attention_state){a, backward};
     tncpu_plan_tasks(node, plan, 50 + (backward ? 2 : 1) * (double)a.tasks * tncpu_gemm_ns(l, r, d), a.tasks);
-    tncpu_plan_workspace(plan, up > down ? (up > across ? up : across) : (down > across ? down : across));
+    tncpu_plan_workspace(plan, tncpu_gemm_bytes_all(l, d, r, a.dtype));
     return TN_OK;
 }
 

@@ -8,9 +8,6 @@
 /* clang-format off */
 static const tncpu_point rows[] = {TNB_BROADCAST_2(TNCPU_POINT_2) TNB_BROADCAST_1(TNCPU_POINT_1)
                                        TNB_BROADCAST_LIKE(LIKE_ROW)};
-/* clang-format on */
-
-/* clang-format off */
 TNCPU_POINT_PREPARE(broadcast_prepare, rows)
 /* clang-format on */
 

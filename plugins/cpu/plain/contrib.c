@@ -66,9 +66,7 @@ static void copy(const void *call, int64_t task, double *room)
     const tn_exec *x = call;
 
     (void)room, (void)task;
-    if (x->out[0]->data != x->in[0]->data)
-        memcpy(x->out[0]->data, x->in[0]->data,
-               (size_t)tn_dtype_size(x->in[0]->dtype, (uint64_t)tn_tensor_count(x->in[0])));
+    tncpu_copy(x->in[0], x->out[0]);
 }
 
 static void allclose(const void *call, int64_t task, double *room)
@@ -118,7 +116,7 @@ static void getnnz(const void *call, int64_t task, double *room)
 
 /* ---- losses ------------------------------------------------------------------------------------------ */
 
-static int64_t svm_rows(const tn_node *node)
+static int64_t rows(const tn_node *node)
 {
     return tncpu_dims(node->out[0], 0, node->out[0]->ndim - 1);
 }
@@ -243,11 +241,6 @@ static int64_t fft_length(const tn_node *node)
     return t->shape[t->ndim - 1];
 }
 
-static int64_t fft_rows(const tn_node *node)
-{
-    return tncpu_dims(node->out[0], 0, node->out[0]->ndim - 1);
-}
-
 /* Three rows of complex numbers and the roots of 1. */
 static uint64_t fft_room(const tn_node *node)
 {
@@ -325,14 +318,7 @@ static void ifft_row(const void *call, int64_t row, double *room)
 
 /* ---- index_copy -------------------------------------------------------------------------------------- */
 
-static tn_status index_copy_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_work(node, plan, 50 + (double)tn_tensor_count(node->out[0]));
-    plan->threads = 1;
-    plan->flags &= ~TN_PLAN_PARALLEL;
-    return TN_OK;
-}
+TNCPU_PREPARE(index_copy_prepare, tncpu_plan_tasks(node, plan, 50 + (double)tn_tensor_count(node->out[0]), 1))
 
 /* Where row number `k` goes, in bytes of `t`. */
 static tn_status row_find(const tn_tensor *index, int64_t k, const tn_tensor *t, size_t each, size_t *at,
@@ -351,12 +337,6 @@ static size_t row_bytes(const tn_tensor *t)
     return (size_t)tncpu_dims(t, 1, t->ndim) * tn_dtype_bytes(t->dtype);
 }
 
-static void all_copy(const tn_tensor *from, const tn_tensor *to)
-{
-    if (from->data != to->data)
-        memcpy(to->data, from->data, row_bytes(to) * (size_t)to->shape[0]);
-}
-
 static tn_status index_copy_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const size_t each = row_bytes(x->out[0]);
@@ -364,7 +344,7 @@ static tn_status index_copy_run(const tn_plan *plan, const tn_exec *x, tn_err *e
     size_t at = 0;
 
     (void)plan;
-    all_copy(x->in[0], x->out[0]);
+    tncpu_copy(x->in[0], x->out[0]);
     for (int64_t k = 0; k < x->in[1]->shape[0] && !st; k++)
         if (!(st = row_find(x->in[1], k, x->out[0], each, &at, err)))
             memcpy((char *)x->out[0]->data + at, (const char *)x->in[2]->data + (size_t)k * each, each);
@@ -380,7 +360,7 @@ static tn_status backward_index_copy_run(const tn_plan *plan, const tn_exec *x, 
 
     (void)plan;
     if (x->modes[0])
-        all_copy(x->in[0], x->out[0]);
+        tncpu_copy(x->in[0], x->out[0]);
     for (int64_t k = 0; k < x->in[1]->shape[0] && !st; k++) {
         if ((st = row_find(x->in[1], k, x->in[0], each, &at, err)))
             break;
@@ -394,40 +374,26 @@ static tn_status backward_index_copy_run(const tn_plan *plan, const tn_exec *x, 
 
 /* ---- kernels ----------------------------------------------------------------------------------------- */
 
-static const tncpu_form forms[] = {
-    {"_contrib_div_sqrt_dim", tiles, div_sqrt_dim, div_sqrt_dim, NULL},
-    {"_contrib_quadratic", tiles, quadratic, quadratic, NULL},
-    {"_contrib_gradientmultiplier", one_task, copy, copy, NULL},
-    {"_contrib_allclose", one_task, allclose, allclose, NULL},
-    {"_contrib_getnnz", one_task, getnnz, getnnz, NULL},
-    {"SVMOutput", one_task, copy, copy, NULL},
-    {"_backward_SVMOutput", svm_rows, svm_row, svm_row, NULL},
-    {"_backward_IdentityAttachKLSparseReg", units, backward_sparse_reg, backward_sparse_reg, NULL},
-    {"_contrib_fft", fft_rows, fft_row, fft_row, fft_room},
-    {"_contrib_ifft", fft_rows, ifft_row, ifft_row, fft_room},
-};
-
-static tn_status contrib_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncpu_forms_prepare(forms, plugin, node, plan, err);
-}
-
 static const char *const csr[] = {"data:csr," TNCPU_ALL, "output:i64", NULL};
 
-#define NUMBERS(op, types, flags) TNCPU_ROW(op, types, flags, contrib_prepare, tncpu_forms_run)
+#define CONTRIBS(X)                                                                                          \
+    X("_contrib_div_sqrt_dim", tncpu_numeric, 0, contrib, tiles, div_sqrt_dim, NULL)                         \
+    X("_contrib_quadratic", tncpu_numeric, 0, contrib, tiles, quadratic, NULL)                               \
+    X("_contrib_gradientmultiplier", tncpu_all, 0, contrib, one_task, copy, NULL)                            \
+    X("_contrib_allclose", tncpu_all, TN_KERNEL_EMPTY_OK, contrib, one_task, allclose, NULL)                 \
+    X("_contrib_getnnz", csr, TN_KERNEL_EMPTY_OK, contrib, one_task, getnnz, NULL)                           \
+    X("SVMOutput", tncpu_floats, 0, contrib, one_task, copy, NULL)                                           \
+    X("_backward_SVMOutput", tncpu_floats, 0, contrib, rows, svm_row, NULL)                                  \
+    X("_backward_IdentityAttachKLSparseReg", tncpu_floats, 0, contrib, units, backward_sparse_reg, NULL)     \
+    X("_contrib_fft", tncpu_floats, 0, contrib, rows, fft_row, fft_room)                                     \
+    X("_contrib_ifft", tncpu_floats, 0, contrib, rows, ifft_row, fft_room)
+
+static const tncpu_form forms[] = {CONTRIBS(TNCPU_DOUBLE)};
+TNCPU_DOUBLES(contrib, forms)
 
 /* clang-format off */
 const tn_kernel *const tncpu_family_contrib[] = {
-    NUMBERS("_contrib_div_sqrt_dim", tncpu_numeric, 0),
-    NUMBERS("_contrib_quadratic", tncpu_numeric, 0),
-    NUMBERS("_contrib_gradientmultiplier", tncpu_all, 0),
-    NUMBERS("_contrib_allclose", tncpu_all, TN_KERNEL_EMPTY_OK),
-    NUMBERS("_contrib_getnnz", csr, TN_KERNEL_EMPTY_OK),
-    NUMBERS("SVMOutput", tncpu_floats, 0),
-    NUMBERS("_backward_SVMOutput", tncpu_floats, 0),
-    NUMBERS("_backward_IdentityAttachKLSparseReg", tncpu_floats, 0),
-    NUMBERS("_contrib_fft", tncpu_floats, 0),
-    NUMBERS("_contrib_ifft", tncpu_floats, 0),
+    CONTRIBS(TNCPU_DOUBLE_ROW)
     TNCPU_ROW("IdentityAttachKLSparseReg", tncpu_floats, TN_KERNEL_EMPTY_OK, sparse_reg_prepare,
               sparse_reg_run),
     TNCPU_ROW("_contrib_index_copy", tncpu_all, 0, index_copy_prepare, index_copy_run),

@@ -64,18 +64,14 @@ static const char *const small_types[] = {"data:f16,bf16,i8", "*:=data", NULL};
 static const char *const short_types[] = {"data:f16,bf16", "*:=data", NULL};
 static const char *const any_short[] = {"*:f16,bf16", NULL};
 
+#define SHORT(id, op, types, flags) TNCPU_SHORT_BESIDE(short_##id, op, types, flags, id##_prepare, id##_run)
 /* clang-format off */
-TNCPU_SHORT_BESIDE(short_forward, "Convolution", small_types, 0, convolution_prepare, convolution_run)
-TNCPU_SHORT_BESIDE(short_backward, "_backward_Convolution", short_types, TN_KERNEL_EMPTY_OK,
-                   backward_convolution_prepare, backward_convolution_run)
-TNCPU_SHORT_BESIDE(short_deconvolution, "Deconvolution", short_types, TN_KERNEL_EMPTY_OK,
-                   deconvolution_prepare, deconvolution_run)
-TNCPU_SHORT_BESIDE(short_backward_deconvolution, "_backward_Deconvolution", short_types, TN_KERNEL_EMPTY_OK,
-                   backward_deconvolution_prepare, backward_deconvolution_run)
-TNCPU_SHORT_BESIDE(short_upsampling, "UpSampling", any_short, TN_KERNEL_EMPTY_OK, upsampling_prepare,
-                   upsampling_run)
-TNCPU_SHORT_BESIDE(short_backward_upsampling, "_backward_UpSampling", any_short, TN_KERNEL_EMPTY_OK,
-                   backward_upsampling_prepare, backward_upsampling_run)
+SHORT(convolution, "Convolution", small_types, 0)
+SHORT(backward_convolution, "_backward_Convolution", short_types, TN_KERNEL_EMPTY_OK)
+SHORT(deconvolution, "Deconvolution", short_types, TN_KERNEL_EMPTY_OK)
+SHORT(backward_deconvolution, "_backward_Deconvolution", short_types, TN_KERNEL_EMPTY_OK)
+SHORT(upsampling, "UpSampling", any_short, TN_KERNEL_EMPTY_OK)
+SHORT(backward_upsampling, "_backward_UpSampling", any_short, TN_KERNEL_EMPTY_OK)
 TNCPU_SHORT_KERNEL(im2col, "im2col", tncpu_floats, 0, unfold_prepare, unfold_run)
 TNCPU_SHORT_SHAPED(backward_im2col, "_backward_im2col", tncpu_floats, 0, unfold_prepare, unfold_run)
 TNCPU_SHORT_KERNEL(col2im, "col2im", tncpu_floats, 0, unfold_prepare, unfold_run)
@@ -85,8 +81,8 @@ TNCPU_SHORT_SHAPED(backward_col2im, "_backward_col2im", tncpu_floats, 0, unfold_
 const tn_kernel *const tncpu_family_conv[] = {
     &convolution,
     &backward_convolution,
-    &short_forward,
-    &short_backward,
+    &short_convolution,
+    &short_backward_convolution,
     &deconvolution,
     &backward_deconvolution,
     &short_deconvolution,

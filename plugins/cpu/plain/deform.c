@@ -27,15 +27,6 @@ typedef struct deform_call {
 #define BODY "../plain/deform.inc"
 #include "../common/floats.inc"
 
-static uint64_t largest_product(const tncpu_conv *c)
-{
-    const uint64_t y = tncpu_gemm_bytes(c->filters, c->out_pixels, c->rows, c->dtype),
-                   dx = tncpu_gemm_bytes(c->rows, c->out_pixels, c->filters, c->dtype),
-                   dw = tncpu_gemm_bytes(c->filters, c->rows, c->out_pixels, c->dtype);
-
-    return y > dx ? (y > dw ? y : dw) : (dx > dw ? dx : dw);
-}
-
 /* Images, if an output that has a part for each of them has elements; else they may be any number. */
 static int64_t images_written(const tn_node *node, const deform *d)
 {
@@ -70,9 +61,7 @@ static tn_status deform_prepare(void *plugin, const tn_node *node, tn_plan *plan
     tnb_window_attrs(node->attrs, 2, tncpu_conv_window(c));
     tnb_window_extents(data, y, 2, tncpu_conv_window(c));
     tncpu_conv_finish(data, tn_value_int(node->attrs[TN_contrib_DeformableConvolution_num_filter]), c);
-    d->columns =
-        ((uint64_t)(c->groups * c->rows * c->out_pixels) * tn_dtype_bytes(c->dtype) + TNCPU_ALIGN - 1) &
-        ~(uint64_t)(TNCPU_ALIGN - 1);
+    d->columns = tncpu_aligned((uint64_t)(c->groups * c->rows * c->out_pixels) * tn_dtype_bytes(c->dtype));
     if ((st = tncpu_gemm_serves(tncpu_max(c->rows, tncpu_max(c->filters, c->out_pixels)), err))) {
         tncpu_release(plan);
         return st;
@@ -82,7 +71,8 @@ static tn_status deform_prepare(void *plugin, const tn_node *node, tn_plan *plan
                      (backward ? 3 : 1) * 10 * (double)(c->batch * c->groups) *
                          (double)(c->rows * c->out_pixels),
                      d->images + (backward ? c->groups : 0));
-    tncpu_plan_workspace(plan, d->columns + largest_product(c));
+    tncpu_plan_workspace(plan,
+                         d->columns + tncpu_gemm_bytes_all(c->filters, c->out_pixels, c->rows, c->dtype));
     return TN_OK;
 }
 

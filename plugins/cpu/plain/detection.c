@@ -129,38 +129,23 @@ static uint64_t proposal_room(const tn_node *node)
     return ranks_room(n, 12 * n);
 }
 
-static const tncpu_form forms[] = {
-    {"_contrib_MultiBoxPrior", one_task, prior_f32, prior_f64, NULL},
-    {"_contrib_MultiBoxTarget", images, target_f32, target_f64, target_room},
-    {"_contrib_MultiBoxDetection", images, detection_f32, detection_f64, detection_room},
-    {"_contrib_box_iou", lhs_boxes, iou_f32, iou_f64, NULL},
-    {"_contrib_box_nms", lists, nms_f32, nms_f64, nms_room},
-    {"_backward__contrib_box_nms", one_task, backward_nms_f32, backward_nms_f64, NULL},
-    {"_contrib_box_encode", anchors, encode_f32, encode_f64, NULL},
-    {"_contrib_box_decode", anchors, decode_f32, decode_f64, NULL},
-    {"_contrib_bipartite_matching", matrices, matching_f32, matching_f64, matching_room},
-    {"_contrib_Proposal", proposal_images, proposal_f32, proposal_f64, proposal_room},
-    {"_contrib_MultiProposal", proposal_images, proposal_f32, proposal_f64, proposal_room},
-};
-
-TNCPU_FORMS(boxes, forms, 0)
-TNCPU_FORMS(shaped, forms, 1u)
-
 static const char *const recorded[] = {"record:i64", "*:" TNCPU_FLOATS, NULL};
 
-#define BOXES(op, types) TNCPU_ROW(op, types, 0, boxes_prepare, boxes_run)
+#define EMPTY TN_KERNEL_EMPTY_OK
+#define BOXES(X)                                                                                             \
+    X("_contrib_MultiBoxPrior", tncpu_floats, EMPTY, shaped, one_task, prior, NULL)                          \
+    X("_contrib_bipartite_matching", tncpu_floats, EMPTY, boxes, matrices, matching, matching_room)          \
+    X("_contrib_MultiBoxTarget", tncpu_floats, 0, boxes, images, target, target_room)                        \
+    X("_contrib_MultiBoxDetection", tncpu_floats, 0, boxes, images, detection, detection_room)               \
+    X("_contrib_box_iou", tncpu_floats, 0, boxes, lhs_boxes, iou, NULL)                                      \
+    X("_contrib_box_nms", recorded, 0, boxes, lists, nms, nms_room)                                          \
+    X("_backward__contrib_box_nms", recorded, 0, boxes, one_task, backward_nms, NULL)                        \
+    X("_contrib_box_encode", tncpu_floats, EMPTY, boxes, anchors, encode, NULL)                              \
+    X("_contrib_box_decode", tncpu_floats, 0, boxes, anchors, decode, NULL)                                  \
+    X("_contrib_Proposal", tncpu_floats, 0, boxes, proposal_images, proposal, proposal_room)                 \
+    X("_contrib_MultiProposal", tncpu_floats, 0, boxes, proposal_images, proposal, proposal_room)
 
-const tn_kernel *const tncpu_family_detection[] = {
-    TNCPU_ROW("_contrib_MultiBoxPrior", tncpu_floats, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run),
-    TNCPU_ROW("_contrib_bipartite_matching", tncpu_floats, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
-    BOXES("_contrib_MultiBoxTarget", tncpu_floats),
-    BOXES("_contrib_MultiBoxDetection", tncpu_floats),
-    BOXES("_contrib_box_iou", tncpu_floats),
-    BOXES("_contrib_box_nms", recorded),
-    BOXES("_backward__contrib_box_nms", recorded),
-    TNCPU_ROW("_contrib_box_encode", tncpu_floats, TN_KERNEL_EMPTY_OK, boxes_prepare, boxes_run),
-    BOXES("_contrib_box_decode", tncpu_floats),
-    BOXES("_contrib_Proposal", tncpu_floats),
-    BOXES("_contrib_MultiProposal", tncpu_floats),
-    NULL,
-};
+static const tncpu_form forms[] = {BOXES(TNCPU_FORM)};
+TNCPU_FORMS(boxes, forms, 0)
+TNCPU_FORMS(shaped, forms, 1u)
+const tn_kernel *const tncpu_family_detection[] = {BOXES(TNCPU_FORM_ROW) NULL};

@@ -6,9 +6,6 @@
 
 /* clang-format off */
 static const tncpu_point rows[] = {TNB_ELEMWISE_2(TNCPU_POINT_2) TNB_ELEMWISE_1(TNCPU_POINT_1)};
-/* clang-format on */
-
-/* clang-format off */
 TNCPU_POINT_PREPARE(elemwise_prepare, rows)
 /* clang-format on */
 
@@ -308,34 +305,19 @@ static void where_runs(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static tn_status where_call_run(const tn_plan *plan, const tn_exec *x, const char *yes, const char *no)
+static void where_sides(const tn_plan *plan, const tn_exec *x, const char *yes, const char *no)
 {
     where_call call = {plan->state, x, {no, yes}};
 
     if (x->modes[0] != TN_MODE_NONE)
         tncpu_for(plan, x, call.p->count, TNCPU_TILE, call.p->block == 1 ? where_elements : where_runs,
                   &call);
-    return TN_OK;
 }
 
-static tn_status where_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return where_call_run(plan, x, x->in[1]->data, x->in[2]->data);
-}
-
+TNCPU_RUN(where_run, where_sides(plan, x, x->in[1]->data, x->in[2]->data))
 /* condition, dy -> dx, dy: each side gets the gradient where it was taken. */
-static tn_status where_x_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return where_call_run(plan, x, x->in[1]->data, NULL);
-}
-
-static tn_status where_y_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return where_call_run(plan, x, NULL, x->in[1]->data);
-}
+TNCPU_RUN(where_x_run, where_sides(plan, x, x->in[1]->data, NULL))
+TNCPU_RUN(where_y_run, where_sides(plan, x, NULL, x->in[1]->data))
 
 /* ---- the family ------------------------------------------------------------------------------- */
 

@@ -7,12 +7,7 @@
 #include "keys.h"
 #include "rows.h"
 
-static tn_status serial_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, 50 + 3 * (double)tn_tensor_count(node->in[0]), 1);
-    return TN_OK;
-}
+TNCPU_PREPARE(serial_prepare, tncpu_plan_tasks(node, plan, 50 + 3 * (double)tn_tensor_count(node->in[0]), 1))
 
 static tn_status resizing_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -337,13 +332,6 @@ static tn_status assign_prepare(void *plugin, const tn_node *node, tn_plan *plan
     return serial_prepare(plugin, node, plan, err);
 }
 
-static void data_copy(const tn_exec *x)
-{
-    if (x->out[0]->data != x->in[0]->data)
-        memcpy(x->out[0]->data, x->in[0]->data,
-               (size_t)tn_tensor_count(x->in[0]) * tn_dtype_bytes(x->in[0]->dtype));
-}
-
 /* The value's steps along (before the mask's axes …, chosen, behind them …); a dimension of size 1 does
  * not move. */
 static void value_steps(const tn_tensor *v, int32_t rest, int64_t *step)
@@ -403,7 +391,7 @@ static tn_status assign_tensor_run(const tn_plan *plan, const tn_exec *x, tn_err
     (void)plan;
     if (of_value >= 0 && v->shape[of_value] != 1 && v->shape[of_value] != count)
         return tn_fail(err, TN_E_ARG, "the value has another number of elements than the mask chooses");
-    data_copy(x);
+    tncpu_copy(x->in[0], x->out[0]);
     value_steps(v, rest, step);
     l = lines_of(data->ndim - last, data->shape + last, step + axis + 1);
     for (int64_t o = 0; o < outer && inner; o++) {
@@ -437,7 +425,7 @@ static tn_status assign_scalar_run(const tn_plan *plan, const tn_exec *x, tn_err
     uint64_t element = 0;
 
     (void)plan, (void)err;
-    data_copy(x);
+    tncpu_copy(x->in[0], x->out[0]);
     tncpu_converts[y->dtype].store_f(&value, &element, 1, 1);
     for (int64_t o = 0; o < outer && inner; o++)
         for (int64_t k = 0; k < count; k++)

@@ -65,12 +65,7 @@ static tn_status weight_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static tn_status bias_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, 20 + 20 * (double)tn_tensor_count(node->in[0]), 1);
-    return TN_OK;
-}
+TNCPU_PREPARE(bias_prepare, tncpu_plan_tasks(node, plan, 20 + 20 * (double)tn_tensor_count(node->in[0]), 1))
 
 /* in: gamma, beta, mean, var and perhaps bias */
 static tn_status bias_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

@@ -451,20 +451,9 @@ static tn_status fused_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static const tn_kernel kernel_fused = {
-    .struct_size = TN_END(tn_kernel, release),
-    .rank = 64,
-    .op = "_fused_pointwise",
-    .name = "plain",
-    .device = "cpu",
-    .isa = "",
-    .op_version_min = 1,
-    .op_version_max = 1,
-    .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO,
-    .types = tncpu_most,
-    .prepare = fused_prepare,
-    .run = fused_run,
-    .release = fused_release,
+const tn_kernel *const tncpu_family_fused_pointwise[] = {
+    &(const tn_kernel)TNCPU_KERNEL_RANKED("_fused_pointwise", "plain", 64, tncpu_most,
+                                          TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO, fused_prepare, fused_run,
+                                          fused_release),
+    NULL,
 };
-
-const tn_kernel *const tncpu_family_fused_pointwise[] = {&kernel_fused, NULL};

@@ -29,29 +29,20 @@ static void flip_axis(const tn_plan *plan, const tn_exec *x, int32_t axis, bool 
                    tncpu_run_threads(plan, x));
 }
 
-static tn_status flip_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+TNCPU_PREPARE(flip_prepare, tncpu_move_plan(node, plan, tn_tensor_count(node->out[0])))
+
+/* Whether the call's draw turns the image round. */
+static bool flips(const tn_exec *x)
 {
-    (void)plugin, (void)err;
-    return tncpu_move_plan(node, plan, tn_tensor_count(node->out[0]));
+    const tn_draw draw = tn_draw_of(x->rng);
+
+    return tn_draw_unit(&draw, 0) < 0.5;
 }
 
-#define FLIP(name, axis)                                                                                     \
-    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
-    {                                                                                                        \
-        (void)err;                                                                                           \
-        flip_axis(plan, x, axis, true);                                                                      \
-        return TN_OK;                                                                                        \
-    }                                                                                                        \
-    static tn_status random_##name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                 \
-    {                                                                                                        \
-        const tn_draw draw = tn_draw_of(x->rng);                                                             \
-                                                                                                             \
-        (void)err;                                                                                           \
-        flip_axis(plan, x, axis, tn_draw_unit(&draw, 0) < 0.5);                                              \
-        return TN_OK;                                                                                        \
-    }
-FLIP(top_bottom, 0)
-FLIP(left_right, 1)
+TNCPU_RUN(top_bottom_run, flip_axis(plan, x, 0, true))
+TNCPU_RUN(left_right_run, flip_axis(plan, x, 1, true))
+TNCPU_RUN(random_top_bottom_run, flip_axis(plan, x, 0, flips(x)))
+TNCPU_RUN(random_left_right_run, flip_axis(plan, x, 1, flips(x)))
 
 /* ---- normalize, to_tensor: planes are the tasks ------------------------------------------------------ */
 
@@ -62,7 +53,8 @@ static double channel_number(const tn_value *attrs, uint32_t index, int64_t chan
     return f->item[f->count == 1 ? 0 : channel];
 }
 
-static int64_t normalize_planes(const tn_node *node)
+/* Of the output: planes, or rows of pixels. */
+static int64_t output_planes(const tn_node *node)
 {
     return tncpu_dims(node->out[0], 0, node->out[0]->ndim - 2);
 }
@@ -171,15 +163,6 @@ static void colours_part(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* No change of colours. The output may be the input. */
-static void image_copy(const tn_exec *x)
-{
-    const tn_tensor *y = x->out[0];
-
-    if (y->data != x->in[0]->data)
-        memcpy(y->data, x->in[0]->data, (size_t)tn_tensor_count(y) * tn_dtype_bytes(y->dtype));
-}
-
 /* The mean of all pixels' grey. */
 static double grey_mean(const tn_tensor *t)
 {
@@ -201,7 +184,7 @@ static void colours_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *
     colour_call call = {from, x->out[0], c};
 
     if (c.kind == TNB_LIGHTING && c.add[0] == 0 && c.add[1] == 0 && c.add[2] == 0) {
-        image_copy(x);
+        tncpu_copy(x->in[0], x->out[0]); /* no change of colours */
         return;
     }
     if (c.kind == TNB_CONTRAST)
@@ -209,12 +192,7 @@ static void colours_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *
     tncpu_for(plan, x, from->shape[0] * from->shape[1], PIXELS, colours_part, &call);
 }
 
-static tn_status colours_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_work(node, plan, 50 + 10 * (double)tn_tensor_count(node->out[0]));
-    return TN_OK;
-}
+TNCPU_PREPARE(colours_prepare, tncpu_plan_work(node, plan, 50 + 10 * (double)tn_tensor_count(node->out[0])))
 
 /* Number `k` of the call's draw between two others. */
 static double between(const tn_exec *x, uint64_t k, double low, double high)
@@ -224,26 +202,19 @@ static double between(const tn_exec *x, uint64_t k, double low, double high)
     return low + (high - low) * tn_draw_unit(&draw, k);
 }
 
-static tn_status random_run(const tn_plan *plan, const tn_exec *x, int kind)
+static void colour_random(const tn_plan *plan, const tn_exec *x, int kind)
 {
     const tnb_change c = {.kind = kind,
                           .alpha = between(x, 0, tn_value_float(x->attrs[TN_image_random_min_factor]),
                                            tn_value_float(x->attrs[TN_image_random_max_factor]))};
 
     colours_run(plan, x, x->in[0], c);
-    return TN_OK;
 }
 
-#define RANDOM(name, kind)                                                                                   \
-    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
-    {                                                                                                        \
-        (void)err;                                                                                           \
-        return random_run(plan, x, kind);                                                                    \
-    }
-RANDOM(brightness, TNB_BRIGHTNESS)
-RANDOM(contrast, TNB_CONTRAST)
-RANDOM(saturation, TNB_SATURATION)
-RANDOM(hue, TNB_HUE)
+TNCPU_RUN(brightness_run, colour_random(plan, x, TNB_BRIGHTNESS))
+TNCPU_RUN(contrast_run, colour_random(plan, x, TNB_CONTRAST))
+TNCPU_RUN(saturation_run, colour_random(plan, x, TNB_SATURATION))
+TNCPU_RUN(hue_run, colour_random(plan, x, TNB_HUE))
 
 /* The changes in a random order (elements 0 to 3 of the draw), each by a number of its own. */
 static tn_status jitter_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -269,7 +240,7 @@ static tn_status jitter_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
         from = x->out[0];
     }
     if (from == x->in[0])
-        image_copy(x);
+        tncpu_copy(x->in[0], x->out[0]);
     return TN_OK;
 }
 
@@ -331,11 +302,6 @@ static void columns_sum(const double *row, const int64_t *size, int64_t width, i
     }
 }
 
-static int64_t resized_rows(const tn_node *node)
-{
-    return tncpu_dims(node->out[0], 0, node->out[0]->ndim - 2);
-}
-
 /* A row of the image, one of the output's width, and the sum of such. */
 static uint64_t resize_room(const tn_node *node)
 {
@@ -373,33 +339,25 @@ static void resize_row(const void *call, int64_t task, double *room)
 
 /* ---- kernels ----------------------------------------------------------------------------------------- */
 
-static const tncpu_form forms[] = {
-    {"_image_normalize", normalize_planes, normalize, normalize, NULL},
-    {"_backward__image_normalize", normalize_planes, backward_normalize, backward_normalize, NULL},
-    {"_image_to_tensor", normalize_planes, to_tensor, to_tensor, NULL},
-    {"_backward__image_to_tensor", tensor_planes, backward_to_tensor, backward_to_tensor, NULL},
-    {"_image_resize", resized_rows, resize_row, resize_row, resize_room},
-};
-
-static tn_status image_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    return tncpu_forms_prepare(forms, plugin, node, plan, err);
-}
-
 static const char *const all[] = {"data:" TNCPU_ALL, "output:=data", NULL};
 static const char *const tensors[] = {"output:f32", "*:" TNCPU_ALL, NULL};
 static const char *const back_tensors[] = {"dy:f32", "*:" TNCPU_ALL, NULL};
 
-#define PLANES(op, types) TNCPU_ROW(op, types, TN_KERNEL_EMPTY_OK, image_prepare, tncpu_forms_run)
+#define EMPTY TN_KERNEL_EMPTY_OK
+#define PLANES(X)                                                                                            \
+    X("_image_normalize", tncpu_numeric, EMPTY, image, output_planes, normalize, NULL)                       \
+    X("_backward__image_normalize", tncpu_numeric, EMPTY, image, output_planes, backward_normalize, NULL)    \
+    X("_image_to_tensor", tensors, EMPTY, image, output_planes, to_tensor, NULL)                             \
+    X("_backward__image_to_tensor", back_tensors, EMPTY, image, tensor_planes, backward_to_tensor, NULL)     \
+    X("_image_resize", tncpu_numeric, EMPTY, image, output_planes, resize_row, resize_room)
+
+static const tncpu_form forms[] = {PLANES(TNCPU_DOUBLE)};
+TNCPU_DOUBLES(image, forms)
+
 #define COLOURS(op, run) TNCPU_ROW("_image_" op, tncpu_numeric, 0, colours_prepare, run)
 #define FLIPS(op, run) TNCPU_ROW("_image_" op, all, 0, flip_prepare, run)
 
 const tn_kernel *const tncpu_family_image[] = {
-    PLANES("_image_normalize", tncpu_numeric),
-    PLANES("_backward__image_normalize", tncpu_numeric),
-    PLANES("_image_to_tensor", tensors),
-    PLANES("_backward__image_to_tensor", back_tensors),
-    PLANES("_image_resize", tncpu_numeric),
-    IMAGE_ROWS(FLIPS, COLOURS),
+    PLANES(TNCPU_DOUBLE_ROW) IMAGE_ROWS(FLIPS, COLOURS),
     NULL,
 };

@@ -240,32 +240,51 @@ static void add(const lookup *l, const int64_t *at, const tn_tensor *data, const
 
 /* Rows are gathered from input `data` to the output, or go from input 0 to the output, the rest of which is
  * 0. */
-static const struct form {
+typedef struct form {
     const char *op;
     find_function *find;
     move_function *move;
     uint32_t data, indices; /* inputs */
     bool into;              /* rows go from input 1 into what input 0 has */
-} forms[] = {
-    {"take", take_find, gather, 0, 1, false},
-    {"Embedding", embedding_find, gather, 1, 0, false},
-    {"pick", pick_find, gather, 0, 1, false},
-    {"gather_nd", coordinates_find, gather, 0, 1, false},
-    {"scatter_nd", coordinates_find, put, 0, 1, false},
-    {"_backward_pick", pick_find, put, 0, 2, false},
-    {"_backward_take", take_find, add, 0, 2, false},
-    {"_backward_Embedding", embedding_find, add, 0, 2, false},
-    {"_backward_gather_nd", coordinates_find, add, 0, 2, false},
-    {"one_hot", one_hot_find, NULL, 0, 0, false},
-    {"batch_take", batch_find, gather, 0, 1, false},
-    {"_backward_batch_take", batch_find, put, 0, 2, false},
-    {"_scatter_set_nd", coordinates_find, put, 0, 2, true},
-};
+} form;
+
+static const char *const take_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=a", NULL};
+static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU_ALL, "output:=weight", NULL};
+static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, "output:=data", NULL};
+static const char *const gather_types[] = {"data:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=data", NULL};
+static const char *const rows_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "output:row_sparse,=dy",
+                                         NULL};
+static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "indices:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const back_embedding_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "*:=dy", NULL};
+static const char *const batch_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_WHOLE, "output:=a", NULL};
+static const char *const back_batch_types[] = {"dy:" TNCPU_ALL, "indices:" TNCPU_WHOLE, "*:=dy", NULL};
+static const char *const ravel_types[] = {"*:" TNCPU_NUMBERS ",u64", NULL};
+static const char *const set_types[] = {"lhs:" TNCPU_ALL, "indices:" TNCPU_ALL, "*:=lhs", NULL};
+static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=dy", NULL};
+
+/* X(operator, types, flags, find, move, data, indices, into) */
+#define INDICES(X)                                                                                           \
+    X("take", take_types, 0, take_find, gather, 0, 1, false)                                                 \
+    X("Embedding", embedding_types, 0, embedding_find, gather, 1, 0, false)                                  \
+    X("pick", pick_types, 0, pick_find, gather, 0, 1, false)                                                 \
+    X("gather_nd", gather_types, 0, coordinates_find, gather, 0, 1, false)                                   \
+    X("scatter_nd", gather_types, TN_KERNEL_EMPTY_OK, coordinates_find, put, 0, 1, false)                    \
+    X("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK, pick_find, put, 0, 2, false)                    \
+    X("batch_take", batch_types, 0, batch_find, gather, 0, 1, false)                                         \
+    X("_backward_batch_take", back_batch_types, TN_KERNEL_EMPTY_OK, batch_find, put, 0, 2, false)            \
+    X("_scatter_set_nd", set_types, 0, coordinates_find, put, 0, 2, true)
+
+#define FORM(op, types, flags, ...) {op, __VA_ARGS__},
+static const form forms[] = {{"_backward_take", take_find, add, 0, 2, false},
+                             {"_backward_Embedding", embedding_find, add, 0, 2, false},
+                             {"_backward_gather_nd", coordinates_find, add, 0, 2, false},
+                             {"one_hot", one_hot_find, NULL, 0, 0, false},
+                             INDICES(FORM)};
 
 /* Workspace holds the indices. */
 static tn_status index_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
-    const struct form *f = tncpu_form_of(forms, sizeof *forms, node->op), **state;
+    const form *f = tncpu_form_of(forms, sizeof *forms, node->op), **state;
     const double elements = (double)(tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0]));
     tn_status st = tncpu_state(plugin, plan, sizeof *state, err);
 
@@ -282,7 +301,7 @@ static tn_status index_prepare(void *plugin, const tn_node *node, tn_plan *plan,
 
 static tn_status index_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    const struct form *f = *(const struct form *const *)plan->state;
+    const form *f = *(const form *const *)plan->state;
     const bool gathers = f->move == gather;
     const tn_tensor *data = gathers ? x->in[f->data] : x->out[0],
                     *rows = gathers ? x->out[0] : x->in[f->into];
@@ -455,38 +474,15 @@ static tn_status unravel_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return TN_OK;
 }
 
-static const char *const take_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=a", NULL};
-static const char *const embedding_types[] = {"data:" TNCPU_ALL, "weight:" TNCPU_ALL, "output:=weight", NULL};
-static const char *const pick_types[] = {"data:" TNCPU_ALL, "index:" TNCPU_ALL, "output:=data", NULL};
-static const char *const gather_types[] = {"data:" TNCPU_ALL, "indices:" TNCPU_ALL, "output:=data", NULL};
-static const char *const rows_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "output:row_sparse,=dy",
-                                         NULL};
-static const char *const back_types[] = {"dy:" TNCPU_FLOATS, "indices:" TNCPU_ALL, "*:=dy", NULL};
-static const char *const back_embedding_types[] = {"dy:" TNCPU_FLOATS, "data:" TNCPU_ALL, "*:=dy", NULL};
-static const char *const batch_types[] = {"a:" TNCPU_ALL, "indices:" TNCPU_WHOLE, "output:=a", NULL};
-static const char *const back_batch_types[] = {"dy:" TNCPU_ALL, "indices:" TNCPU_WHOLE, "*:=dy", NULL};
-static const char *const ravel_types[] = {"*:" TNCPU_NUMBERS ",u64", NULL};
-static const char *const set_types[] = {"lhs:" TNCPU_ALL, "indices:" TNCPU_ALL, "*:=lhs", NULL};
-static const char *const back_pick_types[] = {"dy:" TNCPU_ALL, "index:" TNCPU_ALL, "*:=dy", NULL};
-
 #define ADDS(id, op, types) TNCPU_SHORT_SHAPED(id, op, types, TN_KERNEL_EMPTY_OK, index_prepare, index_run)
 /* clang-format off */
 ADDS(backward_take, "_backward_take", back_types)
 ADDS(backward_embedding, "_backward_Embedding", back_embedding_types)
 ADDS(backward_gather_nd, "_backward_gather_nd", back_types)
 /* clang-format on */
-#define INDEX(op, types, flags) TNCPU_ROW(op, types, flags, index_prepare, index_run)
+#define INDEX(op, types, flags, ...) TNCPU_ROW(op, types, flags, index_prepare, index_run),
 
 const tn_kernel *const tncpu_family_index[] = {
-    INDEX("take", take_types, 0),
-    INDEX("Embedding", embedding_types, 0),
-    INDEX("pick", pick_types, 0),
-    INDEX("gather_nd", gather_types, 0),
-    INDEX("scatter_nd", gather_types, TN_KERNEL_EMPTY_OK),
-    INDEX("_backward_pick", back_pick_types, TN_KERNEL_EMPTY_OK),
-    INDEX("batch_take", batch_types, 0),
-    INDEX("_backward_batch_take", back_batch_types, TN_KERNEL_EMPTY_OK),
-    INDEX("_scatter_set_nd", set_types, 0),
     TNCPU_ROW("_ravel_multi_index", ravel_types, 0, ravel_prepare, ravel_run),
     TNCPU_ROW("_unravel_index", ravel_types, 0, ravel_prepare, unravel_run),
     TNCPU_ROW("one_hot", tncpu_all, 0, index_prepare, one_hot_run),
@@ -494,5 +490,5 @@ const tn_kernel *const tncpu_family_index[] = {
     &backward_take,
     &backward_embedding,
     &backward_gather_nd,
-    NULL,
+    INDICES(INDEX) NULL,
 };

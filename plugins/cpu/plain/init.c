@@ -8,47 +8,17 @@
 
 #define PART 512 /* elements made at a time */
 
-static tn_status make_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_work(node, plan, 20 + (double)tn_tensor_count(node->out[0]));
-    plan->threads = 1;
-    plan->flags &= ~TN_PLAN_PARALLEL;
-    return TN_OK;
-}
+TNCPU_PREPARE(make_prepare, tncpu_plan_tasks(node, plan, 20 + (double)tn_tensor_count(node->out[0]), 1))
 
-static tn_status zeros_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    tncpu_fill(x->out[0], 0);
-    return TN_OK;
-}
-
-static tn_status ones_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    tncpu_fill(x->out[0], 1);
-    return TN_OK;
-}
-
-static tn_status full_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    tncpu_fill(x->out[0], tn_value_float(x->attrs[TN_full_value]));
-    return TN_OK;
-}
-
-static tn_status set_value_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    tncpu_fill(x->out[0], tn_value_float(x->attrs[TN_set_value_src]));
-    return TN_OK;
-}
+TNCPU_RUN(zeros_run, tncpu_fill(x->out[0], 0))
+TNCPU_RUN(ones_run, tncpu_fill(x->out[0], 1))
+TNCPU_RUN(full_run, tncpu_fill(x->out[0], tn_value_float(x->attrs[TN_full_value])))
+TNCPU_RUN(set_value_run, tncpu_fill(x->out[0], tn_value_float(x->attrs[TN_set_value_src])))
 
 /* Element number `i` of an array. */
 typedef double element_of(const tn_exec *x, int64_t i);
 
-static tn_status elements_make(const tn_exec *x, element_of *element)
+static void elements_make(const tn_exec *x, element_of *element)
 {
     const int64_t count = tn_tensor_count(x->out[0]);
     double values[PART];
@@ -60,7 +30,6 @@ static tn_status elements_make(const tn_exec *x, element_of *element)
             values[k] = element(x, i + k);
         tncpu_numbers_store(x->out[0], i, 1, n, values);
     }
-    return TN_OK;
 }
 
 static double arange_element(const tn_exec *x, int64_t i)
@@ -103,20 +72,14 @@ static double window_element(const tn_exec *x, int64_t i, double a, double b, do
     return count == 1 ? 1 : a - b * cos(t) + c * cos(2 * t);
 }
 
-static double hamming_element(const tn_exec *x, int64_t i)
-{
-    return window_element(x, i, 0.54, 0.46, 0);
-}
-
-static double hanning_element(const tn_exec *x, int64_t i)
-{
-    return window_element(x, i, 0.5, 0.5, 0);
-}
-
-static double blackman_element(const tn_exec *x, int64_t i)
-{
-    return window_element(x, i, 0.42, 0.5, 0.08);
-}
+#define WINDOW(name, a, b, c)                                                                                \
+    static double name##_element(const tn_exec *x, int64_t i)                                                \
+    {                                                                                                        \
+        return window_element(x, i, a, b, c);                                                                \
+    }
+WINDOW(hamming, 0.54, 0.46, 0)
+WINDOW(hanning, 0.5, 0.5, 0)
+WINDOW(blackman, 0.42, 0.5, 0.08)
 
 /* Axis k of point p, where i = k · points + p. */
 static double indices_element(const tn_exec *x, int64_t i)
@@ -143,12 +106,7 @@ static double index_array_element(const tn_exec *x, int64_t i)
     return (double)(at / tncpu_dims(data, axis + 1, data->ndim) % data->shape[axis]);
 }
 
-#define ELEMENTS(name)                                                                                       \
-    static tn_status name##_run(const tn_plan *plan, const tn_exec *x, tn_err *err)                          \
-    {                                                                                                        \
-        (void)plan, (void)err;                                                                               \
-        return elements_make(x, name##_element);                                                             \
-    }
+#define ELEMENTS(name) TNCPU_RUN(name##_run, elements_make(x, name##_element))
 ELEMENTS(arange)
 ELEMENTS(arange_like)
 ELEMENTS(linspace)
@@ -174,19 +132,8 @@ static void diagonal_fill(const tn_tensor *y, int64_t k)
 
 _Static_assert((int)TN_eye_k == TN_npi_eye_k, "_eye and _npi_eye have k at the same place");
 
-static tn_status eye_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    diagonal_fill(x->out[0], tn_value_int(x->attrs[TN_eye_k]));
-    return TN_OK;
-}
-
-static tn_status identity_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    diagonal_fill(x->out[0], 0);
-    return TN_OK;
-}
+TNCPU_RUN(eye_run, diagonal_fill(x->out[0], tn_value_int(x->attrs[TN_eye_k])))
+TNCPU_RUN(identity_run, diagonal_fill(x->out[0], 0))
 
 #include "../../common/make_rows.inc"
 

@@ -9,12 +9,7 @@
 #define ALL_TYPES TNCPU_ALL
 #include "../../common/join.inc"
 
-static tn_status sum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, 20 + (double)tn_tensor_count(node->in[0]), 1);
-    return TN_OK;
-}
+TNCPU_PREPARE(sum_prepare, tncpu_plan_tasks(node, plan, 20 + (double)tn_tensor_count(node->in[0]), 1))
 
 /* dx = 0. False: dy has no elements. */
 static bool sum_begin(const tn_exec *x)

@@ -192,12 +192,8 @@ static tn_status entropy_back_run(const tn_plan *plan, const tn_exec *x, tn_err 
 
 /* ---- MakeLoss: a constant, divided by the batch or by the elements above a threshold ---------- */
 
-static tn_status make_loss_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, 30.0 + (double)tn_tensor_count(node->in[0]) * 2.0, 1);
-    return TN_OK;
-}
+TNCPU_PREPARE(make_loss_prepare,
+              tncpu_plan_tasks(node, plan, 30.0 + (double)tn_tensor_count(node->in[0]) * 2.0, 1))
 
 static tn_status make_loss_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {

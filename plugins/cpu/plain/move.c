@@ -13,10 +13,9 @@
 #define TILE 16
 #define NS_PER_ELEMENT 0.7
 
-tn_status tncpu_move_plan(const tn_node *node, tn_plan *plan, int64_t count)
+void tncpu_move_plan(const tn_node *node, tn_plan *plan, int64_t count)
 {
     tncpu_plan_tasks(node, plan, 20 + NS_PER_ELEMENT * (double)count, count / 4096 + 1);
-    return TN_OK;
 }
 
 /* One run of n elements, and tiles of rows x columns: src runs along rows, dst along columns. */
@@ -130,7 +129,9 @@ tn_status tnb_move_prepare(void *plugin, const tn_node *node, tn_plan *plan, int
 {
     const tn_status st = bytes ? tncpu_state(plugin, plan, bytes, err) : TN_OK;
 
-    return st ? st : tncpu_move_plan(node, plan, count);
+    if (!st)
+        tncpu_move_plan(node, plan, count);
+    return st;
 }
 
 tn_status tnb_move_run(const tn_plan *plan, const tn_exec *x, const tnb_move *m, const void *src, void *dst,

@@ -9,6 +9,6 @@
 void tncpu_move_run(const tnb_move *m, const void *src, void *dst, int threads);
 
 /** The plan of a kernel that moves `count` elements. */
-tn_status tncpu_move_plan(const tn_node *node, tn_plan *plan, int64_t count);
+void tncpu_move_plan(const tn_node *node, tn_plan *plan, int64_t count);
 
 #endif

@@ -567,11 +567,16 @@ static void backward_lrn_row(const void *call, int64_t row, double *room)
 
 /* ---- kernels ----------------------------------------------------------------------------------------- */
 
-static const norm_form forms[] = {
-    {"LayerNorm", norm_row, backward_norm_row, true}, {"InstanceNorm", norm_row, backward_norm_row, true},
-    {"GroupNorm", norm_row, backward_norm_row, true}, {"L2Normalization", l2_row, backward_l2_row, false},
-    {"LRN", lrn_row, backward_lrn_row, false},
-};
+/* X(operator, body, body of the gradient, affine, flags of the gradient) */
+#define NORMS(X)                                                                                             \
+    X("LayerNorm", norm_row, backward_norm_row, true, TN_KERNEL_EMPTY_OK)                                    \
+    X("InstanceNorm", norm_row, backward_norm_row, true, TN_KERNEL_EMPTY_OK)                                 \
+    X("GroupNorm", norm_row, backward_norm_row, true, TN_KERNEL_EMPTY_OK)                                    \
+    X("L2Normalization", l2_row, backward_l2_row, false, 0)                                                  \
+    X("LRN", lrn_row, backward_lrn_row, false, 0)
+
+#define FORM(op, row, back, affine, flags) {op, row, back, affine},
+static const norm_form forms[] = {NORMS(FORM)};
 
 /* Workspace: gamma and beta as doubles, then two rows for each thread. */
 static tn_status rows_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -631,22 +636,14 @@ TNCPU_SHORT_ROW(backward_sync_alone, "_backward__contrib_SyncBatchNorm", batch_n
                 alone_prepare, true, alone_run)
 
 /* Behind `plain`, which serves one device. */
-#define SYNC(op_)                                                                                            \
-    (&(const tn_kernel){.struct_size = TN_END(tn_kernel, release),                                           \
-                        .rank = 32,                                                                          \
-                        .op = op_,                                                                           \
-                        .name = "sync",                                                                      \
-                        .device = "cpu",                                                                     \
-                        .isa = "",                                                                           \
-                        .op_version_min = 1,                                                                 \
-                        .op_version_max = 1,                                                                 \
-                        .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_EMPTY_OK | TN_KERNEL_ASYNC,             \
-                        .types = TNCPU_TYPES("*:f32,f64"),                                                   \
-                        .prepare = sync_prepare,                                                             \
-                        .run = sync_run,                                                                     \
-                        .release = tncpu_release})
+#define SYNC(op)                                                                                             \
+    (&(const tn_kernel)TNCPU_KERNEL_RANKED(op, "sync", 32, TNCPU_TYPES("*:f32,f64"),                         \
+                                           TN_KERNEL_EMPTY_OK | TN_KERNEL_ASYNC, sync_prepare, sync_run,     \
+                                           tncpu_release))
 
-#define ROWS(op, flags) TNCPU_ROW(op, norm_types, flags, rows_prepare, rows_run)
+#define ROWS(op, row, back, affine, flags)                                                                   \
+    TNCPU_ROW(op, norm_types, 0, rows_prepare, rows_run),                                                    \
+        TNCPU_ROW("_backward_" op, norm_types, flags, rows_prepare, rows_run),
 
 const tn_kernel *const tncpu_family_norm[] = {
     &batch_norm,
@@ -656,15 +653,5 @@ const tn_kernel *const tncpu_family_norm[] = {
     &backward_sync_alone,
     SYNC("_contrib_SyncBatchNorm"),
     SYNC("_backward__contrib_SyncBatchNorm"),
-    ROWS("LayerNorm", 0),
-    ROWS("_backward_LayerNorm", TN_KERNEL_EMPTY_OK),
-    ROWS("InstanceNorm", 0),
-    ROWS("_backward_InstanceNorm", TN_KERNEL_EMPTY_OK),
-    ROWS("GroupNorm", 0),
-    ROWS("_backward_GroupNorm", TN_KERNEL_EMPTY_OK),
-    ROWS("L2Normalization", 0),
-    ROWS("_backward_L2Normalization", 0),
-    ROWS("LRN", 0),
-    ROWS("_backward_LRN", 0),
-    NULL,
+    NORMS(ROWS) NULL,
 };

@@ -307,12 +307,9 @@ static void run_step(const void *arg, int64_t run, double *room)
 /* The weights as they are: of a step that is skipped. */
 static void weights_keep(const sweep *s, const tn_exec *x)
 {
-    for (uint32_t w = 0; w < s->weights; w++) {
-        const tn_tensor *from = x->in[w * s->each], *to = x->out[w];
-
-        if (x->modes[w] != TN_MODE_NONE && to->data != from->data)
-            memcpy(to->data, from->data, (size_t)tn_tensor_count(from) * tn_dtype_bytes(from->dtype));
-    }
+    for (uint32_t w = 0; w < s->weights; w++)
+        if (x->modes[w] != TN_MODE_NONE)
+            tncpu_copy(x->in[w * s->each], x->out[w]);
 }
 
 static tn_status sweep_run_all(const tn_plan *plan, const tn_exec *x, tn_err *err)

@@ -239,12 +239,7 @@ static const tn_tensor *wanted(const tn_exec *x, uint32_t output)
     return x->modes[output] == TN_MODE_NONE ? NULL : x->out[output];
 }
 
-static tn_status sort_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    order_plan(node, plan, 0);
-    return TN_OK;
-}
+TNCPU_PREPARE(sort_prepare, order_plan(node, plan, 0))
 
 static tn_status sort_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
@@ -267,12 +262,7 @@ static tn_status argsort_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     return order_run(plan, x, &o);
 }
 
-static tn_status topk_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    order_plan(node, plan, tn_value_int(node->attrs[TN_topk_k]));
-    return TN_OK;
-}
+TNCPU_PREPARE(topk_prepare, order_plan(node, plan, tn_value_int(node->attrs[TN_topk_k])))
 
 static tn_status topk_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {

@@ -37,11 +37,31 @@
 #define TNCPU_ROW(...) (&(const tn_kernel)TNCPU_KERNEL(__VA_ARGS__))
 #define TNCPU_KERNEL(op_, types_, flags_, prepare_, run_)                                                    \
     TNCPU_KERNEL_NAMED(op_, "plain", types_, flags_, prepare_, run_)
+/* A kernel of another name, beside others of the operator. */
+#define TNCPU_ROW_NAMED(...) (&(const tn_kernel)TNCPU_KERNEL_NAMED(__VA_ARGS__))
 #define TNCPU_KERNEL_NAMED(op_, name_, types_, flags_, prepare_, run_)                                       \
+    TNCPU_KERNEL_RANKED(op_, name_, 64, types_, flags_, prepare_, run_, tncpu_release)
+#define TNCPU_KERNEL_RANKED(op_, name_, rank_, types_, flags_, prepare_, run_, release_)                     \
     {                                                                                                        \
-        .struct_size = TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = name_, .device = "cpu",    \
+        .struct_size = TN_END(tn_kernel, release), .rank = rank_, .op = op_, .name = name_, .device = "cpu", \
         .isa = "", .op_version_min = 1, .op_version_max = 1, .flags = TN_KERNEL_DETERMINISTIC | (flags_),    \
-        .types = types_, .prepare = prepare_, .run = run_, .release = tncpu_release                          \
+        .types = types_, .prepare = prepare_, .run = run_, .release = release_                               \
+    }
+
+/* A kernel's prepare and run of one expression, which reads node and plan, or plan and x, and cannot fail. */
+#define TNCPU_PREPARE(name, expression)                                                                      \
+    static tn_status name(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)                     \
+    {                                                                                                        \
+        (void)plugin, (void)err;                                                                             \
+        expression;                                                                                          \
+        return TN_OK;                                                                                        \
+    }
+#define TNCPU_RUN(name, expression)                                                                          \
+    static tn_status name(const tn_plan *plan, const tn_exec *x, tn_err *err)                                \
+    {                                                                                                        \
+        (void)plan, (void)err;                                                                               \
+        expression;                                                                                          \
+        return TN_OK;                                                                                        \
     }
 
 #define TNCPU_FLOATS "f32,f64,f16,bf16"
@@ -93,6 +113,13 @@ static inline bool tncpu_same_shape(const tn_tensor *a, const tn_tensor *b)
         if (a->shape[i] != b->shape[i])
             return false;
     return true;
+}
+
+/* The bytes of a dense tensor into one of that size, which may be the same memory. */
+static inline void tncpu_copy(const tn_tensor *from, const tn_tensor *to)
+{
+    if (from->data != to->data)
+        memcpy(to->data, from->data, (size_t)tn_dtype_size(from->dtype, (uint64_t)tn_tensor_count(from)));
 }
 
 static inline bool tncpu_is_float(int32_t dtype)

@@ -40,20 +40,9 @@ static window window_of(const geometry *g, int32_t axis, int64_t o)
     return w;
 }
 
-#define T float
-#define FN(name) name##_f32
-#define LOWEST (-FLT_MAX)
-#include "pool.inc"
-#undef T
-#undef FN
-#undef LOWEST
-#define T double
-#define FN(name) name##_f64
-#define LOWEST (-DBL_MAX)
-#include "pool.inc"
-#undef T
-#undef FN
-#undef LOWEST
+#define LOWEST(dtype) ((dtype) == TN_F64 ? -DBL_MAX : -(double)FLT_MAX)
+#define BODY "../plain/pool.inc"
+#include "../common/floats.inc"
 
 static geometry geometry_of(const tn_value *attrs, const tn_tensor *x, const tn_tensor *y)
 {

@@ -85,25 +85,16 @@ static int64_t batch_at(const tnb_contraction *c, const tnb_operand *o, int64_t 
     return at;
 }
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + TNCPU_ALIGN - 1) & ~(uint64_t)(TNCPU_ALIGN - 1);
-}
-
 static uint64_t operand_bytes(const tnb_operand *o, int32_t dtype)
 {
     const int64_t count = o->batch.count * o->outer.count * o->summed.count;
 
-    return o->packed ? aligned((uint64_t)count * tn_dtype_bytes(dtype)) : 0;
+    return o->packed ? tncpu_aligned((uint64_t)count * tn_dtype_bytes(dtype)) : 0;
 }
 
 static uint64_t gemm_scratch(const tnb_contraction *c, const tn_plan *plan)
 {
-    const uint64_t y = tncpu_gemm_bytes(c->m, c->n, c->k, c->dtype),
-                   a = tncpu_gemm_bytes(c->m, c->k, c->n, c->dtype),
-                   b = tncpu_gemm_bytes(c->k, c->n, c->m, c->dtype);
-
-    return aligned(y > a ? (y > b ? y : b) : (a > b ? a : b)) * plan->threads;
+    return tncpu_aligned(tncpu_gemm_bytes_all(c->m, c->n, c->k, c->dtype)) * plan->threads;
 }
 
 /* Workspace: what products need, then operands that are packed, `copies` of each. */

@@ -184,12 +184,7 @@ static void randint_part(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static tn_status randint_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_work(node, plan, 20 + 10 * (double)tn_tensor_count(node->out[0]));
-    return TN_OK;
-}
+TNCPU_PREPARE(randint_prepare, tncpu_plan_work(node, plan, 20 + 10 * (double)tn_tensor_count(node->out[0])))
 
 /* Whether the type holds a number: storing it saturates. */
 static bool holds(const tn_tensor *y, int64_t number)

@@ -5,11 +5,8 @@
 #define ALL_TYPES TNCPU_ALL
 #include "../../common/rearrange.inc"
 
-static tn_status move_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    return tncpu_move_plan(node, plan, tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0]));
-}
+TNCPU_PREPARE(move_prepare,
+              tncpu_move_plan(node, plan, tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0])))
 
 /* ---- roll --------------------------------------------------------------------------------------- */
 
@@ -37,18 +34,18 @@ static roll roll_of(const tn_exec *x, bool back)
 }
 
 /* Each row is two runs; a row's place follows from its indices. */
-static tn_status roll_run(const tn_exec *x, bool back)
+static void roll_run(const tn_exec *x, bool back)
 {
     const int64_t bytes = (int64_t)tn_dtype_bytes(x->in[0]->dtype);
     const char *from = x->in[0]->data;
     roll r;
 
     if (tn_tensor_count(x->in[0]) == 0)
-        return TN_OK;
+        return;
     r = roll_of(x, back);
     if (r.ndim == 0) {
         memcpy(x->out[0]->data, from, (size_t)bytes);
-        return TN_OK;
+        return;
     }
     const int64_t row = r.shape[r.ndim - 1], shift = r.shift[r.ndim - 1];
 
@@ -62,20 +59,10 @@ static tn_status roll_run(const tn_exec *x, bool back)
         memcpy((char *)x->out[0]->data + to * row * bytes, from + (k * row + row - shift) * bytes,
                (size_t)(shift * bytes));
     }
-    return TN_OK;
 }
 
-static tn_status roll_forward(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    return roll_run(x, false);
-}
-
-static tn_status roll_backward(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    return roll_run(x, true);
-}
+TNCPU_RUN(roll_forward, roll_run(x, false))
+TNCPU_RUN(roll_backward, roll_run(x, true))
 
 /* ---- tril --------------------------------------------------------------------------------------- */
 

@@ -51,33 +51,20 @@ static int64_t output_planes(const tn_node *node)
     return tncpu_planes(node->out[0]);
 }
 
-static const tncpu_form forms[] = {
-    {"ROIPooling", regions, max_region_f32, max_region_f64, NULL},
-    {"_backward_ROIPooling", output_planes, backward_max_f32, backward_max_f64, NULL},
-    {"_contrib_ROIAlign", regions, align_region_f32, align_region_f64, NULL},
-    {"_backward__contrib_ROIAlign", output_planes, backward_align_f32, backward_align_f64, NULL},
-    {"_contrib_PSROIPooling", regions, psroi_region_f32, psroi_region_f64, NULL},
-    {"_backward__contrib_PSROIPooling", output_planes, backward_psroi_f32, backward_psroi_f64, NULL},
-    {"Correlation", output_planes, correlation_f32, correlation_f64, NULL},
-    {"_backward_Correlation", output_planes, backward_correlation_f32, backward_correlation_f64, NULL},
-};
-
-TNCPU_FORMS(region, forms, 0)
-TNCPU_FORMS(shaped, forms, 1u << 1)
-
 static const char *const maximum[] = {"max_idx:i64", "*:" TNCPU_FLOATS, NULL};
 
-#define REGION(op, types) TNCPU_ROW(op, types, TN_KERNEL_EMPTY_OK, region_prepare, region_run)
-#define BACKWARD(op, types) TNCPU_ROW("_backward_" op, types, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run)
+#define EMPTY TN_KERNEL_EMPTY_OK
+#define REGIONS(X)                                                                                           \
+    X("ROIPooling", maximum, EMPTY, region, regions, max_region, NULL)                                       \
+    X("_backward_ROIPooling", maximum, EMPTY, shaped, output_planes, backward_max, NULL)                     \
+    X("_contrib_ROIAlign", tncpu_floats, EMPTY, region, regions, align_region, NULL)                         \
+    X("_backward__contrib_ROIAlign", tncpu_floats, EMPTY, shaped, output_planes, backward_align, NULL)       \
+    X("_contrib_PSROIPooling", tncpu_floats, EMPTY, region, regions, psroi_region, NULL)                     \
+    X("_backward__contrib_PSROIPooling", tncpu_floats, EMPTY, shaped, output_planes, backward_psroi, NULL)   \
+    X("Correlation", tncpu_floats, EMPTY, region, output_planes, correlation, NULL)                          \
+    X("_backward_Correlation", tncpu_floats, EMPTY, region, output_planes, backward_correlation, NULL)
 
-const tn_kernel *const tncpu_family_region[] = {
-    REGION("ROIPooling", maximum),
-    BACKWARD("ROIPooling", maximum),
-    REGION("_contrib_ROIAlign", tncpu_floats),
-    BACKWARD("_contrib_ROIAlign", tncpu_floats),
-    REGION("_contrib_PSROIPooling", tncpu_floats),
-    BACKWARD("_contrib_PSROIPooling", tncpu_floats),
-    REGION("Correlation", tncpu_floats),
-    REGION("_backward_Correlation", tncpu_floats),
-    NULL,
-};
+static const tncpu_form forms[] = {REGIONS(TNCPU_FORM)};
+TNCPU_FORMS(region, forms, 0)
+TNCPU_FORMS(shaped, forms, 1u << 1)
+const tn_kernel *const tncpu_family_region[] = {REGIONS(TNCPU_FORM_ROW) NULL};

@@ -40,15 +40,17 @@ static int64_t all_planes(const tn_node *node)
     return n;
 }
 
+#define RESIZES(X)                                                                                           \
+    X("_contrib_BilinearResize2D", tncpu_floats, 0, resize, output_planes, bilinear, NULL)                   \
+    X("_backward__contrib_BilinearResize2D", tncpu_floats, TN_KERNEL_EMPTY_OK, backward, all_planes,         \
+      backward_bilinear, NULL)                                                                               \
+    X("_contrib_AdaptiveAvgPooling2D", tncpu_floats, 0, resize, output_planes, adaptive, NULL)               \
+    X("_backward__contrib_AdaptiveAvgPooling2D", tncpu_floats, TN_KERNEL_EMPTY_OK, backward, output_planes,  \
+      backward_adaptive, NULL)
+
 static const tncpu_form forms[] = {
     {"_backward_UpSampling", all_planes, backward_nearest_f32, backward_nearest_f64, NULL},
-    {"_contrib_BilinearResize2D", output_planes, bilinear_f32, bilinear_f64, NULL},
-    {"_backward__contrib_BilinearResize2D", all_planes, backward_bilinear_f32, backward_bilinear_f64, NULL},
-    {"_contrib_AdaptiveAvgPooling2D", output_planes, adaptive_f32, adaptive_f64, NULL},
-    {"_backward__contrib_AdaptiveAvgPooling2D", output_planes, backward_adaptive_f32, backward_adaptive_f64,
-     NULL},
-};
-
+    RESIZES(TNCPU_FORM)};
 TNCPU_FORMS(resize, forms, 0)
 TNCPU_FORMS(backward, forms, ~1u)
 
@@ -99,13 +101,7 @@ TNCPU_SHORT_NAMED(copies, "UpSampling", "copies", tncpu_floats, 0, copies_prepar
 
 const tn_kernel *const tncpu_family_resize[] = {
     &copies,
-    &(const tn_kernel)TNCPU_KERNEL_NAMED("_backward_UpSampling", "copies", tncpu_floats, TN_KERNEL_EMPTY_OK,
-                                         backward_nearest_prepare, backward_run),
-    TNCPU_ROW("_contrib_BilinearResize2D", tncpu_floats, 0, resize_prepare, resize_run),
-    TNCPU_ROW("_backward__contrib_BilinearResize2D", tncpu_floats, TN_KERNEL_EMPTY_OK, backward_prepare,
-              backward_run),
-    TNCPU_ROW("_contrib_AdaptiveAvgPooling2D", tncpu_floats, 0, resize_prepare, resize_run),
-    TNCPU_ROW("_backward__contrib_AdaptiveAvgPooling2D", tncpu_floats, TN_KERNEL_EMPTY_OK, backward_prepare,
-              backward_run),
-    NULL,
+    TNCPU_ROW_NAMED("_backward_UpSampling", "copies", tncpu_floats, TN_KERNEL_EMPTY_OK,
+                    backward_nearest_prepare, backward_run),
+    RESIZES(TNCPU_FORM_ROW) NULL,
 };

@@ -35,22 +35,15 @@ static int64_t matrices(const tn_node *node)
     return node->out[0]->shape[0];
 }
 
-static const tncpu_form forms[] = {
-    {"BilinearSampler", output_rows, sampler_f32, sampler_f64, NULL},
-    {"_backward_BilinearSampler", backward_tasks, backward_sampler_f32, backward_sampler_f64, NULL},
-    {"GridGenerator", output_rows, grid_f32, grid_f64, NULL},
-    {"_backward_GridGenerator", matrices, backward_grid_f32, backward_grid_f64, NULL},
-    {"SpatialTransformer", output_rows, transformer_f32, transformer_f64, grid_room},
-};
+#define EMPTY TN_KERNEL_EMPTY_OK
+#define SAMPLERS(X)                                                                                          \
+    X("BilinearSampler", tncpu_floats, EMPTY, sampler, output_rows, sampler, NULL)                           \
+    X("_backward_BilinearSampler", tncpu_floats, EMPTY, sampler, backward_tasks, backward_sampler, NULL)     \
+    X("GridGenerator", tncpu_floats, 0, sampler, output_rows, grid, NULL)                                    \
+    X("_backward_GridGenerator", tncpu_floats, EMPTY, shaped, matrices, backward_grid, NULL)                 \
+    X("SpatialTransformer", tncpu_floats, EMPTY, sampler, output_rows, transformer, grid_room)
 
+static const tncpu_form forms[] = {SAMPLERS(TNCPU_FORM)};
 TNCPU_FORMS(sampler, forms, 0)
 TNCPU_FORMS(shaped, forms, 1u << 1)
-
-const tn_kernel *const tncpu_family_sampler[] = {
-    TNCPU_ROW("BilinearSampler", tncpu_floats, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
-    TNCPU_ROW("_backward_BilinearSampler", tncpu_floats, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
-    TNCPU_ROW("GridGenerator", tncpu_floats, 0, sampler_prepare, sampler_run),
-    TNCPU_ROW("_backward_GridGenerator", tncpu_floats, TN_KERNEL_EMPTY_OK, shaped_prepare, shaped_run),
-    TNCPU_ROW("SpatialTransformer", tncpu_floats, TN_KERNEL_EMPTY_OK, sampler_prepare, sampler_run),
-    NULL,
-};
+const tn_kernel *const tncpu_family_sampler[] = {SAMPLERS(TNCPU_FORM_ROW) NULL};

@@ -4,9 +4,6 @@
 
 /* clang-format off */
 static const tncpu_point rows[] = {TNB_SCALAR(TNCPU_POINT_SCALAR) TNB_SCALAR_BACK(TNCPU_POINT_2)};
-/* clang-format on */
-
-/* clang-format off */
 TNCPU_POINT_PREPARE(scalar_prepare, rows)
 /* clang-format on */
 

@@ -68,13 +68,12 @@ typedef struct scan_call {
     bool whole, back;
 } scan_call;
 
-static tn_status rows_plan(const tn_node *node, tn_plan *plan, int64_t size, double each)
+static void rows_plan(const tn_node *node, tn_plan *plan, int64_t size, double each)
 {
     const int64_t count = tn_tensor_count(node->in[0]) + tn_tensor_count(node->out[0]);
 
     tncpu_plan_tasks(node, plan, 50 + each * (double)count, size > 0 ? count / size + 1 : 1);
     tncpu_plan_workspace(plan, (uint64_t)(size + 1) * sizeof(number));
-    return TN_OK;
 }
 
 static tncpu_rows cumsum_rows(const tn_value *attrs, const tn_tensor *in)
@@ -85,11 +84,7 @@ static tncpu_rows cumsum_rows(const tn_value *attrs, const tn_tensor *in)
     return tncpu_rows_of(in, a, axis ? a + 1 : in->ndim);
 }
 
-static tn_status cumsum_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    return rows_plan(node, plan, TNCPU_TILE, 3);
-}
+TNCPU_PREPARE(cumsum_prepare, rows_plan(node, plan, TNCPU_TILE, 3))
 
 static void cumsum_row(const void *arg, int64_t row, double *room)
 {
@@ -129,7 +124,8 @@ static tn_status diff_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     const tn_tensor *a = strncmp(node->op, "_backward_", 10) ? node->in[0] : node->out[0];
 
     (void)plugin, (void)err;
-    return rows_plan(node, plan, diff_rows(node->attrs, a).size, 4);
+    rows_plan(node, plan, diff_rows(node->attrs, a).size, 4);
+    return TN_OK;
 }
 
 /* A row of n + size elements becomes one of size, or (`back`) the other way round by the transposed steps. */
@@ -154,7 +150,7 @@ static void diff_row(const void *arg, int64_t row, double *room)
     numbers_store(c->x->out[0], c->whole, c->back ? wide : small, inner, c->back ? size : left, all);
 }
 
-static tn_status diff_rows_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *a, bool back)
+static void diff_rows_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *a, bool back)
 {
     const int64_t n = tn_value_int(x->attrs[TN_npi_diff_n]);
     const scan_call call = {
@@ -163,33 +159,19 @@ static tn_status diff_rows_run(const tn_plan *plan, const tn_exec *x, const tn_t
     if (n >= call.rows.size) { /* there are no differences */
         if (back)
             tncpu_fill(x->out[0], 0);
-        return TN_OK;
+        return;
     }
     tncpu_rows_run(plan, x, call.rows.outer * call.rows.inner, 0, diff_row, &call);
-    return TN_OK;
 }
 
-static tn_status diff_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return diff_rows_run(plan, x, x->in[0], false);
-}
+TNCPU_RUN(diff_run, diff_rows_run(plan, x, x->in[0], false))
 
 /* in: dy, a */
-static tn_status backward_diff_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return diff_rows_run(plan, x, x->out[0], true);
-}
+TNCPU_RUN(backward_diff_run, diff_rows_run(plan, x, x->out[0], true))
 
 /* ---- ediff1d ------------------------------------------------------------------------------------ */
 
-static tn_status tiles_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, 50 + 3 * (double)tn_tensor_count(node->out[0]), 1);
-    return TN_OK;
-}
+TNCPU_PREPARE(tiles_prepare, tncpu_plan_tasks(node, plan, 50 + 3 * (double)tn_tensor_count(node->out[0]), 1))
 
 /* A copy of input `k`, if there is one, or a number: how many elements. */
 static int64_t ediff1d_end(const tn_exec *x, uint32_t arr_given, uint32_t scalar, uint32_t k, int64_t to)

@@ -73,14 +73,9 @@ static void where_part(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static tn_status where_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_work(node, plan, 20 + 3.0 * (double)tn_tensor_count(node->out[0]));
-    return TN_OK;
-}
+TNCPU_PREPARE(where_prepare, tncpu_plan_work(node, plan, 20 + 3.0 * (double)tn_tensor_count(node->out[0])))
 
-static tn_status where_run(const tn_plan *plan, const tn_exec *x, const tn_tensor *yes, const tn_tensor *no)
+static void where_sides(const tn_plan *plan, const tn_exec *x, const tn_tensor *yes, const tn_tensor *no)
 {
     where_call c = {.y = x->out[0], .condition = &tncpu_converts[x->in[0]->dtype]};
 
@@ -94,32 +89,12 @@ static tn_status where_run(const tn_plan *plan, const tn_exec *x, const tn_tenso
     else
         side_number(tn_value_float(x->attrs[yes ? 0 : 1]), c.y, &c.at[2]);
     tncpu_for(plan, x, tn_tensor_count(c.y), TNCPU_TILE, where_part, &c);
-    return TN_OK;
 }
 
-static tn_status where_both_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return where_run(plan, x, x->in[1], x->in[2]);
-}
-
-static tn_status where_lscalar_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return where_run(plan, x, NULL, x->in[1]);
-}
-
-static tn_status where_rscalar_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return where_run(plan, x, x->in[1], NULL);
-}
-
-static tn_status where_scalar2_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return where_run(plan, x, NULL, NULL);
-}
+TNCPU_RUN(where_both_run, where_sides(plan, x, x->in[1], x->in[2]))
+TNCPU_RUN(where_lscalar_run, where_sides(plan, x, NULL, x->in[1]))
+TNCPU_RUN(where_rscalar_run, where_sides(plan, x, x->in[1], NULL))
+TNCPU_RUN(where_scalar2_run, where_sides(plan, x, NULL, NULL))
 
 /* ---- nan_to_num --------------------------------------------------------------------------------- */
 
@@ -159,8 +134,7 @@ static tn_status nan_to_num_run(const tn_plan *plan, const tn_exec *x, tn_err *e
     if (tncpu_is_float(x->in[0]->dtype))
         tncpu_for(plan, x, tn_tensor_count(x->in[0]), TNCPU_TILE, nan_to_num_part, &call);
     else
-        memmove(x->out[0]->data, x->in[0]->data,
-                (size_t)tn_tensor_count(x->in[0]) * tn_dtype_bytes(x->in[0]->dtype));
+        tncpu_copy(x->in[0], x->out[0]);
     return TN_OK;
 }
 
@@ -180,12 +154,7 @@ static tn_status around_prepare(void *plugin, const tn_node *node, tn_plan *plan
     return st;
 }
 
-static tn_status full_like_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    tncpu_fill(x->out[0], tn_value_float(x->attrs[TN_npi_full_like_fill_value]));
-    return TN_OK;
-}
+TNCPU_RUN(full_like_run, tncpu_fill(x->out[0], tn_value_float(x->attrs[TN_npi_full_like_fill_value])))
 
 /* The bytes from the first element to the last. */
 static void span_of(const tn_tensor *t, uintptr_t *begin, uintptr_t *end)

@@ -20,37 +20,13 @@ static tn_status copy_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     return TN_OK;
 }
 
-static tn_status copy_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    if (x->out[0]->data != x->in[0]->data)
-        memcpy(x->out[0]->data, x->in[0]->data,
-               (size_t)tn_tensor_count(x->in[0]) * tn_dtype_bytes(x->in[0]->dtype));
-    return TN_OK;
-}
+TNCPU_RUN(copy_run, tncpu_copy(x->in[0], x->out[0]))
 
 /* ---- shapes as arrays -------------------------------------------------------------------------------- */
 
-static tn_status info_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, 20, 1);
-    return TN_OK;
-}
-
-static tn_status shape_array_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    memcpy(x->out[0]->data, x->in[0]->shape, (size_t)x->in[0]->ndim * sizeof(int64_t));
-    return TN_OK;
-}
-
-static tn_status size_array_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    *(int64_t *)x->out[0]->data = tn_tensor_count(x->in[0]);
-    return TN_OK;
-}
+TNCPU_PREPARE(info_prepare, tncpu_plan_tasks(node, plan, 20, 1))
+TNCPU_RUN(shape_array_run, memcpy(x->out[0]->data, x->in[0]->shape, (size_t)x->in[0]->ndim * sizeof(int64_t)))
+TNCPU_RUN(size_array_run, *(int64_t *)x->out[0]->data = tn_tensor_count(x->in[0]))
 
 static const char *const like_types[] = {"lhs:" TNCPU_ALL, "rhs:" TNCPU_ALL, "output:=lhs", NULL};
 static const char *const info_types[] = {"data:" TNCPU_ALL, "output:i64", NULL};

@@ -29,11 +29,6 @@ static uint64_t wide_bytes(const tn_tensor *t)
     return (uint64_t)tn_tensor_count(t) * (t->dtype == TN_I8 ? sizeof(double) : sizeof(float));
 }
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + TNCPU_ALIGN - 1) & ~(uint64_t)(TNCPU_ALIGN - 1);
-}
-
 /* The same as float32 or float64. */
 static void widen(const tn_tensor *t, tn_tensor *wide, const tn_tensor **pointer)
 {
@@ -72,7 +67,7 @@ static tn_status wide_prepare(tncpu_prepare prepare, const tn_plan *forward, voi
 
 static void room_plan(const tn_node *node, short_state *s, tn_plan *plan)
 {
-    uint64_t bytes = aligned(s->plan.workspace_bytes);
+    uint64_t bytes = tncpu_aligned(s->plan.workspace_bytes);
     double elements = 0;
 
     for (uint32_t i = 0; i < node->in_count + node->out_count; i++) {
@@ -80,7 +75,7 @@ static void room_plan(const tn_node *node, short_state *s, tn_plan *plan)
 
         s->at[i < node->in_count ? i : ARGS_MAX + i - node->in_count] = bytes;
         if (is_short(t)) {
-            bytes += aligned(wide_bytes(t));
+            bytes += tncpu_aligned(wide_bytes(t));
             elements += (double)tn_tensor_count(t);
         }
     }

@@ -104,19 +104,14 @@ static void moments_part(void *arg, int64_t begin, int64_t end)
 }
 
 /* A task for each element of the output. */
-static tn_status over_run(const tn_plan *plan, const tn_exec *x, void (*part)(void *, int64_t, int64_t))
+static void over_run(const tn_plan *plan, const tn_exec *x, void (*part)(void *, int64_t, int64_t))
 {
     over_call call = {.p = plan->state, .x = x};
 
     tncpu_for(plan, x, call.p->kept.count, 1, part, &call);
-    return TN_OK;
 }
 
-static tn_status moments_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return over_run(plan, x, moments_part);
-}
+TNCPU_RUN(moments_run, over_run(plan, x, moments_part))
 
 static tn_status var_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -141,11 +136,7 @@ static void var_part(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static tn_status var_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)err;
-    return over_run(plan, x, var_part);
-}
+TNCPU_RUN(var_run, over_run(plan, x, var_part))
 
 /* ---- average ------------------------------------------------------------------------------------ */
 
@@ -215,7 +206,8 @@ static tn_status average_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
     (void)err;
     both.in = in;
-    return over_run(plan, &both, average_part);
+    over_run(plan, &both, average_part);
+    return TN_OK;
 }
 
 /* in: dy, a, weights if there are some, average, sum of the weights */
@@ -372,12 +364,7 @@ static tn_status percentile_run(const tn_plan *plan, const tn_exec *x, tn_err *e
 
 /* ---- counts ------------------------------------------------------------------------------------- */
 
-static tn_status serial_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
-{
-    (void)plugin, (void)err;
-    tncpu_plan_tasks(node, plan, 50 + 5 * (double)tn_tensor_count(node->in[0]), 1);
-    return TN_OK;
-}
+TNCPU_PREPARE(serial_prepare, tncpu_plan_tasks(node, plan, 50 + 5 * (double)tn_tensor_count(node->in[0]), 1))
 
 typedef struct edges {
     const tn_tensor *given; /* NULL: they are as far from each other as their number says */

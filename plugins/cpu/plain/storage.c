@@ -461,19 +461,8 @@ static void sum_by(const tn_exec *x, bool mean)
     tncpu_numbers_store(out, 0, 1, count, sums);
 }
 
-static tn_status sum_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    sum_by(x, false);
-    return TN_OK;
-}
-
-static tn_status mean_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    (void)plan, (void)err;
-    sum_by(x, true);
-    return TN_OK;
-}
+TNCPU_RUN(sum_run, sum_by(x, false))
+TNCPU_RUN(mean_run, sum_by(x, true))
 
 /* ---- sums of squares of rows --------------------------------------------------------------------------- */
 
@@ -603,15 +592,11 @@ static const char *const slice_types[] = {"data:csr," TNCPU_ALL, "output:csr,=da
 const tn_kernel *const tncpu_family_storage[] = {
     TNCPU_ROW("cast_storage", cast_types, TN_KERNEL_EMPTY_OK, storage_prepare, cast_run),
     TNCPU_ROW("_sparse_retain", retain_types, TN_KERNEL_EMPTY_OK, storage_prepare, retain_run),
-    &(const tn_kernel)TNCPU_KERNEL_NAMED("dot", "csr", dot_types, TN_KERNEL_EMPTY_OK, dot_prepare,
-                                         dot_any_run),
-    &(const tn_kernel)TNCPU_KERNEL_NAMED("dot", "left", left_types, TN_KERNEL_EMPTY_OK, left_prepare,
-                                         left_run),
-    &(const tn_kernel)TNCPU_KERNEL_NAMED("sum", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, sum_run),
-    &(const tn_kernel)TNCPU_KERNEL_NAMED("mean", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, mean_run),
-    &(const tn_kernel)TNCPU_KERNEL_NAMED("_square_sum", "rows", squares_types, TN_KERNEL_EMPTY_OK,
-                                         squares_prepare, squares_run),
-    &(const tn_kernel)TNCPU_KERNEL_NAMED("slice", "csr", slice_types, TN_KERNEL_EMPTY_OK, slice_prepare,
-                                         slice_run),
+    TNCPU_ROW_NAMED("dot", "csr", dot_types, TN_KERNEL_EMPTY_OK, dot_prepare, dot_any_run),
+    TNCPU_ROW_NAMED("dot", "left", left_types, TN_KERNEL_EMPTY_OK, left_prepare, left_run),
+    TNCPU_ROW_NAMED("sum", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, sum_run),
+    TNCPU_ROW_NAMED("mean", "csr", sum_types, TN_KERNEL_EMPTY_OK, sum_prepare, mean_run),
+    TNCPU_ROW_NAMED("_square_sum", "rows", squares_types, TN_KERNEL_EMPTY_OK, squares_prepare, squares_run),
+    TNCPU_ROW_NAMED("slice", "csr", slice_types, TN_KERNEL_EMPTY_OK, slice_prepare, slice_run),
     NULL,
 };

@@ -7,9 +7,6 @@ static const tncpu_point rows[] = {TNB_UNARY_NUMBERS(TNCPU_POINT_1) TNB_UNARY_FL
                                        TNB_UNARY_MOST(TNCPU_POINT_1)
                                        TNB_UNARY_BACK_FLOATS(TNCPU_POINT_2)
                                        TNB_UNARY_BACK_MOST(TNCPU_POINT_2)};
-/* clang-format on */
-
-/* clang-format off */
 TNCPU_POINT_PREPARE(unary_prepare, rows)
 /* clang-format on */
 
