@@ -286,6 +286,9 @@ static void snapshot_saved(sim *s, sim_proc *p, uint64_t step)
     TNI_KV_POINT(synced);
     if (p->dying)
         return;
+    if (s->mode == SIM_ASYNC && step <= d->blobs[0].step)
+        sim_violation(s, "I1: server %u writes step %llu, which the next process would pass over for %llu",
+                      p->rank, (unsigned long long)step, (unsigned long long)d->blobs[0].step);
     if (d->blobs[0].step == step) { /* again, after going back */
         free(d->blobs[0].text);
     } else {
