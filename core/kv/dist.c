@@ -386,6 +386,7 @@ tn_status tni_kv_dist_agree(tni_kv_dist *d, const char *which, const char *name,
     tn_status st = TN_OK, met;
     tn_err err;
 
+    d->fresh = true;
     tni_str_init(&words, TNI_KV_COMMAND_MAX);
     word_add(&words, which);
     if (name)
@@ -464,22 +465,28 @@ tn_status tni_kv_dist_flush(tni_kv_dist *d)
 }
 
 /* A step begins with a key that was pushed as often as any: those before it are whole then. Worker 0 has it
- * written; others mark where it is. */
+ * written; others mark where it is. Without rounds nobody sends again what a server lost, so it does not wait
+ * for the end of a step to have keys written that no snapshot has: a server that came back without a key
+ * would let all wait for it. */
 tn_status tni_kv_dist_step(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)
 {
     const uint64_t every = d->settings.snapshot_steps;
     tn_status st = TN_OK;
-    bool begins = false;
+    bool due = d->fresh && d->settings.async;
     trip *t;
 
+    if (!every || (d->rank && d->settings.async))
+        return TN_OK;
     for (uint32_t i = 0; i < count; i++)
-        begins = begins || keys[i]->pushes == d->steps;
-    if (begins && every && !(d->rank && d->settings.async) && d->steps > d->kept && d->steps % every == 0) {
+        due = due || (keys[i]->pushes == d->steps && d->steps > d->kept && d->steps % every == 0);
+    if (due) {
         if (!(t = trip_make(d, TNI_KV_DO_SNAPSHOT, 0)))
             return TN_E_NOMEM;
         t->r.step = d->first_step + d->steps;
+        t->r.step += !t->r.step;
         st = trip_push(t, INT32_MAX, true);
         d->kept = st ? d->kept : d->steps;
+        d->fresh = st && d->fresh;
     }
     return st;
 }
@@ -629,6 +636,7 @@ tn_status tni_kv_dist_init(tni_kv_dist *d, uint32_t count, tni_kv_key *const *ke
             st = tni_kv_process_key(d->process, keys[i]->wire, (uint8_t)value->dtype,
                                     tni_array_bytes(value) / unit_bytes(keys[i]), unit_bytes(keys[i]));
     }
+    d->fresh = true;
     if (st || (st = keys_tell(d, count, keys)))
         return st;
     if ((d->rank == 0 && (st = each_key(d, send, count, keys))) || (st = tni_kv_dist_barrier(d)))

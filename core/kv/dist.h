@@ -17,6 +17,7 @@ typedef struct tni_kv_dist {
     uint64_t first_step; /* that the servers held when this process came */
     uint64_t steps;      /* pushes of the key that was pushed most often */
     uint64_t kept;       /* steps at the last snapshot that was asked for */
+    bool fresh;          /* no snapshot has its newest keys, or its optimizer, yet */
     atomic_bool broken;  /* a step of this job failed, and no value was assigned since */
 } tni_kv_dist;
 
@@ -46,7 +47,8 @@ tn_status tni_kv_dist_pull_rows(tni_kv_dist *d, tni_kv_key *key, const int64_t *
 tn_status tni_kv_dist_plan(const tni_kv_dist *d, const tni_kv_key *key, tni_kv_plan *out);
 /* Queues the changes before what is pushed from here on. */
 tn_status tni_kv_dist_flush(tni_kv_dist *d);
-/* Before a push of these keys: a snapshot, if a step ends here that is due for one. */
+/* Before a push of these keys: a snapshot, if a step ends here that is due for one; without rounds also if
+ * there are keys that none has yet. */
 tn_status tni_kv_dist_step(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys);
 void tni_kv_dist_pushed(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys); /* behind it */
 /* Waits for what is queued. */

@@ -329,8 +329,7 @@ static void refuse(tni_kv_scheduler *s, const tni_kv_header *h, const tni_kv_hel
     tni_kv_node_send(&s->node, h->from, &answer, text, strlen(text));
 }
 
-/* Known to a process that lives now and speaks of this seat as it is now: no late or recorded HELLO has it.
- * */
+/* Known to a process that lives now and speaks of this seat as it is now: no late HELLO has it. */
 static uint64_t seat_token(const tni_kv_scheduler *s, uint32_t index, uint64_t birth)
 {
     const uint64_t text[4] = {birth, index, s->node.view.members[index].incarnation, s->node.incarnation};
@@ -444,6 +443,7 @@ static uint64_t common_step(const tni_kv_scheduler *s)
     return best;
 }
 
+/* From here on workers hear of no step behind the cut: they forget what lies before the one they hear of. */
 static void recover_check(tni_kv_scheduler *s)
 {
     tni_kv_view *v = &s->node.view;
@@ -456,7 +456,8 @@ static void recover_check(tni_kv_scheduler *s)
     v->cut = common_step(s);
     v->flags &= ~TNI_KV_ALL_ENDED;
     v->end_round = UINT32_MAX;
-    for (uint32_t i = 0; i < v->workers; i++) { /* what they asked for before has failed */
+    for (uint32_t i = 0; i < s->count; i++) { /* what workers asked for before has failed */
+        memcpy(s->seats[i].steps, (const uint64_t[2]){v->cut}, sizeof s->seats[i].steps);
         s->seats[i].barrier = v->released;
         s->seats[i].barrier_sequence = s->seats[i].end_sequence = 0;
         v->members[i].last_round = UINT32_MAX;
@@ -475,10 +476,8 @@ static void beat_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t in
     tni_kv_reader r = {payload, h->bytes, false};
     const uint64_t first = tni_kv_read(&r, 8), second = tni_kv_read(&r, 8);
 
-    if (!r.bad) {
-        s->seats[index].steps[0] = first;
-        s->seats[index].steps[1] = second;
-    }
+    if (!r.bad && h->view >= s->node.view.epoch_view) /* else the server goes back, and loses what it says */
+        memcpy(s->seats[index].steps, (const uint64_t[2]){first, second}, sizeof s->seats[index].steps);
     s->seats[index].view = h->view;
     recover_check(s);
     answer.key = common_step(s);

@@ -227,14 +227,22 @@ void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t
 
 /* Worker 0 asks for it; of others it is a mark of theirs. One at a time, and each step once. A request that
  * is older than the last one of its worker was answered: a late copy of it would write what is here now as an
- * earlier step. */
-static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
+ * earlier step. Without rounds each request is written: another worker 0 may count from the beginning, so its
+ * step becomes one behind the newest, which is what a server that comes back loads. */
+static void snapshot_handle(tni_kv_server *s, const tni_kv_header *asked)
 {
+    const bool known = asked->from == s->save_asked.from;
+    const bool again = known && asked->sequence == s->save_asked.sequence;
+    tni_kv_header of = *asked, *h = &of;
     tni_str text;
     tn_status st;
 
-    if (h->from == s->save_asked.from && h->sequence < s->save_asked.sequence)
+    if (known && h->sequence < s->save_asked.sequence)
         return;
+    if (s->node.async && again)
+        of.key = s->save_asked.key;
+    else if (s->node.async && h->key && h->key <= s->steps[0])
+        of.key = s->steps[0] + 1;
     if (h->key && (TNI_KV_RANK(h->from) || h->key == s->steps[0] || h->key == s->steps[1])) {
         tni_kv_node_answer(&s->node, h, TNI_KV_APPLIED, 0, 0);
         return;
@@ -245,7 +253,7 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *h)
         tni_kv_node_answer_failed(&s->node, h, st);
         return;
     }
-    if (s->saving && s->saving != h->key) {
+    if (s->saving && (s->saving != h->key || (s->node.async && !again))) {
         tni_kv_node_answer(&s->node, h, TNI_KV_BUSY, s->save_asked.from, 1);
         return;
     }

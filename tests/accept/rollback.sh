@@ -1,7 +1,9 @@
 #!/bin/bash
 # A server of a job that is killed comes back (`tenon launch --on-fail restart`), with its newest snapshot or none: the
 # job goes on by itself and ends with the bits of one process. Short form: server 0 is killed at 4 of its named points
-# and once before there is a snapshot; TENON_FULL=1: at all of them. Only builds with failpoints can.
+# and once before there is a snapshot; TENON_FULL=1: at all of them. Of dist_async, which sends nothing again, it is
+# killed in the first period: the training goes on from what was written before the first gradient. Only builds with
+# failpoints can.
 . "$(dirname "$0")/common.bash"
 
 dev=$(dirname "$build")/build-dev/bin/tenon
@@ -13,7 +15,7 @@ training=(train zoo:lenet --data digits --epochs 2 --set train.batch=32 --seed 4
 
 hashes() { sed -n 's/.*"event":"done".*"params_sha256":"\([^"]*\)".*/\1/p' "$1" | sort; }
 
-# job POINT EVERY: server 0 ends at the point, in its first life
+# job POINT EVERY TYPE [SETTING]...: server 0 ends at the point, in its first life
 job() {
     rm -rf state
     "$tool" launch -n 2 -s 2 --launcher local --on-fail restart --all-roles -- sh -c '
@@ -25,7 +27,7 @@ job() {
         scheduler) set -- kv schedule ;;
         esac
         exec "$tool" "$@" --set kvstore.state_folder=state --set kvstore.part_bytes=16384 --set kvstore.durability=snapshot:$every' \
-        "$tool" "$1" "$2" "${training[@]}" --set kvstore.type=dist_sync >job 2>job.err
+        "$tool" "$1" "$2" "${training[@]}" --set kvstore.type="$3" "${@:4}" >job 2>job.err
 }
 
 "$tool" "${training[@]}" --set kvstore.type=local --set device.default=cpu:0,cpu:1 >one 2>one.err ||
@@ -36,11 +38,15 @@ points=(kv.push_header:150/7 kv.reduced:90/7 kv.update_half:200/7 writer_renamed
     kv.applied:123/7 kv.logged:3/7 kv.log_synced:2/7 kv.acks_half:44/7 kv.pull_half:1/7 writer_sync:4/7 writer_rename:6/7
     kv.trimmed:2/7 kv.push_header:400/7 kv.reduced:300/7)
 for point in "${points[@]}"; do
-    job "${point%/*}" "${point#*/}" || fail "$point: the job ended with $?: $(tail -n 20 job.err)"
+    job "${point%/*}" "${point#*/}" dist_sync || fail "$point: the job ended with $?: $(tail -n 20 job.err)"
     grep -q 'server 0 failed.*signal 9' job.err ||
         fail "$point: server 0 was not killed: $(tail -n 5 job.err)"
     [ "$(hashes job)" = "$want
 $want" ] || fail "$point: the workers have $(hashes job), one process $want"
     count=$((count + 1))
 done
+job kv.log_synced:1 1000000 dist_async --set train.lr=0.002 || fail "dist_async: the job ended with $?: $(tail -n 20 job.err)"
+grep -q 'server 0 failed.*signal 9' job.err || fail "dist_async: server 0 was not killed: $(tail -n 5 job.err)"
+[ "$(hashes job | wc -l)" = 2 ] || fail "dist_async: not both workers came to the end: $(tail -n 5 job)"
+count=$((count + 1))
 finish

@@ -533,6 +533,40 @@ static void snapshots_of_whole_steps(void **state)
     job_run(&o, "dist_sync", snapshots, NULL);
 }
 
+/* Without rounds nobody sends again what a server loses: what no snapshot has is written before the first
+ * gradient behind it. */
+static void news(worker *w)
+{
+    static const uint64_t written[] = {1, 1, 1, 2, 2, 3, 4, 4}, steps[] = {1, 1, 1, 3, 3, 5, 6, 6};
+    tn_array *a = worker_array(w, TN_F32, 1, big_shape, 1);
+    uint64_t last = 0;
+
+    worker_init(w, "a", TN_F32, 1, big_shape, 0);
+    WORKER_OK(w, tn_kv_barrier(w->kv));
+    WORKER_TRUE(w, job_snapshots(&last) == 0);
+    for (uint32_t step = 0; step < 8; step++) {
+        if (step == 3)
+            worker_init(w, "b", TN_F32, 1, big_shape, 0);
+        if (step == 5)
+            WORKER_OK(w, tn_kv_set_optimizer(w->kv, "sgd", (const char *const[]){"lr", "-1", NULL}));
+        worker_push(w, "a", a);
+        if (step == 4)
+            worker_push(w, "b", a);
+        WORKER_OK(w, tn_kv_barrier(w->kv));
+        WORKER_TRUE(w, job_snapshots(&last) == 2 * written[step] && last == steps[step]);
+        WORKER_OK(w, tn_kv_barrier(w->kv));
+    }
+    tn_array_release(a);
+}
+
+static void snapshots_of_what_is_new(void **state)
+{
+    const job_options o = {.workers = 2, .servers = 2, .part_bytes = 4096, .snapshot_steps = 6};
+
+    (void)state;
+    job_run(&o, "dist_async", news, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -541,6 +575,7 @@ int main(void)
         cmocka_unit_test(codes_with_residuals),       cmocka_unit_test(worker_0_assigns),
         cmocka_unit_test(a_broken_step_moves_nobody), cmocka_unit_test(each_push_counts_once),
         cmocka_unit_test(commands_reach_servers),     cmocka_unit_test(snapshots_of_whole_steps),
+        cmocka_unit_test(snapshots_of_what_is_new),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /*
  * Without rounds: a server came back without its last rounds, and what it hears first of a worker is INIT. A
  * pull of another worker, which waited for a replacement that is credited now, is answered at once. The
- * replacement is told that rounds may be lost. With rounds nothing is credited. And a server claims what it
- * has on disk when it has its place, not before.
+ * replacement is told that rounds may be lost. With rounds nothing is credited. A server claims what it has
+ * on disk when it has its place, not before, and what it writes last is its newest snapshot.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -254,6 +254,69 @@ static void first_step_again(void **state)
     }
 }
 
+/* ---- snapshots ---- */
+
+static uint64_t steps_written[8], writes;
+
+static tn_status written_later(void *arg, uint64_t step, tni_str *text)
+{
+    (void)arg, (void)text;
+    assert_true(writes < 8);
+    steps_written[writes++] = step;
+    return TN_PENDING;
+}
+
+/* What worker 0 is told, and the last step that was written. */
+static void asked(tni_kv_server *s, uint64_t step, uint64_t sequence, uint8_t what, uint64_t last)
+{
+    hear(s, (tni_kv_header){.type = TNI_KV_SNAPSHOT, .from = WORKER(0), .key = step, .sequence = sequence},
+         NULL, 0);
+    assert_int_equal(answer_of(WORKER(0)).what, what);
+    assert_true(writes && steps_written[writes - 1] == last);
+}
+
+static void saved(tni_kv_server *s, uint64_t step, tn_status st)
+{
+    said_count = 0;
+    tni_kv_server_saved(s, step, st, 1000);
+    assert_int_equal(answer_of(WORKER(0)).what, st ? TNI_KV_FAILED : TNI_KV_APPLIED);
+}
+
+/* Without rounds another worker 0 counts its steps from the beginning: what it has written is the newest all
+ * the same. What is asked for twice is written once. */
+static void another_worker_0_counts_anew(void **state)
+{
+    const tni_kv_snapshots table = {.write = written_later};
+    tni_kv_server *s;
+
+    (void)state;
+    writes = 0;
+    assert_int_equal(tni_kv_server_create(&settings, &host, &start, &update, &table, &s), TN_OK);
+    welcome(s);
+    asked(s, 19, 90, TNI_KV_HELD, 19); /* with rounds it is what it is */
+    saved(s, 19, TN_OK);
+    s->node.async = true;
+    s->steps[0] = 20;
+    asked(s, 1, 100, TNI_KV_HELD, 21);
+    asked(s, 1, 100, TNI_KV_HELD, 21);
+    asked(s, 1, 101, TNI_KV_BUSY, 21); /* what is new since then is not in it */
+    assert_int_equal(writes, 2);
+    saved(s, 21, TN_OK);
+    asked(s, 1, 100, TNI_KV_APPLIED, 21);
+    asked(s, 21, 101, TNI_KV_HELD, 22);
+    saved(s, 22, tni_error(TN_E_IO, "the disk is full"));
+    asked(s, 21, 101, TNI_KV_HELD, 22); /* tried again */
+    saved(s, 22, TN_OK);
+    asked(s, 30, 102, TNI_KV_HELD, 30);
+    saved(s, 30, TN_OK);
+    assert_int_equal(writes, 5);
+    asked(s, UINT64_MAX, 103, TNI_KV_HELD, UINT64_MAX);
+    saved(s, UINT64_MAX, TN_OK);
+    asked(s, 40, 104, TNI_KV_FAILED, UINT64_MAX); /* there is none behind it */
+    assert_int_equal(tni_kv_server_status(s), TN_OK);
+    tni_kv_server_destroy(s);
+}
+
 /* ---- its place, and then its disk ---- */
 
 typedef struct claims {
@@ -301,6 +364,7 @@ int main(void)
         cmocka_unit_test(init_is_heard),
         cmocka_unit_test(answers_say_lost),
         cmocka_unit_test(first_step_again),
+        cmocka_unit_test(another_worker_0_counts_anew),
         cmocka_unit_test(claims_behind_the_welcome),
     };
 

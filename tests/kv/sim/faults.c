@@ -221,13 +221,14 @@ static sim_proc *newest(const sim *s, uint32_t role, uint32_t rank)
     return NULL;
 }
 
-static void restart_later(sim *s, const sim_proc *p, uint64_t ns)
+void sim_restart_later(sim *s, const sim_proc *p, uint64_t ns)
 {
     sim_event *e = sim_event_add(s, SIM_RESTART, s->now + ns, 0);
 
     if (e) {
         e->what = p->role;
         e->arg = p->rank;
+        s->restarts++;
     }
 }
 
@@ -245,7 +246,7 @@ void sim_replace(sim *s, sim_proc *p)
     p->resume_ns = 0;
     p->side = 0;
     if (last)
-        restart_later(s, p, 100 * SIM_MS);
+        sim_restart_later(s, p, 100 * SIM_MS);
 }
 
 static void kill(sim *s, sim_proc *p, uint64_t restart_ns)
@@ -258,7 +259,7 @@ static void kill(sim *s, sim_proc *p, uint64_t restart_ns)
     if (s->mode >= SIM_FAIL)
         s->victim_ns = s->now;
     else
-        restart_later(s, p, restart_ns);
+        sim_restart_later(s, p, restart_ns);
     sim_proc_kill(s, p);
 }
 
@@ -267,6 +268,7 @@ void sim_fault(sim *s, const sim_event *e)
     sim_proc *p;
 
     if (e->kind == SIM_RESTART) {
+        s->restarts--;
         if (sim_scheduler_gone(s))
             return;
         if (!newest(s, e->what, (uint32_t)e->arg) || newest(s, e->what, (uint32_t)e->arg)->gone)

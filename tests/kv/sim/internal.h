@@ -107,9 +107,9 @@ struct sim {
     bool broke, cut, violated, killed, voided[SIM_KEYS_MAX]; /* voided: in the step that was broken */
     uint16_t victim;
     uint64_t victim_ns;
-    sim_proc *acting; /* whose code runs */
-    uint32_t at_count;
-    bool struck; /* a named point was met: its victim is still to be killed or stopped */
+    sim_proc *acting;            /* whose code runs */
+    uint32_t at_count, restarts; /* restarts: processes that are to come again */
+    bool struck;                 /* a named point was met: its victim is still to be killed or stopped */
 };
 
 uint64_t sim_random(sim *s);
@@ -126,6 +126,7 @@ void sim_at_end(void);
 void sim_strike(sim *s); /* kills or stops whom a point is for */
 void sim_point_do(sim *s, sim_proc *p);
 void sim_point_time(sim *s, uint32_t role); /* time to recover */
+void sim_restart_later(sim *s, const sim_proc *p, uint64_t ns);
 void sim_wake(sim *s, sim_proc *p, uint64_t at);
 bool sim_scheduler_gone(const sim *s);             /* the job is over */
 sim_proc *sim_server(const sim *s, uint32_t rank); /* the newest process of it that lives; NULL: none */

@@ -286,6 +286,9 @@ static void snapshot_saved(sim *s, sim_proc *p, uint64_t step)
     TNI_KV_POINT(synced);
     if (p->dying)
         return;
+    if (s->mode == SIM_ASYNC && step <= d->blobs[0].step)
+        sim_violation(s, "I1: server %u writes step %llu, which the next process would pass over for %llu",
+                      p->rank, (unsigned long long)step, (unsigned long long)d->blobs[0].step);
     if (d->blobs[0].step == step) { /* again, after going back */
         free(d->blobs[0].text);
     } else {
@@ -473,17 +476,11 @@ static void proc_look(sim *s, sim_proc *p)
 
 void sim_point_do(sim *s, sim_proc *p)
 {
-    sim_event *e;
-
     if (s->o.how == SIM_STOP) {
         p->resume_ns = s->now + 12 * SIM_S;
         return;
     }
-    e = sim_event_add(s, SIM_RESTART, s->now + 200 * SIM_MS, 0);
-    if (e) {
-        e->what = p->role;
-        e->arg = p->rank;
-    }
+    sim_restart_later(s, p, 200 * SIM_MS);
     sim_proc_kill(s, p);
 }
 
@@ -603,6 +600,8 @@ static bool all_over(const sim *s)
 {
     const bool gone = sim_scheduler_gone(s);
 
+    if (s->restarts && !gone)
+        return false; /* all may be away at once */
     for (uint32_t i = 0; i < s->proc_count; i++)
         if (s->procs[i].alive && !s->procs[i].gone && (s->procs[i].app || (s->mode != SIM_HANG && !gone)) &&
             !(s->procs[i].app && s->procs[i].app->stage == SIM_OVER))
