@@ -1,6 +1,7 @@
 /*
  * Dead instructions: what no port and no other instruction needs, and what has no effect, is left out. What
- * may refuse its inputs stays, and kernels were chosen before: a net fails where its operators would.
+ * may refuse its inputs stays, and kernels were chosen before: a net fails where its operators would. Before
+ * kernels are chosen, gradients that nobody reads, such as those of a net's data, are marked as not wanted.
  */
 #include "compile/code.h"
 
@@ -51,4 +52,30 @@ tn_status tni_pass_dead(tni_code *c)
     tni_free(needed);
     tni_free(alive);
     return st;
+}
+
+tn_status tni_pass_unread(tni_code *c)
+{
+    uint32_t *readers;
+    tn_status st = tni_code_readers(c, &readers);
+
+    if (st)
+        return st;
+    for (uint32_t i = 0; i < c->code.count; i++) {
+        const tni_instruction *in = tni_code_at(c, i);
+        const tni_gnode *node = c->p->graph ? &c->p->graph->nodes[in->node] : NULL;
+
+        if (!node || !(node->flags & TNI_GNODE_BACKWARD) || in->kind != TN_EXEC_KERNEL || in->def->op->effects)
+            continue;
+        for (uint32_t o = in->in_count; o < in->in_count + in->out_count; o++) {
+            const uint32_t value = tni_code_operands(c, in)[o];
+
+            if (tni_code_value(c, value)->def != i || readers[value])
+                continue;
+            tni_code_modes(c, in)[o] = TN_MODE_NONE;
+            c->rewrites++;
+        }
+    }
+    tni_free(readers);
+    return TN_OK;
 }
