@@ -165,13 +165,23 @@ static void put_operand(writer *w, const tncuda_fused_plan *p, const tncuda_fuse
         (unsigned)(result ? from - TNCUDA_FUSED_RESULT : from));
 }
 
+/* One of the steps that give 0 or their first operand, where this is an element that was rounded already: it is
+ * rounded to itself, and a NaN is a quiet one. */
+static bool is_rounded(const tncuda_fused_plan *p, const tncuda_fused_step *s, const char *loop)
+{
+    return (!strcmp(loop, "RELU") || !strcmp(loop, "STEP_BACK")) && s->kind == TNCUDA_KIND_F32 &&
+           s->dtype == TN_BF16 && s->scalar == 255 && s->operand[0] >= TNCUDA_FUSED_RESULT &&
+           p->args.step[s->operand[0] - TNCUDA_FUSED_RESULT].dtype == TN_BF16;
+}
+
 static void put_step(writer *w, const tncuda_fused_plan *p, int32_t k)
 {
     const tncuda_fused_step *s = &p->args.step[k];
     const char *kind = kind_names[s->kind], *dtype = dtype_names[s->dtype];
     const unsigned given = (unsigned)p->loop_numbers[k] + (s->scalar != 255), at = s->number;
 
-    put(w, "    const e_%s r%d = put_%s_%s(loop_%s_%s(", dtype, (int)k, dtype, kind, p->loop[k], kind);
+    put(w, "    const e_%s r%d = %s_%s_%s(loop_%s_%s(", dtype, (int)k,
+        is_rounded(p, s, p->loop[k]) ? "cut" : "put", dtype, kind, p->loop[k], kind);
     for (uint32_t o = 0, from = 0; o < 3; o++) {
         if (o >= s->operands)
             put(w, "0");

@@ -12,6 +12,7 @@ typedef struct pool_state {
     char kernel[TNCUDA_NAME_BYTES], taps[TNCUDA_NAME_BYTES];
     char last_kernel[TNCUDA_NAME_BYTES], last_taps[TNCUDA_NAME_BYTES]; /* by packs */
     bool back, reads_y, is_plane;
+    bool quads;   /* a thread makes the packs of 2 x 2 places of dx */
     int32_t pack; /* elements of a pack of channels; 1: there are none */
     tncuda_window_args args;
     tncuda_pool_args plane;
@@ -68,7 +69,8 @@ static void names_set(pool_state *s, bool two)
         return;
     }
     (void)snprintf(s->kernel, TNCUDA_NAME_BYTES, "pool_plane_dx%s_%s", few, suffix);
-    (void)snprintf(s->last_kernel, TNCUDA_NAME_BYTES, "pool_last_dx%s_%s", few, packs);
+    (void)snprintf(s->last_kernel, TNCUDA_NAME_BYTES, s->quads ? "pool_last_%s_%s" : "pool_last_dx%s_%s",
+                   s->quads ? "quad" : few, packs);
     (void)snprintf(s->last_taps, TNCUDA_NAME_BYTES, "pool_last_taps%s_%s", square, packs);
 }
 
@@ -93,7 +95,7 @@ static void plane_plan(pool_state *s)
 {
     const tncuda_window_args *a = &s->args;
     tncuda_pool_args *p = &s->plane;
-    bool two = true;
+    bool two = true, few_taps = true;
 
     for (int32_t i = 0; i < 2; i++) {
         p->in[i] = (int32_t)a->in[i + 1];
@@ -103,6 +105,7 @@ static void plane_plan(pool_state *s)
         p->pad[i] = (int32_t)a->pad[i + 1];
         p->by_stride[i] = tncuda_divisor_of(p->stride[i]);
         two = two && p->kernel[i] <= 2 * p->stride[i];
+        few_taps = few_taps && p->kernel[i] <= 3 && p->stride[i] == 2;
     }
     p->channels = a->last ? (uint32_t)a->channels : 1;
     p->dtype = a->dtype;
@@ -110,6 +113,7 @@ static void plane_plan(pool_state *s)
     p->count_pad = a->count_pad;
     p->last = a->last;
     s->pack = pack_of(a);
+    s->quads = s->back && a->type == TNCUDA_POOL_MAX && few_taps;
     names_set(s, two);
 }
 
@@ -190,6 +194,12 @@ static tn_status plane_run(const pool_state *s, const tn_exec *x, tn_err *err)
     a.add = x->modes[0] == TN_MODE_ADD;
     a.count = (uint32_t)(tn_tensor_count(x->out[0]) / pack);
     split_set(&a, s->back ? a.in : a.out, pack);
+    if (pack > 1 && s->quads) {
+        const int32_t half[] = {a.in[0] / 2 + a.in[0] % 2, a.in[1] / 2 + a.in[1] % 2};
+
+        a.count = a.count / (uint32_t)(a.in[0] * a.in[1]) * (uint32_t)(half[0] * half[1]);
+        split_set(&a, half, pack);
+    }
     return st ? st : tncuda_launch(x, "pool", pack > 1 ? s->last_kernel : s->kernel, a.count, &a, err);
 }
 
