@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AHEAD_BYTES                                                                                          \
-    64 /* of packs that a thread reads at once, and it reads as many again before it computes */
+#define AHEAD_BYTES 64 /* of packs that a thread reads at once, twice over before it computes */
+#define AHEAD_STEPS 4
 
 static const char *const dtype_names[TN_DTYPE_LIMIT] = {
     [TN_F32] = "f32", [TN_F64] = "f64", [TN_F16] = "f16",   [TN_U8] = "u8",   [TN_I32] = "i32",
@@ -165,8 +165,8 @@ static void put_operand(writer *w, const tncuda_fused_plan *p, const tncuda_fuse
         (unsigned)(result ? from - TNCUDA_FUSED_RESULT : from));
 }
 
-/* One of the steps that give 0 or their first operand, where this is an element that was rounded already: it is
- * rounded to itself, and a NaN is a quiet one. */
+/* One of the steps that give 0 or their first operand, where this is an element that was rounded already: it
+ * is rounded to itself, and a NaN is a quiet one. */
 static bool is_rounded(const tncuda_fused_plan *p, const tncuda_fused_step *s, const char *loop)
 {
     return (!strcmp(loop, "RELU") || !strcmp(loop, "STEP_BACK")) && s->kind == TNCUDA_KIND_F32 &&
@@ -312,7 +312,8 @@ static void put_moves(writer *w, const tncuda_fused_plan *p, bool reads)
     }
 }
 
-/* Packs that a thread reads before it computes: more of an array where all lie dense and registers are left. */
+/* Packs of an array that a thread reads before it computes: two where all lie dense and are few,
+ * and it is memory that few steps wait for. */
 static int32_t ahead_of(const tncuda_fused_plan *p)
 {
     int32_t bytes = 0;
@@ -320,7 +321,7 @@ static int32_t ahead_of(const tncuda_fused_plan *p)
     for (uint32_t i = 0; i < places(p); i++)
         if (p->lies[i] == TNCUDA_LIES_DENSE && (i < p->in_count || is_add(p, i)))
             bytes += bytes_of(place_at(p, i)) * p->width;
-    return !p->far_count && bytes <= AHEAD_BYTES ? 2 : 1;
+    return !p->far_count && bytes <= AHEAD_BYTES && p->args.steps <= AHEAD_STEPS ? 2 : 1;
 }
 
 static void put_each_pack(writer *w)

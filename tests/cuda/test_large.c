@@ -173,8 +173,8 @@ static const typed_net typed_nets[] = {
     BATCH("bfloat16", "3", 2, 60, 70, 96), BATCH("bfloat16", "3", 1, 12, 11, 16),
 };
 
-/* Pools of whole packs of channels that stand last: windows of each kernel, of one that overlaps more than two
- * and of one that reaches over more than a tap's byte; in bfloat16 many elements of a window are equal. */
+/* Pools of whole packs of channels that stand last: windows of each kernel, of one that overlaps more than
+ * two and of one whose places are more than a byte; in bfloat16 many elements of a window are equal. */
 #define POOL(type, n, h, w, c, ...)                                                                          \
     {                                                                                                        \
         type,                                                                                                \
