@@ -233,23 +233,41 @@ static void reorder_plan(reorder_state *s, const tn_tensor *t, bool to_last)
     s->args.tiles = t->shape[0] * s->args.each.by;
 }
 
-/* Between a layout of this plugin and none: the host says which way. */
+/* One row of all elements. */
+static void copy_plan(reorder_state *s, const tn_tensor *t)
+{
+    const int64_t count = tn_tensor_count(t);
+
+    s->args.rows = 1;
+    s->args.cols = count > 0 ? (int32_t)count : 1;
+    tiles_set(&s->args, count > 0);
+    (void)snprintf(s->kernel, sizeof s->kernel, "last_strip_%d", t->dtype == TN_F32 ? 4 : 2);
+    memcpy(s->odd, s->kernel, sizeof s->odd);
+    s->odd_args = s->args;
+}
+
+/* Between a layout of this plugin and none: the host says which way. Between rows it is a copy. */
 static tn_status reorder_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_tensor *from = node->in[0], *to = node->out[0];
-    const bool to_last = tncuda_is_last(to);
+    const bool to_last = tncuda_is_last(to), is_copy = !from->layout && !to->layout;
     reorder_state *s;
     tn_status st;
 
-    if ((from->layout != NULL) == (to->layout != NULL) || !(to_last || tncuda_is_last(from)))
+    if (is_copy ? tn_tensor_count(from) > INT32_MAX
+                : (from->layout != NULL) == (to->layout != NULL) || !(to_last || tncuda_is_last(from)))
         return tn_fail(err, TN_E_UNSUPPORTED, "not between rows and channels last");
-    if (!tncuda_may_be_last(from) || is_either(from) || tn_tensor_count(from) / from->shape[0] > INT32_MAX ||
-        tn_tensor_count(from) / 4 > INT32_MAX)
+    if (!is_copy &&
+        (!tncuda_may_be_last(from) || is_either(from) || tn_tensor_count(from) / from->shape[0] > INT32_MAX ||
+         tn_tensor_count(from) / 4 > INT32_MAX))
         return tn_fail(err, TN_E_UNSUPPORTED, "no tensor that channels last were made of");
     if ((st = tncuda_state(plugin, node, plan, sizeof *s, err)))
         return st;
     s = plan->state;
-    reorder_plan(s, from, to_last);
+    if (is_copy)
+        copy_plan(s, from);
+    else
+        reorder_plan(s, from, to_last);
     plan->in_layout[0] = from->layout;
     plan->out_layout[0] = to->layout;
     return TN_OK;

@@ -1,14 +1,19 @@
-/* Pooling and its gradient: planes by kernels/pool_plane.inc, the rest by kernels/pool.inc. */
+/* Pooling and its gradient: planes by kernels/pool_plane.inc, those of packs of
+ * channels by kernels/pool_last.inc, the rest by kernels/pool.inc. */
 #include "tenon/plugin/op/pool.h"
 #include "last.h"
 
 #include <stdio.h>
 
+#define PACK_BYTES 16
 #define PLANE_MOST (1 << 29) /* of extents, steps and pads: their sums are below 2^31 */
 
 typedef struct pool_state {
     char kernel[TNCUDA_NAME_BYTES], taps[TNCUDA_NAME_BYTES];
+    char last_kernel[TNCUDA_NAME_BYTES], last_taps[TNCUDA_NAME_BYTES]; /* by packs */
     bool back, reads_y, is_plane;
+    bool quads;   /* a thread makes the packs of 2 x 2 places of dx */
+    int32_t pack; /* elements of a pack of channels; 1: there are none */
     tncuda_window_args args;
     tncuda_pool_args plane;
 } pool_state;
@@ -50,18 +55,38 @@ static bool is_plane(const tncuda_window_args *a, const tn_tensor *x, const tn_t
                      a->kernel[1] * a->kernel[2] < TNCUDA_POOL_TAPS));
 }
 
-/* Squares of 2 and 3 have kernels of their own. */
-static void y_name(const pool_state *s, char *name)
+/* Squares of 2 and 3 have kernels of their own, and places that are in two windows of an axis at most. */
+static void names_set(pool_state *s, bool two)
 {
-    const int32_t *k = s->plane.kernel;
+    const int32_t *k = s->plane.kernel, dtype = s->args.dtype;
     const char *square = k[0] == k[1] && k[0] == 2 ? "2" : k[0] == k[1] && k[0] == 3 ? "3" : "";
+    const char *few = two ? "2" : "", *suffix = tncuda_suffix(dtype);
+    const char *packs = dtype == TN_F32 ? "f32" : dtype == TN_F16 ? "f16" : "bf16";
 
-    (void)snprintf(name, TNCUDA_NAME_BYTES, "pool_plane_y%s_%s", square, tncuda_suffix(s->args.dtype));
+    (void)snprintf(s->back ? s->taps : s->kernel, TNCUDA_NAME_BYTES, "pool_plane_y%s_%s", square, suffix);
+    if (!s->back) {
+        (void)snprintf(s->last_kernel, TNCUDA_NAME_BYTES, "pool_last_y%s_%s", square, packs);
+        return;
+    }
+    (void)snprintf(s->kernel, TNCUDA_NAME_BYTES, "pool_plane_dx%s_%s", few, suffix);
+    (void)snprintf(s->last_kernel, TNCUDA_NAME_BYTES, s->quads ? "pool_last_%s_%s" : "pool_last_dx%s_%s",
+                   s->quads ? "quad" : few, packs);
+    (void)snprintf(s->last_taps, TNCUDA_NAME_BYTES, "pool_last_taps%s_%s", square, packs);
 }
 
-static void split_set(tncuda_pool_args *p, const int32_t *extent)
+/* Channels that stand last and are whole packs; the places in a window are bytes. */
+static int32_t pack_of(const tncuda_window_args *a)
 {
-    p->split[0] = tncuda_divisor_of(p->channels);
+    const int32_t pack = PACK_BYTES / (int32_t)tn_dtype_bytes(a->dtype);
+    const bool fits = a->last && a->dtype != TN_F64 && a->channels % pack == 0;
+
+    return fits && (a->type != TNCUDA_POOL_MAX || a->kernel[1] * a->kernel[2] <= TNCUDA_POOL_LAST_TAPS) ? pack
+                                                                                                        : 1;
+}
+
+static void split_set(tncuda_pool_args *p, const int32_t *extent, int32_t pack)
+{
+    p->split[0] = tncuda_divisor_of(p->channels / (uint32_t)pack);
     p->split[1] = tncuda_divisor_of(extent[1]);
     p->split[2] = tncuda_divisor_of(extent[0]);
 }
@@ -70,7 +95,7 @@ static void plane_plan(pool_state *s)
 {
     const tncuda_window_args *a = &s->args;
     tncuda_pool_args *p = &s->plane;
-    bool two = true;
+    bool two = true, few_taps = true;
 
     for (int32_t i = 0; i < 2; i++) {
         p->in[i] = (int32_t)a->in[i + 1];
@@ -80,16 +105,16 @@ static void plane_plan(pool_state *s)
         p->pad[i] = (int32_t)a->pad[i + 1];
         p->by_stride[i] = tncuda_divisor_of(p->stride[i]);
         two = two && p->kernel[i] <= 2 * p->stride[i];
+        few_taps = few_taps && p->kernel[i] <= 3 && p->stride[i] == 2;
     }
     p->channels = a->last ? (uint32_t)a->channels : 1;
     p->dtype = a->dtype;
     p->type = a->type;
     p->count_pad = a->count_pad;
     p->last = a->last;
-    y_name(s, s->back ? s->taps : s->kernel);
-    if (s->back)
-        (void)snprintf(s->kernel, sizeof s->kernel, "pool_plane_dx%s_%s", two ? "2" : "",
-                       tncuda_suffix(a->dtype));
+    s->pack = pack_of(a);
+    s->quads = s->back && a->type == TNCUDA_POOL_MAX && few_taps;
+    names_set(s, two);
 }
 
 static tn_status pool_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -141,8 +166,19 @@ static tn_status last_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     return st;
 }
 
+/* Elements that a thread makes. */
+static int32_t pack_fitting(const pool_state *s, const tn_exec *x)
+{
+    uintptr_t all = (uintptr_t)x->out[0]->data | (uintptr_t)x->in[0]->data;
+
+    if (s->back)
+        all |= (uintptr_t)x->in[1]->data | (uintptr_t)x->workspace;
+    return all % PACK_BYTES ? 1 : s->pack;
+}
+
 static tn_status plane_run(const pool_state *s, const tn_exec *x, tn_err *err)
 {
+    const int32_t pack = pack_fitting(s, x);
     tncuda_pool_args a = s->plane;
     tn_status st = TN_OK;
 
@@ -150,15 +186,21 @@ static tn_status plane_run(const pool_state *s, const tn_exec *x, tn_err *err)
     a.dy = s->back ? x->in[0]->data : NULL;
     if (s->back && a.type == TNCUDA_POOL_MAX) {
         a.taps = x->workspace;
-        a.count = (uint32_t)tn_tensor_count(x->in[0]);
-        split_set(&a, a.out);
-        st = tncuda_launch(x, "pool", s->taps, a.count, &a, err);
+        a.count = (uint32_t)(tn_tensor_count(x->in[0]) / pack);
+        split_set(&a, a.out, pack);
+        st = tncuda_launch(x, "pool", pack > 1 ? s->last_taps : s->taps, a.count, &a, err);
     }
     a.to = x->out[0]->data;
     a.add = x->modes[0] == TN_MODE_ADD;
-    a.count = (uint32_t)tn_tensor_count(x->out[0]);
-    split_set(&a, s->back ? a.in : a.out);
-    return st ? st : tncuda_launch(x, "pool", s->kernel, a.count, &a, err);
+    a.count = (uint32_t)(tn_tensor_count(x->out[0]) / pack);
+    split_set(&a, s->back ? a.in : a.out, pack);
+    if (pack > 1 && s->quads) {
+        const int32_t half[] = {a.in[0] / 2 + a.in[0] % 2, a.in[1] / 2 + a.in[1] % 2};
+
+        a.count = a.count / (uint32_t)(a.in[0] * a.in[1]) * (uint32_t)(half[0] * half[1]);
+        split_set(&a, half, pack);
+    }
+    return st ? st : tncuda_launch(x, "pool", pack > 1 ? s->last_kernel : s->kernel, a.count, &a, err);
 }
 
 static tn_status pool_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

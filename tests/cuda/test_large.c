@@ -36,7 +36,7 @@
 
 typedef struct net {
     const char *op;
-    const char *attrs[9];
+    const char *attrs[11];
     const char *inputs[INPUTS_MAX + 1]; /* the first one is of this shape */
     int32_t ndim;
     int64_t shape[4], other[4]; /* other: of the second input, where its shape does not follow */
@@ -90,7 +90,7 @@ static const net nets[] = {
      {0},
      0},
     {"Pooling",
-     {"kernel", "(3,3)", "pool_type", "avg", "stride", "(2,2)", "pad", "(1,1)", "False"},
+     {"kernel", "(3,3)", "pool_type", "avg", "stride", "(2,2)", "pad", "(1,1)", "count_include_pad", "False"},
      {"x"},
      4,
      {2, 3, 21, 30},
@@ -173,6 +173,30 @@ static const typed_net typed_nets[] = {
     BATCH("bfloat16", "3", 2, 60, 70, 96), BATCH("bfloat16", "3", 1, 12, 11, 16),
 };
 
+/* Pools of whole packs of channels that stand last: windows of each kernel, of one that overlaps more than
+ * two and of one whose places are more than a byte; in bfloat16 many elements of a window are equal. */
+#define POOL(type, n, h, w, c, ...)                                                                          \
+    {                                                                                                        \
+        type,                                                                                                \
+        {                                                                                                    \
+            "Pooling", {"layout", "NHWC", "kernel", __VA_ARGS__}, {"x"}, 4, {n, h, w, c}, {0}, 0             \
+        }                                                                                                    \
+    }
+#define POOLS(type, c)                                                                                       \
+    POOL(type, 2, 29, 23, c, "(3,3)", "stride", "(2,2)", "pad", "(1,1)"),                                    \
+        POOL(type, 2, 20, 19, c, "(2,2)", "stride", "(2,2)"),                                                \
+        POOL(type, 1, 21, 30, c, "(3,3)", "pad", "(1,1)"),                                                   \
+        POOL(type, 2, 9, 11, c, "(5,4)", "stride", "(1,3)", "pad", "(2,0)"),                                 \
+        POOL(type, 1, 19, 17, c, "(17,16)", "stride", "(3,2)", "pad", "(8,8)"),                              \
+        POOL(type, 2, 21, 30, c, "(3,3)", "pool_type", "avg", "stride", "(2,2)", "pad", "(1,1)"),            \
+        POOL(type, 2, 8, 9, c, "(3,2)", "pool_type", "avg", "count_include_pad", "False", "pad", "(1,1)"),   \
+        POOL(type, 3, 7, 7, c, "(1,1)", "pool_type", "avg", "global_pool", "True"),                          \
+        POOL(type, 3, 7, 5, c, "(1,1)", "pool_type", "max", "global_pool", "True"),                          \
+        POOL(type, 2, 8, 8, c, "(2,2)", "pool_type", "sum", "stride", "(3,3)")
+
+static const typed_net pools[] = {POOLS(NULL, 4), POOLS(NULL, 20), POOLS("bfloat16", 16), POOLS("float16", 8),
+                                  POOLS("bfloat16", 12)};
+
 #define TYPED_NETS (sizeof typed_nets / sizeof *typed_nets)
 
 /* ---- the child --------------------------------------------------------------------------------------- */
@@ -235,11 +259,11 @@ static tn_symbol *cast(tn_ctx *ctx, tn_symbol *s, const char *type)
 /* The square of the operator's output: gradients that reach the operator are others for each element. */
 static tn_symbol *symbol_of(tn_ctx *ctx, const net *n, const char *type, uint32_t *inputs)
 {
-    const char *attrs[11] = {"__ctx_group__", "a"};
+    const char *attrs[13] = {"__ctx_group__", "a"};
     tn_symbol *all[INPUTS_MAX], *s = NULL;
     tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call), .op = n->op, .attrs = attrs, .in = all};
 
-    for (int i = 0; i < 8 && n->attrs[i]; i++)
+    for (int i = 0; i < 10 && n->attrs[i]; i++)
         attrs[2 + i] = n->attrs[i];
     for (*inputs = 0; n->inputs[*inputs]; ++*inputs)
         MUST(tn_symbol_variable(ctx, n->inputs[*inputs], &all[*inputs]));
@@ -352,6 +376,8 @@ static int child(void)
         all =
             net_check(ctx, &typed_nets[i].n, typed_nets[i].type, typed_nets[i].type ? SHORT_BOUND : BOUND) &&
             all;
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
+        all = net_check(ctx, &pools[i].n, pools[i].type, pools[i].type ? SHORT_BOUND : BOUND) && all;
     for (size_t i = 0; i < SHORTS; i++) {
         all = net_check(ctx, &shorts[i], NULL, BOUND) && all;
         all = net_check(ctx, &shorts[i], "bfloat16", ROUNDED_BOUND) && all;

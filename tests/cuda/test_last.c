@@ -449,6 +449,8 @@ static int declined(void)
         {"to", SOUND, NULL, &own},
         {"from", SOUND, &own, NULL},
         {"neither", SOUND, NULL, NULL},
+        {"none", 2, TN_F32, {0, 3}, {3, 1}, NULL, NULL},
+        {"long", 2, TN_F32, {65536, 65536}, {65536, 1}, NULL, NULL},
         {"both", SOUND, &own, &own},
         {"foreign", SOUND, NULL, &foreign},
         {"from foreign", SOUND, &foreign, NULL},
@@ -488,10 +490,11 @@ static void refused(void **state)
         fail_msg("ends with %d:\n%s", s->code, s->out);
 #define NOT_BETWEEN ": TN_E_UNSUPPORTED, not between rows and channels last\n"
 #define NO_TENSOR ": TN_E_UNSUPPORTED, no tensor that channels last were made of\n"
-    cuda_said(s, "to: TN_OK, \nfrom: TN_OK, \nneither" NOT_BETWEEN "both" NOT_BETWEEN "foreign" NOT_BETWEEN
-                 "from foreign" NOT_BETWEEN "unknown" NOT_BETWEEN "no bytes" NOT_BETWEEN "a matrix" NO_TENSOR
-                 "6 dimensions" NO_TENSOR "of bytes" NO_TENSOR "one channel" NO_TENSOR "no space" NO_TENSOR
-                 "empty" NO_TENSOR "open" NO_TENSOR "gaps" NO_TENSOR "too large" NO_TENSOR "blocks left 0\n");
+    cuda_said(s, "to: TN_OK, \nfrom: TN_OK, \nneither: TN_OK, \nnone: TN_OK, \nlong" NOT_BETWEEN
+                 "both" NOT_BETWEEN "foreign" NOT_BETWEEN "from foreign" NOT_BETWEEN "unknown" NOT_BETWEEN
+                 "no bytes" NOT_BETWEEN "a matrix" NO_TENSOR "6 dimensions" NO_TENSOR "of bytes" NO_TENSOR
+                 "one channel" NO_TENSOR "no space" NO_TENSOR "empty" NO_TENSOR "open" NO_TENSOR
+                 "gaps" NO_TENSOR "too large" NO_TENSOR "blocks left 0\n");
 }
 
 int main(int argc, char **argv)

@@ -82,7 +82,7 @@ static const tn_op_case reorder_wrong[] = {
     {"shape", "", .in = {"f32[2,3] range", "f32[2,3] range"}, .status = TN_E_ARG},
 };
 
-/* Dtypes in programs: float32 0, float64 1, float16 2, int32 4, bool 7.
+/* Dtypes in programs: float32 0, float64 1, float16 2, int32 4, bool 7, bfloat16 12.
  * Numbers: hexadecimal bits of doubles. */
 static const tn_op_case pointwise_cases[] = {
     {"open type", "program=square[](i0):=;elemwise_add[](t0,i0):=>t1 num_args=1", .in = {"f64[2] 2 3"},
@@ -114,6 +114,15 @@ static const tn_op_case pointwise_cases[] = {
      .in = {"f32[7,401] random"}},
     {"halves of many", "program=tanh[](i0):2;broadcast_mul[](t0,i1):2;exp[](t1):2>t2 num_args=2",
      .in = {"f16[9,211] random", "f16[211] random"}},
+    {"bf16 of a sum", "program=elemwise_add[](i0,i1):12;Activation[0](t0):12>t1,t0 num_args=2",
+     .in = {"bf16[9] 1 -3 nan inf -inf 256 257 -0 2", "bf16[9] 0.5 1 1 1 1 1 1 -0 -2"},
+     .out = {"bf16[9] 1.5 0 nan inf 0 256 256 0 0", "bf16[9] 1.5 -2 nan inf -inf 256 256 -0 0"}},
+    {"bf16 of a gradient", "program=elemwise_add[](i0,i1):12;_backward_Activation[0](t0,i2):12>t1 num_args=3",
+     .in = {"bf16[5] 1 nan 256 4 inf", "bf16[5] 0.5 1 1 5 1", "bf16[5] 1 2 3 0 0"},
+     .out = {"bf16[5] 1.5 nan 256 0 0"}},
+    {"bf16 of many",
+     "program=elemwise_add[](i0,i1):12;Activation[0](t0):12;elemwise_mul[](t1,i0):12>t2,t1 num_args=2",
+     .in = {"bf16[557,487] random", "bf16[557,487] random"}},
     {"text", "program=exp[](i0):0 num_args=1", .in = {"f32[1] 0"}, .status = TN_E_ATTR},
     {"later result", "program=exp[](t0):0>t0 num_args=1", .in = {"f32[1] 0"}, .status = TN_E_ATTR},
     {"absent input", "program=exp[](i1):0>t0 num_args=1", .in = {"f32[1] 0"}, .status = TN_E_ATTR},

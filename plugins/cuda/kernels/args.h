@@ -181,18 +181,21 @@ typedef struct tncuda_window_args {
 #define TNCUDA_POOL_SUM 3
 
 /* Pools over planes whose arrays have fewer than 2^31 elements: h and w of each pair. `split` finds an
- * element of what is made: channels where they stand last, w, h. */
+ * element of what is made: channels where they stand last, w, h. By packs of
+ * 16 bytes (pool_last.inc), count and split[0] are of packs. */
 typedef struct tncuda_pool_args {
     const void *x, *dy;
     void *to;       /* NULL: the taps alone are made */
-    uint16_t *taps; /* of each window the place in it of the largest value; NULL: nobody wants them */
+    uint16_t *taps; /* of each window the place in it of the largest value; NULL: nobody wants them.
+                     * By packs: bytes */
     uint32_t count, channels;
     int32_t in[2], out[2], kernel[2], stride[2], pad[2];
     int32_t dtype, add, type, count_pad, last, reserved;
     tncuda_divisor split[3], by_stride[2];
 } tncuda_pool_args;
 
-#define TNCUDA_POOL_TAPS 65535 /* the number of an empty window's */
+#define TNCUDA_POOL_TAPS 65535    /* the number of an empty window's */
+#define TNCUDA_POOL_LAST_TAPS 255 /* the same by packs */
 
 /* Rows (outer, size, inner) along one axis. */
 typedef struct tncuda_rows_args {

@@ -50,6 +50,25 @@ TNCUDA_INLINE void element_set_f32(void *data, int32_t dtype, int64_t i, float v
         ELEMENT_SET(uint16_t, data, i, dtype == ELEMENT_F16 ? tnb_float_half(v) : tnb_float_bf16(v));
 }
 
+/* The high half is tnb_float_bf16. */
+TNCUDA_INLINE uint32_t element_rounded(float f)
+{
+    const uint32_t bits = tnb_float_bits(f);
+
+    return f != f ? bits | 0x400000u : bits + 0x7fffu + (bits >> 16 & 1u);
+}
+
+/* Two elements as a word. */
+TNCUDA_INLINE uint32_t element_pair_bf16(float low, float high)
+{
+    return element_rounded(low) >> 16 | (element_rounded(high) & 0xffff0000u);
+}
+
+TNCUDA_INLINE uint32_t element_pair_f16(float low, float high)
+{
+    return tnb_float_half(low) | (uint32_t)tnb_float_half(high) << 16;
+}
+
 TNCUDA_INLINE double element_f64(const void *data, int32_t dtype, int64_t i)
 {
     (void)dtype;
