@@ -254,6 +254,13 @@ static void answer(served *s, const char *well)
     (void)fflush(stdout);
 }
 
+static void logged(void *arg, int32_t level, const char *text)
+{
+    (void)arg;
+    (void)level;
+    (void)fprintf(stderr, "%s\n", text);
+}
+
 int main(int argc, char **argv)
 {
     char line[LINE_BYTES], well[64];
@@ -271,7 +278,7 @@ int main(int argc, char **argv)
         line[strcspn(line, "\n")] = 0;
         if (!strncmp(line, "make ", 5)) {
             drop(&s);
-            s.app = tn_app_open(.name = "gpu_serve", .device = argv[1],
+            s.app = tn_app_open(.name = "gpu_serve", .device = argv[1], .log = logged,
                                 .settings = argc > 2 ? (const char *const *)argv + 2 : NULL);
             if (tn_app_ok(s.app))
                 make(&s, line + 5);

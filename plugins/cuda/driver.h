@@ -50,6 +50,7 @@ typedef struct CUfunc_st *tncuda_function;
 #define TNCUDA_NODE_EMPTY 5
 #define TNCUDA_NODE_WAIT 6
 #define TNCUDA_NODE_RECORD 7
+#define TNCUDA_NODE_TYPES 16 /* more than there are */
 
 #define TNCUDA_MEMORY_HOST 1u /* CU_MEMORYTYPE_HOST; others lie behind the address */
 
@@ -79,11 +80,6 @@ typedef struct tncuda_kernel_node { /* CUDA_KERNEL_NODE_PARAMS_v2 */
     void *kernel;           /* NULL: the function says what */
     tncuda_context context; /* not looked at then */
 } tncuda_kernel_node;
-
-typedef struct tncuda_graph_difference { /* CUgraphExecUpdateResultInfo */
-    int32_t what;                        /* CU_GRAPH_EXEC_UPDATE_… */
-    tncuda_graph_node node, from;
-} tncuda_graph_difference;
 
 typedef struct tncuda_driver {
     void *library;

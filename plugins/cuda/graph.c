@@ -81,17 +81,12 @@ static void graph_end_of(tn_device_graph *g)
 {
     const tncuda_driver *d = g->device->driver;
 
-    for (uint32_t i = 1; i < g->form_count; i++)
-        (void)tncuda_check(g->device, d->graph_exec_destroy(g->forms[i].exec), "cuGraphExecDestroy", NULL);
     if (g->exec)
-        (void)tncuda_check(g->device, d->graph_exec_destroy(g->form_count ? g->forms[0].exec : g->exec),
-                           "cuGraphExecDestroy", NULL);
+        (void)tncuda_check(g->device, d->graph_exec_destroy(g->exec), "cuGraphExecDestroy", NULL);
     if (g->graph)
         (void)tncuda_check(g->device, d->graph_destroy(g->graph), "cuGraphDestroy", NULL);
     tncuda_moment_release(g->device, g->done); /* launches may hold the rest until the device is closed */
     g->done = NULL;
-    if (g->side)
-        (void)tncuda_check(g->device, d->stream_destroy(g->side), "cuStreamDestroy", NULL);
 }
 
 /* `all`: nothing runs any more. */
@@ -136,6 +131,7 @@ void tncuda_graph_free(tn_device_graph *graph)
 
     if (!graph || atomic_load_explicit(&d->plugin->forked, memory_order_relaxed))
         return;
+    tncuda_graph_forms_free(graph);
     pthread_mutex_lock(&d->lock);
     graph->next = d->dead;
     d->dead = graph;
@@ -263,6 +259,8 @@ static tn_status node_look(tn_device_graph *g, tncuda_graph_node node, uint32_t 
 
     if ((st = tncuda_check(d, d->driver->graph_node_type(node, &type), "cuGraphNodeGetType", err)))
         return st;
+    if (type >= 0 && type < TNCUDA_NODE_TYPES)
+        g->types[type]++;
     if (type == TNCUDA_NODE_KERNEL || type == TNCUDA_NODE_FILL)
         g->fixed = true;
     if (type == TNCUDA_NODE_HOST &&
@@ -543,9 +541,11 @@ static tn_status launch_locked(tn_device_graph *g, tn_stream *s, tn_err *err)
     tn_device_handle *d = g->device;
     tn_status st;
 
-    if (s->recording || g->broken)
+    if (s->recording || g->broken || !g->exec)
         return tn_fail(err, TN_E_STATE,
-                       s->recording ? "the stream is recording" : "an update of the graph failed");
+                       s->recording ? "the stream is recording"
+                       : g->broken  ? "an update of the graph failed"
+                                    : "the graph is launched by its runs");
     if ((st = tncuda_stream_failed(s, err)))
         return st;
     s->work++;

@@ -246,27 +246,20 @@ tncuda_point tncuda_event_point(tn_event *event); /* its fate is retained, or NU
 
 /* ---- graph.c ----------------------------------------------------------------------------------------- */
 
-#define TNCUDA_LIBRARY_NODES 4 /* of a library's call that is changed in a graph; others are recorded anew */
-
 /* A kernel, a copy or a library's call in a graph, as the driver was given it. */
 typedef struct tncuda_entry {
     tncuda_graph_node node; /* of a kernel or a copy */
     uint64_t nodes;         /* that it made */
-    tn_status (*call)(const void *state, const void *args, tncuda_stream stream, tn_err *err);
-    tncuda_graph_node chain[TNCUDA_LIBRARY_NODES]; /* of a library's call, the last one first */
-    tncuda_function function; /* NULL: a copy, whose arguments are a tncuda_copied; of a library: its plan */
-    uint32_t bytes;           /* of the arguments */
-    uint64_t at;              /* where they lie in a form's arguments */
-    bool library, chained;    /* a call of one; `chain` has its nodes, which follow each other */
+    uint64_t at;            /* where its arguments lie in those of the graph */
+    bool library;           /* a call of one: nobody but the library knows what its nodes are made of */
 } tncuda_entry;
 
-/* The graph as the driver launches it, with some arguments. */
-typedef struct tncuda_form {
-    tncuda_graph_exec exec;
-    char *args;
-} tncuda_form;
+#define TNCUDA_FORMS 64 /* at most: combinations of buffers that steps take turns with */
 
-#define TNCUDA_FORMS 8 /* as many steps as may be under way, and a few */
+/* Of a graph with forms: what became of its runs. */
+typedef struct tncuda_turns {
+    uint64_t found, set, recorded, plain;
+} tncuda_turns;
 
 typedef struct tncuda_copied {
     tncuda_address dst, src;
@@ -277,7 +270,7 @@ struct tn_device_graph {
     tn_device_handle *device;
     atomic_uint refs; /* the user's, and one for each launch with functions */
     tncuda_graph graph;
-    tncuda_graph_exec exec; /* of the form that is launched */
+    tncuda_graph_exec exec; /* NULL: one that has forms instead */
     tncuda_moment *done;    /* behind the last launch; NULL: there was none */
     tncuda_call *calls, **calls_end, *replaced;
     struct event_mark *marks, **marks_end;
@@ -290,19 +283,21 @@ struct tn_device_graph {
     char **was, **now, **from; /* where each slot lay when it was recorded, lies, lay before; one block */
     uint64_t launches;         /* with functions: asked for */
     atomic_ullong launches_done;
-    struct graph_launch *current; /* the driver's threads alone use it, one after the other */
-    tn_device_graph *next;        /* of the device's dead */
-    tncuda_entry *entries;        /* replay.c from here: kernels and copies in order */
-    char *args, *given;           /* their arguments: of the first form; of the run that is compared */
-    tncuda_form forms[TNCUDA_FORMS];
-    uint32_t form_count;
-    bool taken_over; /* the first form is no longer what was recorded, so there are no others */
+    struct graph_launch *current;      /* the driver's threads alone use it, one after the other */
+    tn_device_graph *next;             /* of the device's dead */
+    uint64_t types[TNCUDA_NODE_TYPES]; /* nodes of each type */
+    tncuda_entry *entries; /* replay.c from here, of one form: kernels, copies and calls in order */
+    char *args;            /* what they were given, each behind a head */
     uint64_t entry_count, entry_room, args_bytes, args_room;
-    uint64_t next_entry; /* while it is compared: the one that comes next */
-    bool compares;       /* what the stream is given is compared with the entries, not done */
-    bool differs;        /* it was something else */
-    bool whole;          /* its nodes are its entries: nothing came past this plugin */
-    tncuda_stream side;  /* where calls of libraries are captured that change; NULL: none so far */
+    uint64_t used;                        /* when it was launched, by the clock of what has it */
+    tn_device_graph *forms[TNCUDA_FORMS]; /* of what has forms: graphs of the same run, independent ones */
+    uint32_t form_count, form_last;       /* the one that was launched last */
+    uint64_t clock, credit;               /* see replay.c */
+    tncuda_turns turns;
+    uint32_t told; /* what the log was told of, a bit each */
+    bool compares; /* what the stream is given is kept in args, and the driver does not get it */
+    bool differs;  /* it was something else */
+    bool whole;    /* its nodes are its entries: nothing came past this plugin */
 };
 
 tn_status tncuda_graph_begin(tn_stream *stream, tn_err *err);
@@ -335,10 +330,12 @@ bool tncuda_graph_compares(tn_stream *stream);
 tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                             uint32_t bytes, tn_err *err);
 /* Of a call of a library, which made `nodes` nodes; while nothing is recorded, nothing is done. */
-tn_status tncuda_graph_note_library(tn_stream *stream, const tncuda_entry *entry, const void *args,
-                                    tn_err *err);
+tn_status tncuda_graph_note_library(tn_stream *stream, const void *state, uint64_t nodes, const void *args,
+                                    uint32_t bytes, tn_err *err);
 /* Nodes of the capture so far; 0 while nothing is recorded. In the context. */
 tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err);
-void tncuda_graph_forget(tn_device_graph *graph); /* frees the entries */
+void tncuda_graph_forget(tn_device_graph *graph); /* frees the entries, and tells the log of its runs */
+/* Gives the forms of a graph back. */
+void tncuda_graph_forms_free(tn_device_graph *graph);
 
 #endif

@@ -392,8 +392,6 @@ tn_status tncuda_launch_sums_(const tn_exec *x, const char *family, const char *
 static tn_status library_locked(tn_stream *s, tncuda_library_fn call, const void *state, const void *args,
                                 uint32_t bytes, tn_err *err)
 {
-    tncuda_entry entry = {
-        .library = true, .call = call, .function = (tncuda_function)(uintptr_t)state, .bytes = bytes};
     uint64_t before, behind;
     tn_status st = tncuda_stream_failed(s, err);
 
@@ -404,8 +402,7 @@ static tn_status library_locked(tn_stream *s, tncuda_library_fn call, const void
     if ((st = call(state, args, s->handle, err)) || (st = tncuda_graph_nodes(s, &behind, err)))
         return st;
     tncuda_count(&s->device->count.launches);
-    entry.nodes = behind - before;
-    return tncuda_graph_note_library(s, &entry, args, err);
+    return tncuda_graph_note_library(s, state, behind - before, args, bytes, err);
 }
 
 tn_status tncuda_library_call(const tn_exec *x, tncuda_library_fn call, const void *state, const void *args,

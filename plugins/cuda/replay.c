@@ -1,25 +1,38 @@
 /*
- * The device's own kernels as graphs: what a run gives its stream is recorded by the driver's capture once;
- * later runs give it to nobody, it is compared with what the graph has. Where only arguments, addresses or
- * numbers, are others, they are set in the graph; else it is recorded anew. So a run that moved nothing is
- * one launch.
+ * The device's own kernels as graphs: what a run gives its stream is recorded by the driver's capture; later
+ * runs give it to nobody, it is compared with what was recorded. So a run like one before is one launch.
  *
- * Steps that are under way together take turns with a few sets of buffers. So a graph has several forms: the
- * driver's launchable copies of it, each with the arguments that it was launched with last. A run takes the
- * form that has its arguments; nodes are set where there is none.
+ * Steps that are under way together take turns with a few sets of buffers: frames, outputs, gradients. A
+ * graph has a form for each combination of them: a graph of its own, recorded by a run, with the arguments
+ * that its nodes have. A run is a launch of the form that has its arguments. If none has them:
  *
- * A call of a library is an entry, too, with as many nodes as it made. Nobody but the library knows what of
- * its nodes follows from which argument: if one moved, the call is captured by itself in a stream at the
- * side, and its nodes' arguments are taken from there. Where it makes other nodes then, or too many, all is
- * recorded anew, and the driver changes the graph that it has. So does each run where a node is none of an
- * entry.
+ * - it is recorded into a further form, and where there is no room, into the place of the one that was
+ *   launched least recently;
+ * - where there is no room, and only a few kernels or copies were given others (a learning rate), these are
+ *   set in the form that is nearest;
+ * - where recording was in vain too often (`credit`), kernels and copies are set, however many; and where a
+ *   library's call was given others, whose nodes nobody but the library knows, the run is plain.
+ *
+ * What has nodes of nobody's entry is recorded by each run, until that was in vain too often as well.
  */
 #include "internal.h"
 
 #include <string.h>
 
 #define ROOM_LEAST 64u
-#define HEAD_BYTES 16u /* in front of an entry's arguments: the blocks of its grid */
+#define RECORDING_RUNS 64u /* runs that pay for one recording */
+#define CREDIT_MOST (2 * TNCUDA_FORMS * RECORDING_RUNS)
+#define FORMS_LEAST 16u
+#define NODES_MOST 8192u /* of all forms, where there are more than the least */
+#define FEW 16u          /* and one in 16 entries: setting them is cheaper than to record all */
+#define FEW_OF 16u
+#define FREE_LEAST (64ull << 20) /* memory of the device that is left to others */
+
+/* In front of an entry's arguments. */
+typedef struct entry_head {
+    tncuda_function function; /* NULL: a copy, whose arguments are a tncuda_copied; of a library: its plan */
+    uint32_t blocks, bytes;
+} entry_head;
 
 /* ---- entries ------------------------------------------------------------------------------------------- */
 
@@ -45,46 +58,56 @@ static tn_status grow(const tncuda_plugin *p, void **data, uint64_t size, uint64
 void tncuda_graph_forget(tn_device_graph *graph)
 {
     const tncuda_plugin *p = graph->device->plugin;
+    const tncuda_turns *t = &graph->turns;
 
     tncuda_delete(p, graph->entries);
     tncuda_delete(p, graph->args);
-    tncuda_delete(p, graph->given);
-    for (uint32_t i = 1; i < graph->form_count; i++)
-        tncuda_delete(p, graph->forms[i].args);
+    if (t->found + t->set + t->recorded + t->plain)
+        tncuda_log(
+            p, TN_LEVEL_DEBUG,
+            "a segment's graph ends: of its runs %llu found their form, %llu set nodes, %llu were recorded, "
+            "%llu plain",
+            (unsigned long long)t->found, (unsigned long long)t->set, (unsigned long long)t->recorded,
+            (unsigned long long)t->plain);
 }
 
-static void blocks_set(char *args, const tncuda_entry *e, uint32_t blocks)
+/* Padding is zero: arguments are compared as bytes. */
+static tn_status args_add(tn_device_graph *g, const entry_head *head, const void *args, uint64_t *at,
+                          tn_err *err)
 {
-    memcpy(args + e->at - HEAD_BYTES, &blocks, sizeof blocks);
+    const uint64_t bytes = (head->bytes + 15ull) & ~15ull;
+    void *all = g->args;
+    tn_status st = grow(g->device->plugin, &all, 1, g->args_bytes, sizeof *head + bytes, &g->args_room, err);
+
+    g->args = all;
+    if (st)
+        return st;
+    memcpy(g->args + g->args_bytes, head, sizeof *head);
+    *at = g->args_bytes + sizeof *head;
+    memcpy(g->args + *at, args, head->bytes);
+    memset(g->args + *at + head->bytes, 0, bytes - head->bytes);
+    g->args_bytes = *at + bytes;
+    return TN_OK;
 }
 
-static uint32_t blocks_of(const char *args, const tncuda_entry *e)
+static entry_head head_of(const char *args, const tncuda_entry *e)
 {
-    uint32_t blocks;
+    entry_head head;
 
-    memcpy(&blocks, args + e->at - HEAD_BYTES, sizeof blocks);
-    return blocks;
+    memcpy(&head, args + e->at - sizeof head, sizeof head);
+    return head;
 }
 
 bool tncuda_graph_compared(tn_stream *stream, tncuda_function function, uint32_t blocks, const void *args,
                            uint32_t bytes)
 {
     tn_device_graph *g = stream->recording;
-    tncuda_entry *e;
+    uint64_t at;
 
     if (!g || !g->compares)
         return false;
-    if (!bytes || g->next_entry == g->entry_count) {
+    if (!bytes || args_add(g, &(entry_head){function, blocks, bytes}, args, &at, NULL))
         g->differs = true;
-        return true;
-    }
-    e = &g->entries[g->next_entry++];
-    if (e->function != function || e->bytes != bytes) {
-        g->differs = true;
-        return true;
-    }
-    blocks_set(g->given, e, blocks);
-    memcpy(g->given + e->at, args, bytes);
     return true;
 }
 
@@ -98,29 +121,20 @@ bool tncuda_graph_compares(tn_stream *stream)
     return compares;
 }
 
-/* An entry with a copy of its arguments, all but the node. */
-static tn_status entry_add(tn_device_graph *g, const tncuda_entry *like, uint32_t blocks, const void *args,
-                           tn_err *err)
+static tn_status entry_add(tn_device_graph *g, const tncuda_entry *like, const entry_head *head,
+                           const void *args, tn_err *err)
 {
-    const tncuda_plugin *p = g->device->plugin;
-    const uint64_t room = HEAD_BYTES + ((like->bytes + 15u) & ~15u);
-    void *entries = g->entries, *all = g->args;
-    tn_status st = grow(p, &entries, sizeof *g->entries, g->entry_count, 1, &g->entry_room, err);
-    tncuda_entry *e;
+    void *entries = g->entries;
+    tn_status st =
+        grow(g->device->plugin, &entries, sizeof *g->entries, g->entry_count, 1, &g->entry_room, err);
 
     g->entries = entries;
-    if (!st)
-        st = grow(p, &all, 1, g->args_bytes, room, &g->args_room, err);
-    g->args = all;
     if (st)
         return st;
-    e = &g->entries[g->entry_count++];
-    *e = *like;
-    e->at = g->args_bytes + HEAD_BYTES;
-    blocks_set(g->args, e, blocks);
-    memcpy(g->args + e->at, args, like->bytes);
-    g->args_bytes += room;
-    return TN_OK;
+    g->entries[g->entry_count] = *like;
+    if (!(st = args_add(g, head, args, &g->entries[g->entry_count].at, err)))
+        g->entry_count++;
+    return st;
 }
 
 /* The stream's last node is the one that it was given just now: one stream is captured, so one is last. */
@@ -141,8 +155,8 @@ tn_status tncuda_graph_note(tn_stream *stream, tncuda_function function, uint32_
         return st;
     if (last_count != 1)
         return tn_fail(err, TN_E_UNSUPPORTED, "the capture of a stream has no last node");
-    return entry_add(g, &(tncuda_entry){.node = last[0], .nodes = 1, .function = function, .bytes = bytes},
-                     blocks, args, err);
+    return entry_add(g, &(tncuda_entry){.node = last[0], .nodes = 1}, &(entry_head){function, blocks, bytes},
+                     args, err);
 }
 
 tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err)
@@ -162,223 +176,224 @@ tn_status tncuda_graph_nodes(tn_stream *stream, uint64_t *out, tn_err *err)
     return st;
 }
 
-/* The last `count` nodes of a stream's capture; false: they do not follow each other. In the context. */
-static bool chain_find(tn_device_handle *d, tncuda_stream stream, uint64_t count, tncuda_graph_node *out)
+tn_status tncuda_graph_note_library(tn_stream *stream, const void *state, uint64_t nodes, const void *args,
+                                    uint32_t bytes, tn_err *err)
 {
-    const tncuda_graph_node *last = NULL;
-    size_t lasts = 0;
-    int32_t state = 0;
-
-    if (!count || count > TNCUDA_LIBRARY_NODES ||
-        d->driver->capture_info(stream, &state, NULL, NULL, &last, &lasts) || lasts != 1)
-        return false;
-    out[0] = last[0];
-    for (uint64_t i = 1; i < count; i++) {
-        size_t before = 0;
-
-        if (d->driver->graph_before(out[i - 1], NULL, &before) || before != 1 ||
-            d->driver->graph_before(out[i - 1], &out[i], &before))
-            return false;
-    }
-    return true;
-}
-
-tn_status tncuda_graph_note_library(tn_stream *stream, const tncuda_entry *entry, const void *args,
-                                    tn_err *err)
-{
-    tncuda_entry e = *entry;
+    const entry_head head = {.function = (tncuda_function)(uintptr_t)state, .bytes = bytes};
 
     if (!stream->recording)
         return TN_OK;
-    e.chained = chain_find(stream->device, stream->handle, e.nodes, e.chain);
-    return entry_add(stream->recording, &e, 0, args, err);
+    return entry_add(stream->recording, &(tncuda_entry){.nodes = nodes, .library = true}, &head, args, err);
+}
+
+/* ---- forms --------------------------------------------------------------------------------------------- */
+
+void tncuda_graph_forms_free(tn_device_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->form_count; i++)
+        tncuda_graph_free(graph->forms[i]);
+    graph->form_count = 0;
+}
+
+static void form_drop(tn_device_graph *g, uint32_t at)
+{
+    tncuda_graph_free(g->forms[at]);
+    g->forms[at] = g->forms[--g->form_count];
+    g->form_last = 0;
+}
+
+/* Takes the place of the one that was launched least recently, where there is no room. */
+static void form_keep(tn_device_graph *g, tn_device_graph *form, uint32_t room)
+{
+    uint32_t oldest = 0;
+
+    for (uint32_t i = 1; i < g->form_count; i++)
+        if (g->forms[i]->used < g->forms[oldest]->used)
+            oldest = i;
+    if (g->form_count < room)
+        oldest = g->form_count++;
+    else
+        tncuda_graph_free(g->forms[oldest]);
+    g->forms[oldest] = form;
+    g->form_last = oldest;
+}
+
+/* The number of forms that may be: as the device's memory is now, and few of a large graph. */
+static uint32_t forms_room(const tn_device_graph *g)
+{
+    tn_device_handle *d = g->device;
+    const uint64_t nodes = g->form_count ? g->forms[0]->node_count + 1 : 1,
+                   some = NODES_MOST / nodes > FORMS_LEAST ? NODES_MOST / nodes : FORMS_LEAST,
+                   most = some < TNCUDA_FORMS ? some : TNCUDA_FORMS;
+    size_t free_bytes = 0, total = 0;
+    bool tight;
+
+    if (!g->form_count || g->form_count >= most || tncuda_enter(d, NULL))
+        return (uint32_t)most;
+    tight = !d->driver->memory_info(&free_bytes, &total) && free_bytes < FREE_LEAST;
+    tncuda_leave(d);
+    return tight ? g->form_count : (uint32_t)most;
+}
+
+/* The form that has the arguments given. Steps take turns: the next one is tried first. */
+static tn_device_graph *form_find(tn_device_graph *g)
+{
+    for (uint32_t i = 1; i <= g->form_count; i++) {
+        const uint32_t at = (g->form_last + i) % g->form_count;
+        tn_device_graph *f = g->forms[at];
+
+        if (f->args_bytes == g->args_bytes && !memcmp(f->args, g->args, g->args_bytes)) {
+            g->form_last = at;
+            return f;
+        }
+    }
+    return NULL;
+}
+
+/* A form, and what of it was given others. */
+typedef struct form_lack {
+    uint32_t at;
+    uint64_t entries, calls, first; /* all, and those of libraries; the first of them */
+} form_lack;
+
+static bool moved(const tn_device_graph *g, const tn_device_graph *f, const tncuda_entry *e)
+{
+    return memcmp(f->args + e->at, g->args + e->at, head_of(f->args, e).bytes) != 0 ||
+           head_of(f->args, e).blocks != head_of(g->args, e).blocks;
+}
+
+/* False: something else was given. */
+static bool lack_of(const tn_device_graph *g, uint32_t at, form_lack *out)
+{
+    const tn_device_graph *f = g->forms[at];
+    bool like = f->args_bytes == g->args_bytes;
+
+    *out = (form_lack){.at = at, .first = f->entry_count};
+    for (uint64_t k = 0; k < f->entry_count && like; k++) {
+        const tncuda_entry *e = &f->entries[k];
+        const entry_head was = head_of(f->args, e), is = head_of(g->args, e);
+
+        like = was.function == is.function && was.bytes == is.bytes;
+        if (!like || !moved(g, f, e))
+            continue;
+        out->first = out->entries++ ? out->first : k;
+        out->calls += e->library;
+    }
+    return like;
+}
+
+/* The form that lacks the fewest calls of libraries, then entries, and was launched least recently. False:
+ * none is alike. */
+static bool form_nearest(const tn_device_graph *g, form_lack *best)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < g->form_count; i++) {
+        form_lack l;
+
+        if (!lack_of(g, i, &l))
+            continue;
+        if (any && (l.calls != best->calls       ? l.calls > best->calls
+                    : l.entries != best->entries ? l.entries > best->entries
+                                                 : g->forms[i]->used > g->forms[best->at]->used))
+            continue;
+        *best = l;
+        any = true;
+    }
+    return any;
 }
 
 /* ---- changes ------------------------------------------------------------------------------------------- */
 
-static tn_status kernel_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
+static tn_status kernel_set(tn_device_graph *f, const tncuda_entry *e, tn_err *err)
 {
-    tn_device_handle *d = g->device;
-    void *params[] = {g->given + e->at};
-    const tncuda_kernel_node node = {.function = e->function,
-                                     .grid = {blocks_of(g->given, e), 1, 1},
+    tn_device_handle *d = f->device;
+    const entry_head head = head_of(f->args, e);
+    void *params[] = {f->args + e->at};
+    const tncuda_kernel_node node = {.function = head.function,
+                                     .grid = {head.blocks, 1, 1},
                                      .block = {TNCUDA_THREADS, 1, 1},
                                      .params = params};
 
-    return tncuda_check(d, d->driver->graph_set_kernel(g->exec, e->node, &node),
+    return tncuda_check(d, d->driver->graph_set_kernel(f->exec, e->node, &node),
                         "cuGraphExecKernelNodeSetParams", err);
 }
 
-static tn_status copy_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
+static tn_status copy_set(tn_device_graph *f, const tncuda_entry *e, tn_err *err)
 {
-    tn_device_handle *d = g->device;
+    tn_device_handle *d = f->device;
     tncuda_copied to;
     tncuda_copy_node node;
     tn_status st;
 
-    memcpy(&to, g->given + e->at, sizeof to);
+    memcpy(&to, f->args + e->at, sizeof to);
     if ((st = tncuda_check(d, d->driver->graph_copy(e->node, &node), "cuGraphMemcpyNodeGetParams", err)))
         return st;
     node.dst.device = to.dst;
     node.src.device = to.src;
     node.bytes = (size_t)to.bytes;
-    return tncuda_check(d, d->driver->graph_set_copy(g->exec, e->node, &node, d->context),
+    return tncuda_check(d, d->driver->graph_set_copy(f->exec, e->node, &node, d->context),
                         "cuGraphExecMemcpyNodeSetParams", err);
 }
 
-/* One node of the graph takes over what a node of the same type does. */
-static tncuda_result node_take(tn_device_graph *g, tncuda_graph_node to, tncuda_graph_node from)
+/* Kernels and copies of a form get what was given. */
+static tn_status form_set(tn_device_graph *g, tn_device_graph *f, uint32_t *count, tn_err *err)
 {
-    const tncuda_driver *d = g->device->driver;
-    int32_t types[2] = {-1, -1};
-    tncuda_kernel_node kernel;
-    tncuda_host_node function;
-    tncuda_result result;
+    tn_status st = tncuda_enter(g->device, err);
 
-    if ((result = d->graph_node_type(to, &types[0])) || (result = d->graph_node_type(from, &types[1])))
-        return result;
-    if (types[0] == TNCUDA_NODE_KERNEL && types[1] == TNCUDA_NODE_KERNEL)
-        return (result = d->graph_kernel(from, &kernel)) ? result : d->graph_set_kernel(g->exec, to, &kernel);
-    if (types[0] == TNCUDA_NODE_HOST && types[1] == TNCUDA_NODE_HOST)
-        return (result = d->graph_host(from, &function)) ? result : d->graph_set_host(g->exec, to, &function);
-    return TNCUDA_NOT_SUPPORTED;
-}
-
-static tn_status captured_aside(tn_device_graph *g, const tncuda_entry *e, tncuda_graph *made,
-                                tncuda_graph_node *chain, tn_err *err)
-{
-    tn_device_handle *d = g->device;
-    tncuda_graph graph = NULL;
-    size_t count = 0;
-    int32_t state = 0;
-    bool found = false;
-    tn_status st, ended;
-
-    if (!g->side && (st = tncuda_check(d, d->driver->stream_create(&g->side, TNCUDA_STREAM_NON_BLOCKING, 0),
-                                       "cuStreamCreateWithPriority", err)))
-        return st;
-    if ((st = tncuda_check(d, d->driver->capture_begin(g->side, TNCUDA_CAPTURE_RELAXED),
-                           "cuStreamBeginCapture", err)))
-        return st;
-    if (!(st = e->call((const void *)(uintptr_t)e->function, g->given + e->at, g->side, err)))
-        found = !d->driver->capture_info(g->side, &state, NULL, &graph, NULL, NULL) && graph &&
-                !d->driver->graph_nodes(graph, NULL, &count) && count == e->nodes &&
-                chain_find(d, g->side, count, chain);
-    ended = tncuda_check(d, d->driver->capture_end(g->side, made), "cuStreamEndCapture", err);
-    return st ? st : ended ? ended : found ? TN_OK : TN_E_UNSUPPORTED;
-}
-
-static tn_status library_set(tn_device_graph *g, const tncuda_entry *e, tn_err *err)
-{
-    tn_device_handle *d = g->device;
-    tncuda_graph_node chain[TNCUDA_LIBRARY_NODES];
-    tncuda_graph made = NULL;
-    tn_status st = captured_aside(g, e, &made, chain, err);
-
-    for (uint64_t i = 0; i < e->nodes && !st; i++)
-        if (node_take(g, e->chain[i], chain[i]))
-            st = TN_E_UNSUPPORTED;
-    if (made)
-        (void)d->driver->graph_destroy(made);
-    return st;
-}
-
-static bool moved(const tn_device_graph *g, const char *args, const tncuda_entry *e)
-{
-    return memcmp(args + e->at - HEAD_BYTES, g->given + e->at - HEAD_BYTES, HEAD_BYTES + e->bytes) != 0;
-}
-
-/* The form that has the arguments given; else the one that lacks the fewest, and `*lacks` is how many. */
-static tncuda_form *form_nearest(tn_device_graph *g, uint64_t *lacks)
-{
-    tncuda_form *best = NULL;
-
-    *lacks = 0;
-    for (uint32_t i = 0; i < g->form_count; i++)
-        if (!memcmp(g->forms[i].args, g->given, g->args_bytes))
-            return &g->forms[i];
-    for (uint32_t i = 0; i < g->form_count; i++) {
-        uint64_t count = 0;
-
-        for (uint64_t k = 0; k < g->entry_count; k++)
-            count += moved(g, g->forms[i].args, &g->entries[k]);
-        if (!best || count < *lacks) {
-            best = &g->forms[i];
-            *lacks = count;
-        }
-    }
-    return best;
-}
-
-/* One form more, as the graph was recorded: the first one is, as long as there is room for more. NULL: there
- * is no room, or no memory, or a library's call cannot be changed by itself. In the context. */
-static tncuda_form *form_add(tn_device_graph *g)
-{
-    tn_device_handle *d = g->device;
-    tncuda_form *f = &g->forms[g->form_count];
-
-    for (uint64_t i = 0; i < g->entry_count; i++)
-        if (g->entries[i].library && !g->entries[i].chained)
-            return NULL;
-    if (g->taken_over || g->form_count == TNCUDA_FORMS || !(f->args = tncuda_new(d->plugin, g->args_bytes)))
-        return NULL;
-    if (tncuda_check(d, d->driver->graph_make(&f->exec, g->graph, 0), "cuGraphInstantiate", NULL)) {
-        tncuda_delete(d->plugin, f->args);
-        return NULL;
-    }
-    memcpy(f->args, g->args, g->args_bytes);
-    g->form_count++;
-    return f;
-}
-
-/* Changes a form, or a further one, to what was given, and makes it the one that is launched. In the context.
- */
-static tn_status form_change(tn_device_graph *g, tncuda_form *f, uint32_t *count, tn_err *err)
-{
-    tncuda_form *more = form_add(g);
-    tn_status st = TN_OK;
-
-    f = more ? more : f;
-    g->exec = f->exec;
-    for (uint64_t i = 0; i < g->entry_count && !st; i++) {
-        tncuda_entry *e = &g->entries[i];
-
-        if (!moved(g, f->args, e))
-            continue;
-        st = e->library && !e->chained ? TN_E_UNSUPPORTED
-                                       : (e->library    ? library_set
-                                          : e->function ? kernel_set
-                                                        : copy_set)(g, e, err);
-        *count += !st;
-        if (st)
-            e->chained = false; /* of a library: from now on it is recorded anew */
-    }
     if (st)
-        memset(f->args, 0xff, g->args_bytes); /* no grid has so many blocks: all is set next time */
-    else
-        memcpy(f->args, g->given, g->args_bytes);
-    return st;
-}
-
-static tn_status form_choose(tn_device_graph *g, uint32_t *count, tn_err *err)
-{
-    uint64_t lacks = 0;
-    tncuda_form *f = form_nearest(g, &lacks);
-    tn_status st;
-
-    g->exec = f->exec;
-    if (!lacks)
-        return TN_OK;
-    if ((st = tncuda_enter(g->device, err)))
         return st;
-    st = form_change(g, f, count, err);
+    for (uint64_t i = 0; i < f->entry_count && !st; i++) {
+        const tncuda_entry *e = &f->entries[i];
+        const entry_head head = head_of(g->args, e);
+
+        if (!moved(g, f, e))
+            continue;
+        memcpy(f->args + e->at - sizeof head, g->args + e->at - sizeof head, sizeof head + head.bytes);
+        st = (head.function ? kernel_set : copy_set)(f, e, err);
+        ++*count;
+    }
     tncuda_leave(g->device);
     return st;
 }
 
-/* TN_PENDING: it is to be recorded anew. */
-static tn_status compared_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
-                              void *arg, uint32_t *moved, tn_err *err)
+/* ---- runs ---------------------------------------------------------------------------------------------- */
+
+static tn_status form_launch(tn_device_graph *g, tn_device_graph *f, tn_stream *s, tn_err *err)
+{
+    f->used = ++g->clock;
+    return tncuda_graph_launch(f, s, err);
+}
+
+/* The log is told once of each way, and of what the way was taken for. */
+static void told(tn_device_graph *g, uint32_t bit, const char *how, bool like, const form_lack *lack)
+{
+    const tn_device_graph *f = g->form_count ? g->forms[like ? lack->at : g->form_last] : NULL;
+
+    if (!f || g->told & 1u << bit)
+        return;
+    g->told |= 1u << bit;
+    tncuda_log(
+        g->device->plugin, TN_LEVEL_DEBUG,
+        "a segment's graph of %llu entries, %llu nodes (%llu kernels, %llu copies, %llu fills, %llu "
+        "functions), %u forms: a run %s; %s %llu entries, %llu of libraries, from entry %llu (%s of %llu "
+        "nodes) on",
+        (unsigned long long)f->entry_count, (unsigned long long)f->node_count,
+        (unsigned long long)f->types[TNCUDA_NODE_KERNEL], (unsigned long long)f->types[TNCUDA_NODE_COPY],
+        (unsigned long long)f->types[TNCUDA_NODE_FILL], (unsigned long long)f->types[TNCUDA_NODE_HOST],
+        (unsigned)g->form_count, how,
+        like ? "the nearest form lacks" : "no form is alike:", (unsigned long long)lack->entries,
+        (unsigned long long)lack->calls, (unsigned long long)lack->first,
+        !like || lack->first >= f->entry_count                ? "none"
+        : f->entries[lack->first].library                     ? "a library's call"
+        : head_of(f->args, &f->entries[lack->first]).function ? "a kernel"
+                                                              : "a copy",
+        (unsigned long long)(like && lack->first < f->entry_count ? f->entries[lack->first].nodes : 0));
+}
+
+/* What the run gives its stream, into g->args. */
+static tn_status compare(tn_device_graph *g, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg,
+                         tn_err *err)
 {
     tn_status st;
 
@@ -388,7 +403,7 @@ static tn_status compared_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(
         s->recording = g;
         g->compares = true;
         g->differs = false;
-        g->next_entry = 0;
+        g->args_bytes = 0;
     }
     pthread_mutex_unlock(&s->lock);
     if (st)
@@ -398,56 +413,7 @@ static tn_status compared_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(
     s->recording = NULL;
     g->compares = false;
     pthread_mutex_unlock(&s->lock);
-    if (st)
-        return st;
-    if (g->differs || g->next_entry != g->entry_count)
-        return TN_PENDING;
-    if (form_choose(g, moved, NULL))
-        return TN_PENDING;
-    if (*moved)
-        tncuda_count(&g->device->count.graph_updates);
-    return tncuda_graph_launch(g, s, err);
-}
-
-/* ---- recording ----------------------------------------------------------------------------------------- */
-
-/* The driver makes what `g` launches that of `fresh`, where the two have the same nodes and edges. The nodes
- * that name what is to be changed are still those that `g` was made of. In the context. */
-static bool taken_over(tn_device_graph *g, tn_device_graph *fresh)
-{
-    const tn_device_graph was = *g;
-    tncuda_graph_difference difference = {0};
-    bool same = true;
-
-    if (g->calls || g->marks || fresh->calls || fresh->marks || g->entry_count != fresh->entry_count ||
-        g->form_count > 1 || g->device->driver->graph_exec_update(g->exec, fresh->graph, &difference))
-        return false;
-    g->taken_over = true;
-    g->entries = fresh->entries;
-    g->args = g->forms[0].args = fresh->args;
-    g->given = fresh->given;
-    g->entry_room = fresh->entry_room;
-    g->args_bytes = fresh->args_bytes;
-    g->args_room = fresh->args_room;
-    fresh->entries = was.entries;
-    fresh->args = was.args;
-    fresh->given = was.given;
-    for (uint64_t i = 0; i < g->entry_count; i++) {
-        tncuda_entry *e = &g->entries[i];
-
-        e->node = was.entries[i].node;
-        same = same && e->nodes == was.entries[i].nodes;
-        e->chained = e->chained && same && was.entries[i].chained;
-        memcpy(e->chain, was.entries[i].chain, sizeof e->chain);
-    }
-    return true;
-}
-
-/* What could not be changed by itself before cannot be now. */
-static void chains_keep(const tn_device_graph *was, tn_device_graph *fresh)
-{
-    for (uint64_t i = 0; i < fresh->entry_count && fresh->entry_count == was->entry_count; i++)
-        fresh->entries[i].chained = fresh->entries[i].chained && was->entries[i].chained;
+    return st;
 }
 
 static uint64_t entries_nodes(const tn_device_graph *g)
@@ -459,13 +425,13 @@ static uint64_t entries_nodes(const tn_device_graph *g)
     return nodes;
 }
 
-static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
-                              void *arg, uint32_t *moved, tn_err *err)
+/* Records a run, launches that, and keeps it as a form. */
+static tn_status recorded_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
+                              void *arg, tn_err *err)
 {
-    tn_device_handle *d = s->device;
+    const uint32_t room = forms_room(g);
     tn_device_graph *made = NULL;
     tn_status st = tncuda_graph_begin(s, err), ended;
-    bool changed = false;
 
     if (st)
         return st;
@@ -473,29 +439,74 @@ static tn_status recorded_run(tn_device_graph **graph, tn_stream *s, tn_status (
     ended = tncuda_graph_end(s, 0, NULL, NULL, st ? NULL : &made, st ? NULL : err);
     if (st || ended)
         return st ? st : ended;
-    if (!(made->given = tncuda_new(d->plugin, made->args_bytes + HEAD_BYTES))) {
+    g->turns.recorded++;
+    g->credit -= RECORDING_RUNS;
+    g->whole = !made->calls && !made->marks && entries_nodes(made) == made->node_count;
+    st = form_launch(g, made, s, err);
+    if (!g->whole) {
+        if (!(g->told & 1u))
+            tncuda_log(g->device->plugin, TN_LEVEL_DEBUG,
+                       "a segment's graph of %llu nodes is recorded by each run: %llu of them are of entries",
+                       (unsigned long long)made->node_count, (unsigned long long)entries_nodes(made));
+        g->told |= 1u;
         tncuda_graph_free(made);
-        return tncuda_nomem(err, "what a graph is given");
+    } else
+        form_keep(g, made, room);
+    return st;
+}
+
+/* A run that was compared, and which no form fits. `record`: it is to be recorded. */
+static tn_status other_run(tn_device_graph *g, tn_stream *s, bool *record, uint32_t *count, tn_err *err)
+{
+    form_lack lack = {0};
+    const bool like = !g->differs && form_nearest(g, &lack), settable = like && !lack.calls;
+    const tn_device_graph *f = like ? g->forms[lack.at] : NULL;
+    const bool few = settable && lack.entries <= FEW + f->entry_count / FEW_OF;
+
+    *record = g->credit >= RECORDING_RUNS && (!few || g->form_count < forms_room(g));
+    if (!*record && settable) {
+        told(g, 1, "sets nodes", like, &lack);
+        if (!form_set(g, g->forms[lack.at], count, NULL)) {
+            g->turns.set++;
+            g->form_last = lack.at;
+            tncuda_count(&g->device->count.graph_updates);
+            return form_launch(g, g->forms[lack.at], s, err);
+        }
+        form_drop(g, lack.at); /* some of it was changed, some not */
+        *count = 0;
+        *record = g->credit >= RECORDING_RUNS;
+        return TN_PENDING;
     }
-    made->forms[0] = (tncuda_form){made->exec, made->args};
-    made->form_count = 1;
-    made->whole = !made->calls && !made->marks && entries_nodes(made) == made->node_count;
-    if (*graph && (st = tncuda_enter(d, err))) {
-        tncuda_graph_free(made);
-        return st;
+    told(g, *record ? 2 : 3, *record ? "is recorded" : "is plain, too many were recorded in vain", like,
+         &lack);
+    return TN_PENDING;
+}
+
+static tn_status any_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err), void *arg,
+                         uint32_t *count, tn_err *err)
+{
+    bool record = g->credit >= RECORDING_RUNS;
+    tn_device_graph *f;
+    tn_status st;
+
+    g->credit += g->credit < CREDIT_MOST;
+    if (g->whole) {
+        if ((st = compare(g, s, fn, arg, err)))
+            return st;
+        if (!g->differs && (f = form_find(g))) {
+            g->turns.found++;
+            return form_launch(g, f, s, err);
+        }
+        if ((st = other_run(g, s, &record, count, err)) != TN_PENDING)
+            return st;
+    } else if (!record) /* for good */
+        return tn_fail(err, TN_E_UNSUPPORTED, "a graph that is recorded by each run");
+    if (!record) {
+        g->turns.plain++;
+        return fn(arg, err);
     }
-    if (*graph) {
-        changed = taken_over(*graph, made);
-        tncuda_leave(d);
-    }
-    if (*graph && !changed)
-        chains_keep(*graph, made);
-    *moved = changed ? 1 : UINT32_MAX;
-    if (changed)
-        tncuda_count(&d->count.graph_updates);
-    tncuda_graph_free(changed ? made : *graph);
-    *graph = changed ? *graph : made;
-    return tncuda_graph_launch(*graph, s, err);
+    *count = UINT32_MAX;
+    return recorded_run(g, s, fn, arg, err);
 }
 
 static bool works(tn_device_handle *d)
@@ -505,6 +516,19 @@ static bool works(tn_device_handle *d)
     if (works)
         tncuda_leave(d);
     return works;
+}
+
+static tn_status graph_new(tn_device_handle *d, tn_device_graph **out, tn_err *err)
+{
+    tn_device_graph *g = tncuda_new(d->plugin, sizeof *g);
+
+    if (!g)
+        return tncuda_nomem(err, "a graph");
+    g->device = d;
+    g->credit = CREDIT_MOST;
+    atomic_store_explicit(&g->refs, 1u, memory_order_relaxed);
+    *out = g;
+    return TN_OK;
 }
 
 /* What fails while it is recorded may work by itself: TN_E_UNSUPPORTED then. */
@@ -518,8 +542,12 @@ tn_status tncuda_graph_run(tn_device_graph **graph, tn_stream *stream,
     if (!stream->device->plugin->graphs)
         return tn_fail(err, TN_E_UNSUPPORTED, "plugin.cuda.graphs is false");
     *moved = 0;
-    if (*graph && (*graph)->whole && (st = compared_run(*graph, stream, fn, arg, moved, err)) != TN_PENDING)
+    if (!*graph && (st = graph_new(stream->device, graph, err)))
         return st;
-    st = recorded_run(graph, stream, fn, arg, moved, err);
-    return st && works(stream->device) ? TN_E_UNSUPPORTED : st;
+    st = any_run(*graph, stream, fn, arg, moved, err);
+    if (st && !(*graph)->form_count && !(*graph)->turns.recorded) {
+        tncuda_graph_free(*graph);
+        *graph = NULL;
+    }
+    return st && *moved && works(stream->device) ? TN_E_UNSUPPORTED : st;
 }

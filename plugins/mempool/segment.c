@@ -199,17 +199,25 @@ static bool usable(segment_pool *p, chunk *c, request *r)
     return claim_is_over(p, c);
 }
 
-/* The smallest usable chunk among the first few of a bin. */
+static char *chunk_data(const chunk *c)
+{
+    return (char *)c->segment->data + c->offset;
+}
+
+/* The smallest usable chunk among the first few of a bin. Of several for a stream the one that lies lowest:
+ * so steps that are alike take turns with fewer blocks, which graphs of a device know by their addresses. */
 static chunk *bin_best(segment_pool *p, chunk *first, request *r)
 {
     chunk *best = NULL;
     uint32_t probes = 0;
 
     for (chunk *c = first; c && probes < PROBE_MAX; c = c->bin_after, probes++) {
-        if ((best && c->bytes >= best->bytes) || !usable(p, c, r))
+        if (best && (c->bytes > best->bytes || (c->bytes == best->bytes && chunk_data(c) > chunk_data(best))))
+            continue;
+        if (!usable(p, c, r))
             continue;
         best = c;
-        if (c->bytes == r->bytes)
+        if (c->bytes == r->bytes && !r->stream)
             break;
     }
     return best;

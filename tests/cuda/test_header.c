@@ -128,7 +128,6 @@ MEMBER(params, kernelParams);
 MEMBER(extra, extra);
 MEMBER(kernel, kern);
 MEMBER(context, ctx);
-SAME(sizeof(tncuda_graph_difference), sizeof(CUgraphExecUpdateResultInfo));
 
 #ifdef CUDNN_GRAPH_MAJOR
 SAME(DNN_DATA_FLOAT, CUDNN_DATA_FLOAT);

@@ -8,17 +8,11 @@
  * - cuStreamBeginCapture: a stream that is captured already.
  * - cuGraphExec…NodeSetParams: a node of another graph than the executable one was made of, or of another
  *   type; copies with other memory types.
- * - cuGraphExecUpdate: other nodes or edges, other types of nodes, copies with other memory types: 910, with
- *   CU_GRAPH_EXEC_UPDATE_ERROR_… ("CUDA Driver API", Graph Management).
  */
 #include "emulator.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define CHANGED_TOPOLOGY 2 /* CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED */
-#define CHANGED_TYPE 3     /* … NODE_TYPE_CHANGED */
-#define CHANGED_PARAMS 5   /* … PARAMETERS_CHANGED */
 
 struct CUgraphExec_st {
     const struct CUgraph_st *graph; /* that it was made of; may be gone */
@@ -157,39 +151,6 @@ tncuda_result emu_graph_host(tncuda_graph_node node, tncuda_host_node *out)
     return 0;
 }
 
-/* The parameters are the node's own. */
-tncuda_result emu_graph_kernel(tncuda_graph_node node, tncuda_kernel_node *out)
-{
-    tncuda_context c;
-    const tncuda_result result = emu_enter(EMU_graph_kernel, &c);
-    const emu_item *i = &node->item;
-
-    if (result || i->kind != ITEM_KERNEL)
-        return result ? result : TNCUDA_INVALID_VALUE;
-    *out =
-        (tncuda_kernel_node){.function = (tncuda_function)(uintptr_t)i->kernel, .params = &node->item.args};
-    memcpy(out->grid, i->grid, sizeof out->grid);
-    memcpy(out->block, i->block, sizeof out->block);
-    return 0;
-}
-
-/* In a row: the one before. */
-tncuda_result emu_graph_before(tncuda_graph_node node, tncuda_graph_node *out, size_t *count)
-{
-    tncuda_context c;
-    const tncuda_result result = emu_enter(EMU_graph_before, &c);
-    struct CUgraphNode_st *n = node->graph->first;
-
-    if (result)
-        return result;
-    while (n != node && n->next != node)
-        n = n->next;
-    if (out && *count && n != node)
-        out[0] = n;
-    *count = n != node;
-    return 0;
-}
-
 tncuda_result emu_graph_copy(tncuda_graph_node node, tncuda_copy_node *out)
 {
     tncuda_context c;
@@ -287,38 +248,6 @@ tncuda_result emu_graph_set_kernel(tncuda_graph_exec exec, tncuda_graph_node nod
     memcpy(i->block, params->block, sizeof i->block);
     i->args = emu_new(k->args_bytes);
     memcpy(i->args, params->params[0], k->args_bytes);
-    return 0;
-}
-
-static int32_t difference(const emu_item *a, const emu_item *b)
-{
-    if (a->kind != b->kind)
-        return CHANGED_TYPE;
-    return a->kind == ITEM_COPY &&
-                   (a->copy.dst.type != b->copy.dst.type || a->copy.src.type != b->copy.src.type)
-               ? CHANGED_PARAMS
-               : 0;
-}
-
-/* All or nothing. */
-tncuda_result emu_graph_exec_update(tncuda_graph_exec exec, tncuda_graph graph, tncuda_graph_difference *out)
-{
-    tncuda_context c;
-    const tncuda_result result = emu_enter(EMU_graph_exec_update, &c);
-    struct CUgraphNode_st *n = graph->first;
-
-    if (result)
-        return result;
-    *out = (tncuda_graph_difference){.what = exec->count == graph->count ? 0 : CHANGED_TOPOLOGY};
-    for (; n && !out->what; n = n->next)
-        out->what = difference(&exec->items[n->index], &n->item);
-    if (out->what)
-        return 910; /* GRAPH_EXEC_UPDATE_FAILURE */
-    for (n = graph->first; n; n = n->next) {
-        free(exec->items[n->index].args);
-        exec->items[n->index] = n->item;
-        exec->items[n->index].args = args_copy(&n->item);
-    }
     return 0;
 }
 
