@@ -327,6 +327,7 @@ void tncuda_stream_destroy(tn_stream *stream)
     if (stream->recording)
         (void)tncuda_graph_end(stream, 0, NULL, NULL, NULL, NULL);
     if (tncuda_enter_end(d)) {
+        (void)tncuda_moment_close(stream, NULL);
         (void)tncuda_check(d, d->driver->stream_wait(stream->handle), "cuStreamSynchronize", NULL);
         tncuda_moments_end(stream->fate);
         if (stream->fate->notes) {
@@ -358,8 +359,12 @@ tn_status tncuda_stream_wait(tn_stream *stream, tn_err *err)
         return tn_fail(err, TN_E_STATE, "the stream is recording: nothing may wait for it");
     if ((st = tncuda_enter(stream->device, err)))
         return st;
-    st = tncuda_check(stream->device, stream->device->driver->stream_wait(stream->handle),
-                      "cuStreamSynchronize", err);
+    pthread_mutex_lock(&stream->lock);
+    st = tncuda_moment_close(stream, err); /* who has waited finds its events reached */
+    pthread_mutex_unlock(&stream->lock);
+    if (!st)
+        st = tncuda_check(stream->device, stream->device->driver->stream_wait(stream->handle),
+                          "cuStreamSynchronize", err);
     tncuda_leave(stream->device);
     return st ? st : tncuda_stream_failed(stream, err);
 }
