@@ -383,6 +383,17 @@ void tni_frame_phase_free(tni_frame *f, uint32_t phase)
 
 /* ---- the pool ---------------------------------------------------------------------------------------- */
 
+/* One operation on a stream uses it, and nobody reads it later. */
+static bool memory_passes(const tni_program *p)
+{
+    if (p->segment_count != 1 || p->segments[0].device->host || p->segments[0].kind != TN_EXEC_KERNEL)
+        return false;
+    for (uint32_t a = 0; a < p->arena_count; a++)
+        if (p->arenas[a].kept_bytes)
+            return false;
+    return true;
+}
+
 tn_status tni_frame_pool_create(tni_context *c, tni_program *p, tni_frame_pool **out)
 {
     tni_frame_pool *pool = tni_zalloc(sizeof *pool);
@@ -406,7 +417,10 @@ tn_status tni_frame_pool_create(tni_context *c, tni_program *p, tni_frame_pool *
     pool->ctx = c;
     pool->program = p;
     pool->own = pool->graphs && !p->device->kernels_plugin;
-    pool->busy_max = pool->graphs ? BUSY_GRAPHS : p->planned_bytes > LARGE_BYTES ? BUSY_LARGE : BUSY_SMALL;
+    pool->passes = memory_passes(p);
+    pool->busy_max = pool->graphs                                      ? BUSY_GRAPHS
+                     : p->planned_bytes > LARGE_BYTES && !pool->passes ? BUSY_LARGE
+                                                                       : BUSY_SMALL;
     tni_program_retain(p);
     *out = pool;
     return TN_OK;

@@ -104,6 +104,7 @@ struct tni_frame_pool {
     bool closed;
     bool own;                   /* its device records kernels of its own */
     bool keeps;                 /* frames keep their memory between calls */
+    bool passes;                /* it goes back to its stream behind the run, not at the end of the call */
     frame_constants *constants; /* per arena; NULL: the program has no phase ONCE */
     frame_graph *graphs;        /* per segment; NULL: no device of the program records */
     frame_bodies *bodies;       /* per instruction; NULL: none has graphs of its own */

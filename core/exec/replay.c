@@ -363,6 +363,19 @@ static tn_status (*const runners[])(frame_segment *s, tn_err *err) = {
     [TN_EXEC_COPY] = copy_run,
 };
 
+/* What only this run uses is free for what the stream is given next, long before the run has ended: so however
+ * many calls are under way, they take turns with one block. */
+static void memory_pass(frame_segment *s, const tni_run *run)
+{
+    tni_frame *f = s->frame;
+
+    if (!run->stream || !f->pool->passes)
+        return;
+    tni_mutex_lock(&f->lock);
+    tni_frame_phase_free(f, f->program->segments[s->index].phase);
+    tni_mutex_unlock(&f->lock);
+}
+
 static tn_status segment_run(frame_segment *s, tni_run *run)
 {
     const tni_segment *segment = &s->frame->program->segments[s->index];
@@ -387,7 +400,9 @@ static tn_status segment_run(frame_segment *s, tni_run *run)
         st = runners[segment->kind](s, &err);
     if (st)
         return st == TN_PENDING ? st : tni_error_take(st, &err, s->frame->tasks[s->index].name);
-    return tni_moves_run(s->after, run);
+    if (!(st = tni_moves_run(s->after, run)))
+        memory_pass(s, run);
+    return st;
 }
 
 tn_status tni_segment_run(void *payload, tni_run *run)

@@ -56,11 +56,18 @@ tn_status tncuda_check(tn_device_handle *device, tncuda_result result, const cha
     return st;
 }
 
+tn_status tncuda_usable(tn_device_handle *device, tn_err *err)
+{
+    const tn_status st = tncuda_driver_need(device->plugin, err);
+
+    return st ? st : failure_of(device, err);
+}
+
 tn_status tncuda_enter(tn_device_handle *device, tn_err *err)
 {
-    tn_status st = tncuda_driver_need(device->plugin, err);
+    const tn_status st = tncuda_usable(device, err);
 
-    if (st || (st = failure_of(device, err)))
+    if (st)
         return st;
     return tncuda_check(device, device->driver->context_push(device->context), "cuCtxPushCurrent", err);
 }
@@ -304,6 +311,46 @@ static void cuda_host_unregister(tn_device_handle *device, void *data)
     tncuda_leave(device);
 }
 
+/* ---- graphs -------------------------------------------------------------------------------------------- */
+
+/* Events before a graph are recorded before it. */
+static tn_status before_graph(tn_stream *stream, tn_err *err)
+{
+    tn_status st;
+
+    if (!stream)
+        return TN_OK; /* what comes next says so */
+    if ((st = tncuda_usable(stream->device, err)))
+        return st;
+    pthread_mutex_lock(&stream->lock);
+    st = stream->recording ? TN_OK : tncuda_moment_close(stream, err);
+    pthread_mutex_unlock(&stream->lock);
+    return st;
+}
+
+static tn_status cuda_graph_begin(tn_stream *stream, tn_err *err)
+{
+    const tn_status st = before_graph(stream, err);
+
+    return st ? st : tncuda_graph_begin(stream, err);
+}
+
+static tn_status cuda_graph_launch(tn_device_graph *graph, tn_stream *stream, tn_err *err)
+{
+    const tn_status st = before_graph(stream, err);
+
+    return st ? st : tncuda_graph_launch(graph, stream, err);
+}
+
+static tn_status cuda_graph_run(tn_device_graph **graph, tn_stream *stream,
+                                tn_status (*fn)(void *arg, tn_err *err), void *arg, uint32_t *moved,
+                                tn_err *err)
+{
+    const tn_status st = before_graph(stream, err);
+
+    return st ? st : tncuda_graph_run(graph, stream, fn, arg, moved, err);
+}
+
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 
 /* The driver copies between any two, over the host where it must. */
@@ -366,10 +413,10 @@ const tn_device_ops tncuda_device_ops = {
     .peer = cuda_peer,
     .host_register = cuda_host_register,
     .host_unregister = cuda_host_unregister,
-    .graph_begin = tncuda_graph_begin,
+    .graph_begin = cuda_graph_begin,
     .graph_end = tncuda_graph_end,
     .graph_update = tncuda_graph_update,
-    .graph_launch = tncuda_graph_launch,
+    .graph_launch = cuda_graph_launch,
     .graph_free = tncuda_graph_free,
-    .graph_run = tncuda_graph_run,
+    .graph_run = cuda_graph_run,
 };

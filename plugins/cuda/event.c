@@ -6,6 +6,8 @@
  */
 #include "internal.h"
 
+#define LATE_MAX 8u /* kernels and copies behind an event that its moment may have, too */
+
 /* ---- points -------------------------------------------------------------------------------------------- */
 
 static void event_move_locked(tn_event *e, tncuda_fate *fate, uint64_t number)
@@ -104,28 +106,151 @@ static tncuda_moment *moment_left(tn_device_handle *d)
     return moment_retain(m);
 }
 
-tn_status tncuda_moment_here(tn_stream *stream, tncuda_moment **moment, tn_err *err)
+/* Of a device that is usable, as the caller has asked. */
+static tn_status context_take(tn_device_handle *d, tn_err *err)
 {
-    tn_device_handle *d = stream->device;
-    tncuda_moment *m = stream->moment;
+    return tncuda_check(d, d->driver->context_push(d->context), "cuCtxPushCurrent", err);
+}
+
+static tn_status moment_get(tn_device_handle *d, tncuda_moment **out, tn_err *err)
+{
     tn_status st;
 
-    if (!m || stream->moment_work != stream->work) {
-        if (!(m = moment_left(d)) && (st = moment_make(d, &m, err)))
-            return st;
-        if ((st = tncuda_check(d, d->driver->event_record(m->handle, stream->handle, 0),
-                               "cuEventRecordWithFlags", err))) {
-            tncuda_moment_release(d, m);
-            return st;
-        }
-        tncuda_moment_release(d, stream->moment);
-        stream->moment = m;
-        stream->moment_work = stream->work;
+    if ((*out = moment_left(d))) {
+        atomic_store_explicit(&(*out)->there, false, memory_order_relaxed);
+        return TN_OK;
     }
-    m = moment_retain(m);
-    tncuda_moment_release(d, *moment);
-    *moment = m;
+    if ((st = context_take(d, err)))
+        return st;
+    st = moment_make(d, out, err);
+    tncuda_leave(d);
+    return st;
+}
+
+static void open_end_locked(tncuda_fate *f)
+{
+    tncuda_moment *m = f->open;
+
+    f->open = NULL;
+    tncuda_moment_release(f->device, m);
+}
+
+/* What cannot be recorded is waited for. */
+static tn_status settle_locked(tncuda_fate *f, tncuda_moment *m, tn_err *err)
+{
+    tn_device_handle *d = f->device;
+    tn_status st;
+
+    if (atomic_load_explicit(&m->there, memory_order_relaxed))
+        return TN_OK;
+    if (!f->gone) {
+        if ((st = context_take(d, err)))
+            return st;
+        st = tncuda_check(d, d->driver->event_record(m->handle, f->handle, 0), "cuEventRecordWithFlags", err);
+        if (st && !tncuda_check(d, d->driver->stream_wait(f->handle), "cuStreamSynchronize", NULL))
+            st = TN_OK;
+        tncuda_leave(d);
+        if (st)
+            return st;
+    }
+    atomic_store_explicit(&m->there, true, memory_order_release);
+    if (f->open == m)
+        open_end_locked(f);
     return TN_OK;
+}
+
+/* A moment of the fate's stream, NULL if there is none, is the driver's from here on. */
+static tn_status settle(tncuda_fate *fate, tncuda_moment *moment, tn_err *err)
+{
+    tn_status st;
+
+    if (!moment || !fate || atomic_load_explicit(&moment->there, memory_order_acquire))
+        return TN_OK;
+    pthread_mutex_lock(&fate->points);
+    st = settle_locked(fate, moment, err);
+    pthread_mutex_unlock(&fate->points);
+    return st;
+}
+
+/* The end of the stream is its newest moment. */
+static tn_status here_locked(tn_stream *s, tn_err *err)
+{
+    tncuda_fate *f = s->fate;
+    tncuda_moment *m = moment_retain(f->open);
+    tn_status st = m ? TN_OK : moment_get(s->device, &m, err);
+
+    if (!st && (st = settle_locked(f, m, err)))
+        tncuda_moment_release(s->device, m);
+    if (st)
+        return st;
+    tncuda_moment_release(s->device, s->moment);
+    s->moment = m;
+    s->moment_work = s->work;
+    return TN_OK;
+}
+
+tn_status tncuda_moment_here(tn_stream *stream, tncuda_moment **moment, tn_err *err)
+{
+    tncuda_moment *before = *moment;
+    tn_status st = TN_OK;
+
+    pthread_mutex_lock(&stream->fate->points);
+    if (!stream->moment || stream->moment_work != stream->work)
+        st = here_locked(stream, err);
+    if (!st)
+        *moment = moment_retain(stream->moment);
+    pthread_mutex_unlock(&stream->fate->points);
+    if (!st)
+        tncuda_moment_release(stream->device, before);
+    return st;
+}
+
+tn_status tncuda_moment_close(tn_stream *stream, tn_err *err)
+{
+    tn_status st = TN_OK;
+
+    pthread_mutex_lock(&stream->fate->points);
+    if (stream->fate->open)
+        st = here_locked(stream, err);
+    pthread_mutex_unlock(&stream->fate->points);
+    return st;
+}
+
+void tncuda_moments_end(tncuda_fate *fate)
+{
+    pthread_mutex_lock(&fate->points);
+    fate->gone = true;
+    fate->handle = NULL;
+    if (fate->open) {
+        atomic_store_explicit(&fate->open->there, true, memory_order_release);
+        open_end_locked(fate);
+    }
+    pthread_mutex_unlock(&fate->points);
+}
+
+/* Under the lock of the stream: the event's moment is here, or a little later. */
+static tn_status moment_join(tn_stream *s, tn_event *e, tn_err *err)
+{
+    tncuda_fate *f = s->fate;
+    tncuda_moment *m, *before = e->moment;
+    tn_status st = TN_OK;
+
+    pthread_mutex_lock(&f->points);
+    if (s->moment && s->moment_work == s->work) {
+        m = s->moment;
+    } else {
+        if (!f->open && !(st = moment_get(s->device, &f->open, err)))
+            f->open_work = s->work;
+        m = f->open;
+    }
+    if (!st) {
+        e->moment = moment_retain(m);
+        tncuda_moment_release(s->device, before);
+        if (f->open && s->work - f->open_work >= LATE_MAX)
+            st = here_locked(s, err);
+    }
+    pthread_mutex_unlock(&f->points);
+    return st;
 }
 
 static tn_status notes_need(tncuda_fate *fate, tn_err *err)
@@ -151,8 +276,9 @@ static tn_status pin_locked(tn_event *e, tn_err *err)
 
     if (e->pinned)
         return TN_OK;
-    if ((st = moment_make(d, &own, err)))
+    if ((st = settle(e->fate, e->moment, err)) || (st = moment_make(d, &own, err)))
         return st;
+    atomic_store_explicit(&own->there, true, memory_order_relaxed);
     if (e->moment && e->fate && !e->fate->gone && !(st = notes_need(e->fate, err)) &&
         !(st = tncuda_check(d, d->driver->stream_event(e->fate->notes, e->moment->handle, 0),
                             "cuStreamWaitEvent", err)))
@@ -170,23 +296,33 @@ static tn_status pin_locked(tn_event *e, tn_err *err)
 
 /* ---- records and waits --------------------------------------------------------------------------------- */
 
-static tn_status record_locked(tn_event *e, tn_stream *s, tn_err *err)
+/* Of an event that graphs know, or will. */
+static tn_status record_pinned(tn_event *e, tn_stream *s, tn_err *err)
 {
     tn_device_handle *d = s->device;
-    tn_status st = TN_OK;
+    tn_status st;
 
-    if (tncuda_graph_compared(s, NULL, 0, NULL, 0))
-        return TN_OK;
-    pthread_mutex_lock(&e->lock);
+    if ((st = context_take(d, err)))
+        return st;
     if (s->recording)
         st = pin_locked(e, err);
-    else if (!e->pinned)
-        st = tncuda_moment_here(s, &e->moment, err);
-    if (!st && e->pinned)
+    if (!st)
         st = tncuda_check(
             d,
             d->driver->event_record(e->moment->handle, s->handle, s->recording ? TNCUDA_EVENT_EXTERNAL : 0),
             "cuEventRecordWithFlags", err);
+    tncuda_leave(d);
+    return st;
+}
+
+static tn_status record_locked(tn_event *e, tn_stream *s, tn_err *err)
+{
+    tn_status st;
+
+    if (tncuda_graph_compared(s, NULL, 0, NULL, 0))
+        return TN_OK;
+    pthread_mutex_lock(&e->lock);
+    st = s->recording || e->pinned ? record_pinned(e, s, err) : moment_join(s, e, err);
     if (!st && !s->recording)
         event_move_locked(e, s->fate, s->calls);
     pthread_mutex_unlock(&e->lock);
@@ -199,12 +335,11 @@ tn_status tncuda_event_record(tn_event *event, tn_stream *stream, tn_err *err)
 
     if (!event || !stream)
         return tn_fail(err, TN_E_ARG, "no event or no stream to record it on");
-    if ((st = tncuda_enter(stream->device, err)))
+    if ((st = tncuda_usable(stream->device, err)))
         return st;
     pthread_mutex_lock(&stream->lock);
     st = record_locked(event, stream, err);
     pthread_mutex_unlock(&stream->lock);
-    tncuda_leave(stream->device);
     return st;
 }
 
@@ -229,9 +364,11 @@ static tn_status wait_locked(tn_stream *s, tn_event *e, tn_err *err)
         return TN_OK;
     pthread_mutex_lock(&e->lock);
     at = point_locked(e);
-    s->work++;
     if (s->recording)
         st = pin_locked(e, err);
+    else if (!(st = settle(e->fate, e->moment, err)))
+        st = tncuda_moment_close(s, err);
+    s->work++;
     if (!st && e->moment)
         st = tncuda_check(
             d,
@@ -275,12 +412,12 @@ tn_status tncuda_event_query(tn_event *event, tn_err *err)
     at = point_locked(event);
     moment = moment_retain(event->moment);
     pthread_mutex_unlock(&event->lock);
-    if (moment)
+    if (!(st = settle(at.fate, moment, err)) && moment)
         result = event->device->driver->event_query(moment->handle);
     tncuda_moment_release(event->device, moment);
     if (result == TNCUDA_NOT_READY)
         st = TN_PENDING;
-    else if (!(st = tncuda_check(event->device, result, "cuEventQuery", err)))
+    else if (!st && !(st = tncuda_check(event->device, result, "cuEventQuery", err)))
         st = tncuda_fate_at(at.fate, at.number, err);
     tncuda_fate_release(at.fate);
     tncuda_leave(event->device);
@@ -343,7 +480,8 @@ static tn_status note_queue(tn_event *e, note *n, tn_err *err)
         return st;
     notes = n->at.fate->notes;
     pthread_mutex_lock(&e->lock);
-    st = tncuda_check(d, d->driver->stream_event(notes, e->moment->handle, 0), "cuStreamWaitEvent", err);
+    if (!(st = settle(e->fate, e->moment, err)))
+        st = tncuda_check(d, d->driver->stream_event(notes, e->moment->handle, 0), "cuStreamWaitEvent", err);
     pthread_mutex_unlock(&e->lock);
     if (st)
         return st;

@@ -5,8 +5,8 @@
  * stream.c: streams, calls, copies, and how a stream fails · event.c: points and notifications ·
  * graph.c: recorded work · replay.c: the device's own kernels as recorded work.
  *
- * Locks, in this order: plugin -> event -> stream -> fate, device. The driver may be called under all but the
- * last two; no function of the host is called under any.
+ * Locks, in this order: plugin -> event -> stream -> points of a fate -> fate, device. The driver may be called
+ * under all but the last two; no function of the host is called under any.
  */
 #ifndef TNCUDA_INTERNAL_H
 #define TNCUDA_INTERNAL_H
@@ -123,6 +123,7 @@ struct tn_device_handle {
 /* Between the two the context is the thread's. TN_E_STATE in a child, TN_E_DEVICE once the device has failed.
  */
 tn_status tncuda_enter(tn_device_handle *device, tn_err *err);
+tn_status tncuda_usable(tn_device_handle *device, tn_err *err); /* what that says, without the context */
 void tncuda_leave(tn_device_handle *device);
 /* The same for what gives something back, which is tried after a failure, too. False: in a child. */
 bool tncuda_enter_end(tn_device_handle *device);
@@ -150,8 +151,12 @@ typedef struct tncuda_fate {
     atomic_ullong done, failed; /* numbers of calls: of the last one that was made, of the first failure */
     pthread_mutex_t lock;       /* of what follows */
     tn_err err;
-    tncuda_stream notes; /* waits for events of the stream to notify of them; NULL: not needed so far */
-    bool gone;           /* the stream ran out and was destroyed */
+    tncuda_stream notes;    /* waits for events of the stream to notify of them; NULL: not needed so far */
+    pthread_mutex_t points; /* of what follows */
+    bool gone;              /* the stream ran out and was destroyed */
+    tncuda_stream handle;   /* NULL: gone */
+    tncuda_moment *open;    /* that the driver has not recorded so far; NULL: none */
+    uint64_t open_work;     /* of the stream, when the first event got it */
 } tncuda_fate;
 
 tncuda_fate *tncuda_fate_retain(tncuda_fate *fate);
@@ -211,12 +216,15 @@ tn_status tncuda_stream_failed(tn_stream *stream, tn_err *err);
 
 /* ---- event.c ----------------------------------------------------------------------------------------- */
 
-/* The driver's event, recorded once: all events that are recorded where a stream has got nothing since have
- * the same one. When nobody has it any more, it is the device's, for another moment. */
+/* The driver's event, recorded once: behind the first of the events that have it, and a few kernels and copies
+ * that the stream got since then. That is done when one of them is looked at, or before anything else that
+ * comes to the stream: what they wait for more is always little. When nobody has it any more, it is the
+ * device's, for another moment. */
 struct tncuda_moment {
     tncuda_moment *next; /* of the device's */
     tncuda_event handle;
     atomic_uint refs;
+    atomic_bool there; /* recorded, or what it stands for was waited for */
 };
 
 struct tn_event {
@@ -231,6 +239,9 @@ struct tn_event {
 /* Under the stream's lock, in the context: the end of the stream as it is now, in place of *moment, which may
  * be NULL. */
 tn_status tncuda_moment_here(tn_stream *stream, tncuda_moment **moment, tn_err *err);
+/* Under the stream's lock: no event of it gets what comes next into its moment. */
+tn_status tncuda_moment_close(tn_stream *stream, tn_err *err);
+void tncuda_moments_end(tncuda_fate *fate);                                  /* the stream ran out */
 void tncuda_moment_release(tn_device_handle *device, tncuda_moment *moment); /* NULL is fine */
 void tncuda_moments_drop(tn_device_handle *device);                          /* the device's; it is closed */
 

@@ -21,6 +21,7 @@ static tncuda_fate *fate_create(tn_device_handle *d)
     f->device = d;
     atomic_store_explicit(&f->refs, 1u, memory_order_relaxed);
     pthread_mutex_init(&f->lock, NULL);
+    pthread_mutex_init(&f->points, NULL);
     return f;
 }
 
@@ -36,6 +37,7 @@ void tncuda_fate_release(tncuda_fate *fate)
 {
     if (!fate || atomic_fetch_sub_explicit(&fate->refs, 1u, memory_order_acq_rel) != 1)
         return;
+    pthread_mutex_destroy(&fate->points);
     pthread_mutex_destroy(&fate->lock);
     tncuda_delete(fate->device->plugin, fate);
 }
@@ -115,7 +117,10 @@ static void call_drop(tncuda_item *item)
 tn_status tncuda_function_locked(tn_stream *stream, void (*fn)(void *arg), void *arg, tn_err *err)
 {
     tn_device_handle *d = stream->device;
+    const tn_status st = stream->recording ? TN_OK : tncuda_moment_close(stream, err);
 
+    if (st)
+        return st;
     stream->work++;
     return tncuda_check(d, d->driver->stream_function(stream->handle, fn, arg), "cuLaunchHostFunc", err);
 }
@@ -307,6 +312,7 @@ tn_status tncuda_stream_create(tn_device_handle *device, int32_t priority, tn_st
         return st;
     }
     pthread_mutex_init(&s->lock, NULL);
+    s->fate->handle = s->handle;
     *out = s;
     return TN_OK;
 }
@@ -321,7 +327,9 @@ void tncuda_stream_destroy(tn_stream *stream)
     if (stream->recording)
         (void)tncuda_graph_end(stream, 0, NULL, NULL, NULL, NULL);
     if (tncuda_enter_end(d)) {
+        (void)tncuda_moment_close(stream, NULL);
         (void)tncuda_check(d, d->driver->stream_wait(stream->handle), "cuStreamSynchronize", NULL);
+        tncuda_moments_end(stream->fate);
         if (stream->fate->notes) {
             (void)tncuda_check(d, d->driver->stream_wait(stream->fate->notes), "cuStreamSynchronize", NULL);
             (void)d->driver->stream_destroy(stream->fate->notes);
@@ -331,7 +339,7 @@ void tncuda_stream_destroy(tn_stream *stream)
         tncuda_leave(d);
     }
     tncuda_moment_release(d, stream->moment);
-    stream->fate->gone = true;
+    tncuda_moments_end(stream->fate);
     tncuda_fate_release(stream->fate);
     pthread_mutex_destroy(&stream->lock);
     tncuda_delete(d->plugin, stream);
@@ -351,8 +359,12 @@ tn_status tncuda_stream_wait(tn_stream *stream, tn_err *err)
         return tn_fail(err, TN_E_STATE, "the stream is recording: nothing may wait for it");
     if ((st = tncuda_enter(stream->device, err)))
         return st;
-    st = tncuda_check(stream->device, stream->device->driver->stream_wait(stream->handle),
-                      "cuStreamSynchronize", err);
+    pthread_mutex_lock(&stream->lock);
+    st = tncuda_moment_close(stream, err); /* who has waited finds its events reached */
+    pthread_mutex_unlock(&stream->lock);
+    if (!st)
+        st = tncuda_check(stream->device, stream->device->driver->stream_wait(stream->handle),
+                          "cuStreamSynchronize", err);
     tncuda_leave(stream->device);
     return st ? st : tncuda_stream_failed(stream, err);
 }

@@ -23,7 +23,10 @@
 #define FAR 1000      /* items */
 #define NET_HOLD 4    /* items that the device waits for: two calls of a net have more */
 #define NET_ITEMS 64  /* and those that are under way together have fewer than so many */
-#define NET_FRAMES 12 /* three under way, those that are on their way back; forward and backward */
+#define SIDE 600      /* of a product, whose sums take more than 1 MiB */
+#define PRODUCTS 60
+#define PRODUCT_HOLD 24 /* items: the device waits for so many */
+#define NET_FRAMES 12   /* three under way, those that are on their way back; forward and backward */
 
 #define MUST(call)                                                                                           \
     do {                                                                                                     \
@@ -95,7 +98,33 @@ static void nets(tn_ctx *ctx, tn_array **x, bool train)
     tn_symbol_release(s);
 }
 
-/* child operators|nets|steps QUEUE_MAX */
+/* A column by a row, of ones, into the same place each time; the least element of it becomes x. */
+static void products(tn_ctx *ctx, tn_array **x)
+{
+    const int64_t column[] = {SIDE, 1}, row[] = {1, SIDE};
+    static uint16_t ones[SIDE];
+    tn_array *in[2], *out = NULL, *least = NULL;
+    tn_site *dot, *min;
+
+    for (int i = 0; i < SIDE; i++)
+        ones[i] = 0x3f80;
+    MUST(tn_array_from(ctx, TN_BF16, 2, column, ones, &in[0]));
+    MUST(tn_array_from(ctx, TN_BF16, 2, row, ones, &in[1]));
+    MUST(tn_site_create(ctx, "dot", NULL, &dot));
+    MUST(tn_site_create(ctx, "min", NULL, &min));
+    for (int i = 0; i < PRODUCTS; i++)
+        MUST(tn_invoke(dot, 2, in, 1, &out));
+    MUST(tn_invoke(min, 1, &out, 1, &least));
+    tn_array_release(*x);
+    *x = least;
+    for (int i = 0; i < 2; i++)
+        tn_array_release(in[i]);
+    tn_array_release(out);
+    tn_site_release(dot);
+    tn_site_release(min);
+}
+
+/* child operators|products|nets|steps QUEUE_MAX */
 static int child(char **argv)
 {
     const float one = 1;
@@ -116,6 +145,8 @@ static int child(char **argv)
     MUST(tn_array_from(ctx, TN_F32, 1, shape, &one, &x));
     if (!strcmp(argv[1], "operators"))
         operators(ctx, &x);
+    else if (!strcmp(argv[1], "products"))
+        products(ctx, &x);
     else
         nets(ctx, &x, !strcmp(argv[1], "steps"));
     MUST(tn_array_scalar(x, &value));
@@ -172,6 +203,17 @@ static void bounded(void **state)
     assert_true(far.queued >= FAR); /* so a queue that is longer is seen */
 }
 
+/* What such a call needs for itself is the next one's behind it, so many may be under way. */
+static void room_passes(void **state)
+{
+    const counts c = ran("products", 65536, PRODUCT_HOLD);
+
+    (void)state;
+    print_message("%d items\n", c.queued);
+    assert_true(c.kernels >= PRODUCTS);
+    assert_true(c.queued >= PRODUCT_HOLD);
+}
+
 /* Whatever the queue may hold: a graph knows few sets of buffers, and each takes memory. */
 static void few_calls(void **state)
 {
@@ -190,7 +232,8 @@ static void few_calls(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bounded), cmocka_unit_test(few_calls)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bounded), cmocka_unit_test(room_passes),
+                                       cmocka_unit_test(few_calls)};
 
     (void)snprintf(self, sizeof self, "%s", argv[0]);
     if (argc > 2)

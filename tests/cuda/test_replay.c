@@ -6,6 +6,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -532,11 +533,105 @@ static int events(void)
     return 0;
 }
 
+#define MANY 64
+
+static atomic_int open_gate;
+
+static tn_status gate_wait(void *arg, tn_err *err)
+{
+    (void)arg;
+    (void)err;
+    while (!atomic_load(&open_gate))
+        ;
+    return TN_OK;
+}
+
+/* One is recorded behind each of many copies, and looked at later or never: it is reached with the copy before
+ * it, also while a function that came behind it has not returned; behind a wait for the stream it is reached at
+ * once, and behind the stream's end. */
+static int late(void)
+{
+    static table t;
+    tn_stream *s[2] = {NULL, NULL};
+    tn_event *e[MANY] = {NULL};
+    void *memory = NULL;
+    char got[MANY] = {0}, ones[MANY];
+    tn_err err = {0};
+    int wrong = 0;
+
+    memset(ones, 1, sizeof ones);
+    if (table_start(&t, &err) || t.ops->alloc(t.device, TN_MEMORY_DEVICE, 2 * MANY, &memory, &err))
+        return 1;
+    for (int i = 0; i < 2; i++)
+        wrong += t.ops->stream_create(t.device, 0, &s[i], &err) != TN_OK;
+    for (int i = 0; i < MANY; i++) {
+        const tn_place from = {ones, -1, TN_MEMORY_HOST, NULL},
+                       to = {(char *)memory + i, 0, TN_MEMORY_DEVICE, "cuda"};
+
+        wrong += t.ops->event_create(t.device, &e[i], &err) != TN_OK ||
+                 t.ops->copy(s[0], &to, &from, 1, &err) != TN_OK ||
+                 t.ops->event_record(e[i], s[0], &err) != TN_OK;
+    }
+    wrong += t.ops->stream_call(s[0], gate_wait, NULL, &err) != TN_OK;
+    for (int i = 1; i < MANY; i += 20) {
+        const tn_place from = {memory, 0, TN_MEMORY_DEVICE, "cuda"}, to = {got, -1, TN_MEMORY_HOST, NULL};
+
+        wrong += t.ops->event_wait(s[1], e[i], &err) != TN_OK ||
+                 t.ops->copy(s[1], &to, &from, (uint64_t)i + 1, &err) != TN_OK ||
+                 t.ops->stream_wait(s[1], &err) != TN_OK || memcmp(got, ones, (size_t)i + 1) != 0;
+    }
+    wrong += reached(t.ops, e[MANY - 1]) != TN_OK;
+    atomic_store(&open_gate, 1);
+    for (int i = 0; i < 4; i++) {
+        const tn_place from = {ones, -1, TN_MEMORY_HOST, NULL}, to = {memory, 0, TN_MEMORY_DEVICE, "cuda"};
+
+        wrong +=
+            t.ops->copy(s[0], &to, &from, 1, &err) != TN_OK || t.ops->event_record(e[i], s[0], &err) != TN_OK;
+        if (i == 1)
+            wrong += t.ops->stream_wait(s[0], &err) != TN_OK || t.ops->event_query(e[0], &err) != TN_OK ||
+                     t.ops->event_query(e[1], &err) != TN_OK;
+    }
+    for (int i = 0; i < 2; i++)
+        t.ops->stream_destroy(s[i]);
+    for (int i = 0; i < MANY; i++) {
+        wrong += t.ops->event_query(e[i], &err) != TN_OK;
+        t.ops->event_destroy(e[i]);
+    }
+    t.ops->free(t.device, TN_MEMORY_DEVICE, memory);
+    table_stop(&t);
+    printf("wrong %d\nblocks left %d\n", wrong, (int)atomic_load(&t.memory_live));
+    return 0;
+}
+
 static int count_of(const said *s, const char *name)
 {
     const char *at = strstr(s->out, name);
 
     return at ? atoi(at + strlen(name)) : 0;
+}
+
+/* One record of the driver's behind eight copies and one more here and there, whatever the cost of a record is;
+ * and where the driver fails one, the stream is waited for. */
+static void late_events(void **state)
+{
+    static const char *const faults[] = {"", "TNEMU_FAULT=cuEventRecordWithFlags:1:2 "};
+    char command[4400], settings[120];
+    const said *s;
+
+    (void)state;
+    (void)snprintf(command, sizeof command,
+                   "D=$(mktemp -d); trap 'rm -r $D' EXIT; export TNEMU_COUNTS=$D/counts; '%s' late && "
+                   "cat $D/counts",
+                   self);
+    for (int seed = 0; seed < 8; seed++) {
+        (void)snprintf(settings, sizeof settings, "%sTNEMU_DELAY_US=100 TNEMU_SEED=%d", faults[seed % 2],
+                       seed);
+        s = cuda_say(settings, command);
+        if (s->code)
+            fail_msg("ends with %d:\n%s", s->code, s->out);
+        cuda_said(s, "wrong 0\nblocks left 0\n");
+        assert_in_range(count_of(s, "\ncuEventRecordWithFlags "), 4, MANY / 8 + 8);
+    }
 }
 
 static void shared_events(void **state)
@@ -614,14 +709,14 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_plain_launches), cmocka_unit_test(without_draws), cmocka_unit_test(tells_the_log),
         cmocka_unit_test(of_a_library),      cmocka_unit_test(over_devices),  cmocka_unit_test(by_itself),
-        cmocka_unit_test(shared_events),
+        cmocka_unit_test(shared_events),     cmocka_unit_test(late_events),
     };
 
     (void)snprintf(self, sizeof self, "%s", argv[0]);
     if (argc > 3)
         return nets(argc, argv);
     if (argc > 1)
-        return strcmp(argv[1], "events") ? function() : events();
+        return !strcmp(argv[1], "events") ? events() : !strcmp(argv[1], "late") ? late() : function();
     cuda_setup();
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }
