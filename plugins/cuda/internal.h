@@ -217,9 +217,8 @@ tn_status tncuda_stream_failed(tn_stream *stream, tn_err *err);
 /* ---- event.c ----------------------------------------------------------------------------------------- */
 
 /* The driver's event, recorded once: behind the first of the events that have it, and a few kernels and
- * copies that the stream got since then. That is done when one of them is looked at, or before anything else that
- * comes to the stream: what they wait for more is always little. When nobody has it any more, it is the
- * device's, for another moment. */
+ * copies. It is recorded when one of them is looked at, or before anything else comes to the stream: what
+ * they wait for more is always little. When nobody has it any more, it is the device's, for another one. */
 struct tncuda_moment {
     tncuda_moment *next; /* of the device's */
     tncuda_event handle;

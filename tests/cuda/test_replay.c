@@ -525,8 +525,8 @@ static int count_of(const said *s, const char *name)
     return at ? atoi(at + strlen(name)) : 0;
 }
 
-/* One record of the driver's behind eight copies, and one more here and there; where the driver fails one, the
- * stream is waited for. */
+/* One record of the driver's behind eight copies, and one more here and there; where the driver fails one,
+ * the stream is waited for. */
 static void late_events(void **state)
 {
     static const char *const faults[] = {"", "TNEMU_FAULT=cuEventRecordWithFlags:1:2 "};
