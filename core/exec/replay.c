@@ -363,7 +363,7 @@ static tn_status (*const runners[])(frame_segment *s, tn_err *err) = {
     [TN_EXEC_COPY] = copy_run,
 };
 
-/* What only this run uses is free for what the stream is given next, long before the run has ended: so however
+/* What only this run uses is free for what the stream is given next, long before the run has ended: however
  * many calls are under way, they take turns with one block. */
 static void memory_pass(frame_segment *s, const tni_run *run)
 {

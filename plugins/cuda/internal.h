@@ -5,8 +5,8 @@
  * stream.c: streams, calls, copies, and how a stream fails · event.c: points and notifications ·
  * graph.c: recorded work · replay.c: the device's own kernels as recorded work.
  *
- * Locks, in this order: plugin -> event -> stream -> points of a fate -> fate, device. The driver may be called
- * under all but the last two; no function of the host is called under any.
+ * Locks, in this order: plugin -> stream -> event -> points of a fate -> fate, device. The driver may be
+ * called under all but the last two; no function of the host is called under any.
  */
 #ifndef TNCUDA_INTERNAL_H
 #define TNCUDA_INTERNAL_H
@@ -216,10 +216,9 @@ tn_status tncuda_stream_failed(tn_stream *stream, tn_err *err);
 
 /* ---- event.c ----------------------------------------------------------------------------------------- */
 
-/* The driver's event, recorded once: behind the first of the events that have it, and a few kernels and copies
- * that the stream got since then. That is done when one of them is looked at, or before anything else that
- * comes to the stream: what they wait for more is always little. When nobody has it any more, it is the
- * device's, for another moment. */
+/* The driver's event, recorded once: behind the first of the events that have it, and a few kernels and
+ * copies. It is recorded when one of them is looked at, or before anything else comes to the stream: what
+ * they wait for more is always little. When nobody has it any more, it is the device's, for another one. */
 struct tncuda_moment {
     tncuda_moment *next; /* of the device's */
     tncuda_event handle;

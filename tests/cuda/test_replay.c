@@ -546,9 +546,9 @@ static tn_status gate_wait(void *arg, tn_err *err)
     return TN_OK;
 }
 
-/* One is recorded behind each of many copies, and looked at later or never: it is reached with the copy before
- * it, also while a function that came behind it has not returned; behind a wait for the stream it is reached at
- * once, and behind the stream's end. */
+/* One is recorded behind each of many copies, and looked at later or never: it is reached with the copy
+ * before it, also while a function that came behind it has not returned; behind a wait for the stream it is
+ * reached at once, and behind the stream's end. */
 static int late(void)
 {
     static table t;
@@ -610,8 +610,8 @@ static int count_of(const said *s, const char *name)
     return at ? atoi(at + strlen(name)) : 0;
 }
 
-/* One record of the driver's behind eight copies and one more here and there, whatever the cost of a record is;
- * and where the driver fails one, the stream is waited for. */
+/* One record of the driver's behind eight copies, and one more here and there; where the driver fails one,
+ * the stream is waited for. */
 static void late_events(void **state)
 {
     static const char *const faults[] = {"", "TNEMU_FAULT=cuEventRecordWithFlags:1:2 "};
