@@ -10,8 +10,8 @@
  *
  * A SYNC kernel may meet at TNCUDA_SYNC(), where all threads of its block come to the same line, and share
  * TNCUDA_SHARED(type, name, count), read by TNCUDA_GET(name, i) and written by TNCUDA_PUT(name, i, value).
- * TNCUDA_SHUFFLE_XOR(value, mask) is the value of thread TNCUDA_THREAD ^ mask, a float or a double; mask: 1 to
- * 31. All 32 threads of a warp (32 n … 32 n + 31) come to the same line; it orders no memory.
+ * TNCUDA_SHUFFLE_XOR(value, mask) is the value of thread TNCUDA_THREAD ^ mask, a float or a double; mask: 1
+ * to 31. All 32 threads of a warp (32 n … 32 n + 31) come to the same line; it orders no memory.
  * Grids and blocks have one dimension; a kernel is launched by its name.
  */
 #ifndef TNCUDA_KERNEL_H

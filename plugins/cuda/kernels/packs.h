@@ -106,8 +106,8 @@ TNCUDA_INLINE void pack_any_out_8(void *data, int32_t dtype, int64_t i, int32_t 
     }
 }
 
-/* Eight neighbours as they lie in memory: of shorts the first half alone. Where several are read before one of
- * them is looked at, their loads are under way together. */
+/* Eight neighbours as they lie in memory: of shorts the first half alone. Where several are read before one
+ * of them is looked at, their loads are under way together. */
 typedef struct pack_bits {
     uint32_t v[4];
 } TNCUDA_ALIGNED(16) pack_bits;

@@ -3,9 +3,9 @@
 #include "both.h"
 #include "packs.h"
 
-/* Rows of up to 1024 elements of f32, f16 or bf16, a multiple of 8: call->lanes threads of a warp make one, of
- * up to `each` elements, which stay in registers. What `form` tells is a constant of the kernel, so that no
- * branch stands between the loads of a row. */
+/* Rows of up to 1024 elements of f32, f16 or bf16, a multiple of 8: call->lanes threads of a warp make one,
+ * of up to `each` elements, which stay in registers. What `form` tells is a constant of the kernel, so that
+ * no branch stands between the loads of a row. */
 typedef struct soft_form {
     int32_t each, logs; /* logs: of log_softmax */
     int32_t is_whole;   /* arrays are aligned as packs are, and of the same type */

@@ -18,7 +18,7 @@ extern _Thread_local emu_place emu_at;
 
 /* All threads of the block come here, at the same line. */
 void emu_barrier(const char *file, int32_t line);
-/* The value that the thread at `place ^ mask` of the warp brings: its 32 threads come here, at the same line. */
+/* The value of thread `this ^ mask`: all 32 threads of a warp come here, at the same line. */
 float emu_shuffle_float(float v, int32_t mask, const char *file, int32_t line);
 double emu_shuffle_double(double v, int32_t mask, const char *file, int32_t line);
 /* Memory that the threads of a block share: the same for all that come to this line. */
