@@ -21,8 +21,9 @@
 #define ROWS_LEAST_HELD 32
 #define HELD_LEAST 256 /* elements of a row that 32 threads hold in registers */
 #define HELD_MOST 1024
-#define HELD_COLUMNS 256 /* of gradients of elements, of a block */
-#define CHANNELS_MOST 64 /* of LRN, of a thread: sums are made anew behind them */
+#define HELD_ROWS_MOST 256 /* of a slice: 32 of a thread, which are added in float */
+#define HELD_COLUMNS 256   /* of gradients of elements, of a block */
+#define CHANNELS_MOST 64   /* of LRN, of a thread: sums are made anew behind them */
 #define CHANNELS_LEAST 8
 #define THREADS_WANTED 131072 /* of LRN: so many that each makes fewer channels */
 
@@ -289,9 +290,9 @@ static void rowed(norm_state *s, const tn_tensor *x, int32_t first, int32_t end,
 }
 
 /* Of gradients of elements: blocks side by side. */
-static int64_t tiles_of(const norm_state *s)
+static int64_t tiles_of(const norm_state *s, bool held)
 {
-    const int64_t columns = s->held ? HELD_COLUMNS : TNCUDA_ROW_COLUMNS;
+    const int64_t columns = held ? HELD_COLUMNS : TNCUDA_ROW_COLUMNS;
 
     return (s->args.size + columns - 1) / columns;
 }
@@ -300,7 +301,7 @@ static int64_t tiles_of(const norm_state *s)
 static void rows_split(norm_state *s)
 {
     tncuda_call_args *a = &s->args;
-    const int64_t tiles = tiles_of(s);
+    const int64_t tiles = tiles_of(s, s->held);
     const int64_t least = s->held ? ROWS_LEAST_HELD : ROWS_LEAST;
     int64_t slices = tiles ? tnb_least(BLOCKS_WANTED / tiles, a->count / least) : 1, members = 1;
 
@@ -309,6 +310,8 @@ static void rows_split(norm_state *s)
     a->n[TNCUDA_ROW_MEMBERS] = a->inner == 1 && a->size > ROW_LONG ? TNCUDA_THREADS : members;
     a->n[TNCUDA_ROW_LOADS] = a->inner == 1 && a->size % 4 == 0 ? TNCUDA_ROW_FOUR : TNCUDA_ROW_ONE;
     slices = slices < 1 ? 1 : slices;
+    if (s->held && slices < (a->count + HELD_ROWS_MOST - 1) / HELD_ROWS_MOST)
+        slices = (a->count + HELD_ROWS_MOST - 1) / HELD_ROWS_MOST;
     a->n[TNCUDA_ROW_SLICE] = (a->count + slices - 1) / slices;
     a->n[TNCUDA_ROW_SLICES] = a->count ? (a->count + a->n[TNCUDA_ROW_SLICE] - 1) / a->n[TNCUDA_ROW_SLICE] : 1;
 }
@@ -375,15 +378,21 @@ static tn_status row_launch(const tn_exec *x, const char *name, int64_t blocks, 
     return tncuda_launch_blocks(x, "norm", kernel, tnb_least(blocks, INT32_MAX), a, err);
 }
 
+/* Rows in registers: whether they are, follows from the places of arrays, too. */
+static bool is_held(const norm_state *s, const tncuda_call_args *a)
+{
+    return s->held && a->n[TNCUDA_ROW_LOADS] == TNCUDA_ROW_PACK;
+}
+
 static tn_status rows_make(const norm_state *s, const tn_exec *x, const tncuda_call_args *a, tn_err *err)
 {
     static const char *const names[] = {"norm_row", "norm_row_back", "norm_l2", "norm_l2_back"};
     const int64_t rows = TNCUDA_THREADS / a->n[TNCUDA_ROW_MEMBERS];
     char kernel[TNCUDA_NAME_BYTES];
 
-    if (s->held) {
+    if (is_held(s, a)) {
         (void)snprintf(kernel, sizeof kernel, "norm_held%s_%s", s->back ? "_back" : "",
-                       a->in[0].dtype == TN_F32 ? "f32" : "short");
+                       pack_suffix(a->in[0].dtype));
         return tncuda_launch_blocks(x, "norm", kernel, tnb_least((a->count + 7) / 8, INT32_MAX), a, err);
     }
     return row_launch(x, names[2 * s->is_l2 + s->back], (a->count + rows - 1) / rows, a, err);
@@ -393,18 +402,21 @@ static tn_status rows_make(const norm_state *s, const tn_exec *x, const tncuda_c
 static tn_status parameters_make(const norm_state *s, const tn_exec *x, const tncuda_call_args *a,
                                  tn_err *err)
 {
-    const int64_t tiles = tiles_of(s), slices = a->n[TNCUDA_ROW_SLICES];
+    const bool held = is_held(s, a);
+    const int64_t tiles = tiles_of(s, held), slices = a->n[TNCUDA_ROW_SLICES];
+    char kernel[TNCUDA_NAME_BYTES];
     tn_status st;
 
     if (a->n[TNCUDA_ROW_GROUPS])
         return tncuda_launch_blocks(x, "norm", "norm_groups", tnb_least(a->n[TNCUDA_ROW_GROUPS], 65535), a,
                                     err);
-    st = s->held ? tncuda_launch_blocks(x, "norm", "norm_elements_packs", tiles * slices, a, err)
-                 : row_launch(x, "norm_elements", tiles * slices, a, err);
+    (void)snprintf(kernel, sizeof kernel, "norm_elements_held_%s", pack_suffix(a->in[0].dtype));
+    st = held ? tncuda_launch_blocks(x, "norm", kernel, tnb_least(tiles * slices, INT32_MAX), a, err)
+              : row_launch(x, "norm_elements", tiles * slices, a, err);
     return st || slices == 1
                ? st
                : tncuda_launch_blocks(x, "norm", "norm_elements_end",
-                                      (a->size + TNCUDA_ROW_COLUMNS - 1) / TNCUDA_ROW_COLUMNS, a, err);
+                                      (a->size + TNCUDA_ROW_ENDS - 1) / TNCUDA_ROW_ENDS, a, err);
 }
 
 static tn_status rows_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

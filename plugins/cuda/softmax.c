@@ -82,13 +82,19 @@ static tn_status short_run(const soft_state *s, const tn_exec *x, tncuda_rows_ar
 {
     char kernel[TNCUDA_NAME_BYTES];
     int64_t rows;
+    bool whole;
 
     for (a->lanes = 4; a->lanes < 32 && a->lanes * 16 < a->size;)
         a->lanes *= 2;
     rows = TNCUDA_THREADS / a->lanes;
     a->aligned = (((uintptr_t)a->x | (uintptr_t)a->y | (uintptr_t)a->to) & 15) == 0;
-    (void)snprintf(kernel, sizeof kernel, "soft_%s_%s%d", s->back ? "dx" : "y",
-                   a->form == TNCUDA_SOFT_LOG ? "log_" : "", a->size <= a->lanes * 16 ? 16 : 32);
+    whole = a->aligned && a->dtype == a->out_dtype && a->form != TNCUDA_SOFT_LOG;
+    (void)snprintf(kernel, sizeof kernel, "soft_%s_%s%d%s", s->back ? "dx" : "y",
+                   a->form == TNCUDA_SOFT_LOG ? "log_" : "", a->size <= a->lanes * 16 ? 16 : 32,
+                   !whole               ? ""
+                   : a->dtype == TN_F32 ? "_f32"
+                   : a->dtype == TN_F16 ? "_f16"
+                                        : "_bf16");
     return tncuda_launch_blocks(x, "softmax", kernel, (a->outer + rows - 1) / rows, a, err);
 }
 

@@ -1,4 +1,4 @@
-/* Kernels with a planted defect each, for test_defects.c; `sum` and `twice` have none. */
+/* Kernels with a planted defect each, for test_defects.c; `sum`, `sum_of_warps` and `twice` have none. */
 #include "defects.h"
 #include "kernels/kernel.h"
 
@@ -27,6 +27,76 @@ TNCUDA_KERNEL(sum, SYNC, defect_args)
     }
     if (TNCUDA_THREAD == 0)
         call->out[TNCUDA_BLOCK] = TNCUDA_GET(part, 0);
+}
+
+TNCUDA_KERNEL(sum_of_warps, SYNC, defect_args)
+{
+    float v = call->in[TNCUDA_FIRST];
+
+    for (int32_t mask = 16; mask > 0; mask /= 2)
+        v += TNCUDA_SHUFFLE_XOR(v, mask);
+    call->out[TNCUDA_FIRST] = v;
+}
+
+/* Half of each warp is not there. */
+TNCUDA_KERNEL(shuffle_in_a_branch, SYNC, defect_args)
+{
+    float v = call->in[TNCUDA_FIRST];
+
+    if (TNCUDA_THREAD % 32 < 16)
+        v += TNCUDA_SHUFFLE_XOR(v, 8);
+    call->out[TNCUDA_FIRST] = v;
+}
+
+TNCUDA_KERNEL(return_before_shuffle, SYNC, defect_args)
+{
+    if (TNCUDA_FIRST >= call->count - 1)
+        return;
+    call->out[TNCUDA_FIRST] = TNCUDA_SHUFFLE_XOR(call->in[TNCUDA_FIRST], 1);
+}
+
+TNCUDA_KERNEL(two_shuffles, SYNC, defect_args)
+{
+    float v = call->in[TNCUDA_FIRST];
+
+    if (TNCUDA_THREAD & 1)
+        v += TNCUDA_SHUFFLE_XOR(v, 2);
+    else
+        v += TNCUDA_SHUFFLE_XOR(v, 4);
+    call->out[TNCUDA_FIRST] = v;
+}
+
+/* Half of each warp waits at a barrier, which the shuffle is none for. */
+TNCUDA_KERNEL(shuffle_beside_a_barrier, SYNC, defect_args)
+{
+    float v = call->in[TNCUDA_FIRST];
+
+    if (TNCUDA_THREAD & 1)
+        TNCUDA_SYNC();
+    else
+        v += TNCUDA_SHUFFLE_XOR(v, 2);
+    call->out[TNCUDA_FIRST] = v;
+}
+
+TNCUDA_KERNEL(shuffle_beyond_the_warp, SYNC, defect_args)
+{
+    call->out[TNCUDA_FIRST] = TNCUDA_SHUFFLE_XOR(call->in[TNCUDA_FIRST], 32);
+}
+
+/* A shuffle orders no shared memory. */
+TNCUDA_KERNEL(shuffle_as_barrier, SYNC, defect_args)
+{
+    TNCUDA_SHARED(float, part, COUNT);
+    float v = call->in[TNCUDA_FIRST];
+
+    TNCUDA_PUT(part, TNCUDA_THREAD, v);
+    v = TNCUDA_SHUFFLE_XOR(v, 1);
+    call->out[TNCUDA_FIRST] = v + TNCUDA_GET(part, TNCUDA_THREAD ^ 1);
+}
+
+TNCUDA_KERNEL(shuffle_in_free, FREE, defect_args)
+{
+    call->out[TNCUDA_FIRST] = TNCUDA_SHUFFLE_XOR(call->in[TNCUDA_FIRST], 1);
 }
 
 /* No barrier between a write and another thread's read. */

@@ -331,6 +331,7 @@ enum { TNCUDA_LRN_SIDE, TNCUDA_LRN_EACH };
 #define TNCUDA_ROW_FOUR 1     /* four neighbours */
 #define TNCUDA_ROW_PACK 2     /* the same, read and written at once */
 #define TNCUDA_ROW_COLUMNS 32 /* elements whose gradients a block makes */
+#define TNCUDA_ROW_ENDS 8     /* the same from the sums of slices */
 
 /* y = scale Σ Π in + beta c: axes of the output, then those that are summed; c has the output's type and lies
  * as it does. */

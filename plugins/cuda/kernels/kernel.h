@@ -10,6 +10,8 @@
  *
  * A SYNC kernel may meet at TNCUDA_SYNC(), where all threads of its block come to the same line, and share
  * TNCUDA_SHARED(type, name, count), read by TNCUDA_GET(name, i) and written by TNCUDA_PUT(name, i, value).
+ * TNCUDA_SHUFFLE_XOR(value, mask) is the value of thread TNCUDA_THREAD ^ mask, a float or a double; mask: 1
+ * to 31. All 32 threads of a warp (32 n … 32 n + 31) come to the same line; it orders no memory.
  * Grids and blocks have one dimension; a kernel is launched by its name.
  */
 #ifndef TNCUDA_KERNEL_H
@@ -35,6 +37,7 @@
 #define TNCUDA_BLOCK ((int64_t)blockIdx.x)
 #define TNCUDA_BLOCKS ((int64_t)gridDim.x)
 #define TNCUDA_SYNC() __syncthreads()
+#define TNCUDA_SHUFFLE_XOR(value, mask) __shfl_xor_sync(0xffffffffu, (value), (mask))
 #define TNCUDA_SHARED(type, name, count) __shared__ type name[count]
 #define TNCUDA_GET(name, index) ((name)[index])
 #define TNCUDA_PUT(name, index, value) ((name)[index] = (value))

@@ -265,13 +265,13 @@ TNCUDA_KERNEL(norm_elements_end, SYNC, tncuda_call_args)
 {
     TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
     TNCUDA_SHARED(double, other, TNCUDA_BLOCK_THREADS);
-    const int32_t column = TNCUDA_THREAD % TNCUDA_ROW_COLUMNS, member = TNCUDA_THREAD / TNCUDA_ROW_COLUMNS;
-    const int32_t members = TNCUDA_BLOCK_THREADS / TNCUDA_ROW_COLUMNS;
+    const int32_t column = TNCUDA_THREAD % TNCUDA_ROW_ENDS, member = TNCUDA_THREAD / TNCUDA_ROW_ENDS;
+    const int32_t members = TNCUDA_BLOCK_THREADS / TNCUDA_ROW_ENDS;
     const double *room = (const double *)call->room;
 
-    EACH_BLOCK(tile, (call->size + TNCUDA_ROW_COLUMNS - 1) / TNCUDA_ROW_COLUMNS)
+    EACH_BLOCK(tile, (call->size + TNCUDA_ROW_ENDS - 1) / TNCUDA_ROW_ENDS)
     {
-        const int64_t c = tile * TNCUDA_ROW_COLUMNS + column;
+        const int64_t c = tile * TNCUDA_ROW_ENDS + column;
         double sum = 0, product = 0;
 
         TNCUDA_UNROLL_4
@@ -279,7 +279,7 @@ TNCUDA_KERNEL(norm_elements_end, SYNC, tncuda_call_args)
             sum += room[(s * call->size + c) * 2];
             product += room[(s * call->size + c) * 2 + 1];
         }
-        members_sums(part, other, member, members, TNCUDA_ROW_COLUMNS, &sum, &product);
+        members_sums(part, other, member, members, TNCUDA_ROW_ENDS, &sum, &product);
         if (member == 0 && c < call->size) {
             STORE(1, c, product);
             STORE(2, c, sum);
@@ -315,67 +315,36 @@ TNCUDA_INLINE pack_row held_place(const tncuda_call_args *call, int64_t r)
     row.size = r < call->count ? (int32_t)call->size : 0;
     row.lanes = 32;
     row.lane = TNCUDA_THREAD % 32;
-    row.aligned = call->n[TNCUDA_ROW_LOADS] == TNCUDA_ROW_PACK;
+    row.aligned = 1;
     return row;
 }
 
-/* Eight elements of input k from i on. */
-TNCUDA_INLINE void held_eight(const tncuda_call_args *call, int32_t k, int64_t i, float *v)
-{
-    pack_any_in_8(call->in[k].data, call->in[k].dtype, i, call->n[TNCUDA_ROW_LOADS] == TNCUDA_ROW_PACK, v);
-}
+#define HELD_TURN 4 /* rows that a thread has under way */
+/* Of column j of eight, of thread `lane` of row `member`: columns lie four banks apart. */
+#define HELD_PART(j, member, lane) ((j)*260 + (member)*32 + (lane))
+#define HELD_PARTS (8 * 260)
 
-#define W float
-#define HELD(name) name##_short
-#define HELD_SQRT(v) sqrtf(v)
+#define HELD_BLOCKS 2 /* of an SM at once: as many as registers hold without spills */
+#define HELD_BACK_BLOCKS 1
+#define W double
+#define HELD_SUM(v) pack_lanes_sum_f64(v, 32)
+#define HELD_SQRT(v) sqrt(v)
+#define D ELEMENT_F32
+#define S(name) name##_f32
 #include "norm_held.inc"
 #undef W
-#undef HELD
+#undef HELD_SUM
 #undef HELD_SQRT
-#define W double
-#define HELD(name) name##_f32
-#define HELD_SQRT(v) sqrt(v)
+#undef HELD_BLOCKS
+#undef HELD_BACK_BLOCKS
+#define HELD_BLOCKS 3
+#define HELD_BACK_BLOCKS 2
+#define W float
+#define HELD_SUM(v) pack_lanes_sum_f32(v, 32)
+#define HELD_SQRT(v) sqrtf(v)
+#define D ELEMENT_F16
+#define S(name) name##_f16
 #include "norm_held.inc"
-
-/* As norm_elements_f32: 32 packs of eight columns are a block's, eight threads of one. */
-TNCUDA_KERNEL(norm_elements_packs, SYNC, tncuda_call_args)
-{
-    TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
-    TNCUDA_SHARED(double, other, TNCUDA_BLOCK_THREADS);
-    const int32_t lane = TNCUDA_THREAD % 32, member = TNCUDA_THREAD / 32, members = TNCUDA_BLOCK_THREADS / 32;
-    const int64_t tiles = (call->size + 255) / 256, slices = call->n[TNCUDA_ROW_SLICES];
-
-    EACH_BLOCK(block, tiles * slices)
-    {
-        const int64_t c = (block % tiles * 32 + lane) * 8, slice = block / tiles;
-        const int64_t behind = (slice + 1) * call->n[TNCUDA_ROW_SLICE];
-        const int64_t end = c >= call->size ? 0 : behind < call->count ? behind : call->count;
-        double sum[8] = {0, 0, 0, 0, 0, 0, 0, 0}, product[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-
-        TNCUDA_UNROLL_4
-        for (int64_t r = slice * call->n[TNCUDA_ROW_SLICE] + member; r < end; r += members) {
-            const float mean = element_f32(call->in[3].data, call->in[3].dtype, r);
-            const float kept = element_f32(call->in[4].data, call->in[4].dtype, r);
-            float dy[8], x[8];
-
-            held_eight(call, 0, r * call->size + c, dy);
-            held_eight(call, 1, r * call->size + c, x);
-            TNCUDA_UNROLL
-            for (int32_t j = 0; j < 8; j++) {
-                sum[j] += (double)dy[j];
-                product[j] += (double)dy[j] * (double)((x[j] - mean) / kept);
-            }
-        }
-        TNCUDA_UNROLL
-        for (int32_t j = 0; j < 8; j++) {
-            members_sums(part, other, member, members, 32, &sum[j], &product[j]);
-            if (member == 0 && c < call->size && slices > 1) {
-                ((double *)call->room)[(slice * call->size + c + j) * 2] = sum[j];
-                ((double *)call->room)[(slice * call->size + c + j) * 2 + 1] = product[j];
-            } else if (member == 0 && c < call->size) {
-                STORE(1, c + j, product[j]);
-                STORE(2, c + j, sum[j]);
-            }
-        }
-    }
-}
+#define D ELEMENT_BF16
+#define S(name) name##_bf16
+#include "norm_held.inc"

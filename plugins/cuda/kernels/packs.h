@@ -106,6 +106,48 @@ TNCUDA_INLINE void pack_any_out_8(void *data, int32_t dtype, int64_t i, int32_t 
     }
 }
 
+/* Eight neighbours as they lie in memory: of shorts the first half alone. Where several are read before one
+ * of them is looked at, their loads are under way together. */
+typedef struct pack_bits {
+    uint32_t v[4];
+} TNCUDA_ALIGNED(16) pack_bits;
+
+typedef struct pack_held {
+    pack_bits half[2];
+} pack_held;
+
+TNCUDA_INLINE pack_held pack_hold(const void *data, int32_t dtype, int64_t i)
+{
+    pack_held p = {{{{0, 0, 0, 0}}, {{0, 0, 0, 0}}}};
+
+    if (dtype == ELEMENT_F32) {
+        p.half[0] = *(const pack_bits *)(const void *)((const float *)data + i);
+        p.half[1] = *(const pack_bits *)(const void *)((const float *)data + i + 4);
+    } else {
+        p.half[0] = *(const pack_bits *)(const void *)((const uint16_t *)data + i);
+    }
+    return p;
+}
+
+/* Element j of it. */
+TNCUDA_INLINE float pack_number(const pack_held *p, int32_t dtype, int32_t j)
+{
+    const uint32_t word = p->half[0].v[j / 2];
+
+    if (dtype == ELEMENT_F32)
+        return tnb_bits_float(p->half[j / 4].v[j % 4]);
+    if (dtype == ELEMENT_BF16)
+        return tnb_bits_float(j % 2 ? word & 0xffff0000u : word << 16);
+    return tnb_half_float((uint16_t)(j % 2 ? word >> 16 : word & 0xffffu));
+}
+
+TNCUDA_INLINE void pack_numbers(const pack_held *p, int32_t dtype, float *v)
+{
+    TNCUDA_UNROLL
+    for (int32_t j = 0; j < 8; j++)
+        v[j] = pack_number(p, dtype, j);
+}
+
 /* A row, whose size is a multiple of 8, that `lanes` threads hold in registers, eight neighbours at a time;
  * this one is number `lane`. */
 typedef struct pack_row {
@@ -130,6 +172,35 @@ TNCUDA_INLINE void pack_row_in(const pack_row *row, const void *data, int32_t dt
                 v[j + i] = fill;
         }
     }
+}
+
+/* The same as it lies there, which is aligned: 0 behind its end. */
+TNCUDA_INLINE void pack_row_hold(const pack_row *row, const void *data, int32_t dtype, int64_t from,
+                                 int32_t each, pack_held *p)
+{
+    TNCUDA_UNROLL
+    for (int32_t j = 0; j < each; j += 8) {
+        const pack_held none = {{{{0, 0, 0, 0}}, {{0, 0, 0, 0}}}};
+
+        p[j / 8] = none;
+        if (PACK_PLACE(row, j) < row->size)
+            p[j / 8] = pack_hold(data, dtype, from + PACK_PLACE(row, j));
+    }
+}
+
+/* The sum over `lanes` threads side by side, a power of 2 up to 32: the same bits in each of them. */
+TNCUDA_INLINE float pack_lanes_sum_f32(float v, int32_t lanes)
+{
+    for (int32_t mask = lanes / 2; mask > 0; mask /= 2)
+        v += TNCUDA_SHUFFLE_XOR(v, mask);
+    return v;
+}
+
+TNCUDA_INLINE double pack_lanes_sum_f64(double v, int32_t lanes)
+{
+    for (int32_t mask = lanes / 2; mask > 0; mask /= 2)
+        v += TNCUDA_SHUFFLE_XOR(v, mask);
+    return v;
 }
 
 TNCUDA_INLINE void pack_row_out(const pack_row *row, void *data, int32_t dtype, int32_t each, const float *v)

@@ -3,39 +3,27 @@
 #include "both.h"
 #include "packs.h"
 
-/* Rows of up to 1024 elements of f32, f16 or bf16, a multiple of 8: call->lanes threads make one, of up to
- * `each` elements, which stay in registers. `logs`: of log_softmax. */
+/* Rows of up to 1024 elements of f32, f16 or bf16, a multiple of 8: call->lanes threads of a warp make one,
+ * of up to `each` elements, which stay in registers. What `form` tells is a constant of the kernel, so that
+ * no branch stands between the loads of a row. */
+typedef struct soft_form {
+    int32_t each, logs; /* logs: of log_softmax */
+    int32_t is_whole;   /* arrays are aligned as packs are, and of the same type */
+    int32_t dtype, out_dtype;
+} soft_form;
 
-/* Of a row's threads, which are lanes, a multiple of 4; `part` is shared and has an element for each thread.
- * It may be used again behind the next barrier. */
-TNCUDA_INLINE float soft_lanes_sum(float *part, int32_t lanes, float v)
+/* The largest over `lanes` threads; NaN where there is one. */
+TNCUDA_INLINE float soft_lanes_most(float most, int32_t lanes)
 {
-    const int32_t first = TNCUDA_THREAD / lanes * lanes;
-    float sum = 0;
-
-    TNCUDA_PUT(part, TNCUDA_THREAD, v);
-    TNCUDA_SYNC();
-    for (int32_t i = first; i < first + lanes; i += 4)
-        sum += (TNCUDA_GET(part, i) + TNCUDA_GET(part, i + 1)) +
-               (TNCUDA_GET(part, i + 2) + TNCUDA_GET(part, i + 3));
-    return sum;
-}
-
-TNCUDA_INLINE float soft_lanes_most(float *part, int32_t lanes, float most)
-{
-    const int32_t first = TNCUDA_THREAD / lanes * lanes;
-
-    TNCUDA_PUT(part, TNCUDA_THREAD, most);
-    TNCUDA_SYNC();
-    for (int32_t i = first; i < first + lanes; i++) {
-        const float v = TNCUDA_GET(part, i);
+    for (int32_t mask = lanes / 2; mask > 0; mask /= 2) {
+        const float v = TNCUDA_SHUFFLE_XOR(most, mask);
 
         most = v > most || v != v ? v : most;
     }
     return most;
 }
 
-TNCUDA_INLINE pack_row soft_row(const tncuda_rows_args *call, int64_t r)
+TNCUDA_INLINE pack_row soft_row(const tncuda_rows_args *call, soft_form form, int64_t r)
 {
     pack_row row;
 
@@ -43,85 +31,99 @@ TNCUDA_INLINE pack_row soft_row(const tncuda_rows_args *call, int64_t r)
     row.size = r < call->outer ? (int32_t)call->size : 0;
     row.lanes = call->lanes;
     row.lane = TNCUDA_THREAD % call->lanes;
-    row.aligned = call->aligned;
+    row.aligned = form.is_whole || call->aligned;
     return row;
 }
 
-TNCUDA_INLINE void soft_y_row(const tncuda_rows_args *call, int64_t r, int32_t each, int32_t logs,
-                              float *largest, float *sums)
+/* A row; 0 behind its end. */
+TNCUDA_INLINE void soft_in(const pack_row *row, const void *data, soft_form form, float *v)
 {
-    const pack_row row = soft_row(call, r);
+    pack_held held[4];
+
+    if (!form.is_whole) {
+        pack_row_in(row, data, form.dtype, form.each, 0, v);
+        return;
+    }
+    pack_row_hold(row, data, form.dtype, row->at, form.each, held);
+    TNCUDA_UNROLL
+    for (int32_t j = 0; j < form.each; j++)
+        v[j] = pack_number(&held[j / 8], form.dtype, j % 8);
+}
+
+TNCUDA_INLINE void soft_y_row(const tncuda_rows_args *call, soft_form form, int64_t r)
+{
+    const pack_row row = soft_row(call, form, r);
     const float scale = (float)call->scale;
     float v[32], most = -INFINITY, sum = 0, by;
 
-    pack_row_in(&row, call->x, call->dtype, each, 0, v);
+    soft_in(&row, call->x, form, v);
     TNCUDA_UNROLL
-    for (int32_t j = 0; j < each; j++) {
+    for (int32_t j = 0; j < form.each; j++) {
         v[j] = PACK_PLACE(&row, j) < row.size ? v[j] * scale : -INFINITY;
         most = v[j] > most || v[j] != v[j] ? v[j] : most;
     }
-    most = soft_lanes_most(largest, row.lanes, most);
+    most = soft_lanes_most(most, row.lanes);
     TNCUDA_UNROLL
-    for (int32_t j = 0; j < each; j += 4) {
+    for (int32_t j = 0; j < form.each; j += 4) {
         float e[4];
 
         TNCUDA_UNROLL
         for (int32_t i = 0; i < 4; i++) {
             v[j + i] -= most;
             e[i] = tnb_exp_f32(v[j + i]);
-            v[j + i] = logs ? v[j + i] : e[i];
+            v[j + i] = form.logs ? v[j + i] : e[i];
         }
         sum += (e[0] + e[1]) + (e[2] + e[3]);
     }
-    sum = soft_lanes_sum(sums, row.lanes, sum);
-    by = logs ? (float)tnb_log((double)sum) : 1 / sum;
+    sum = pack_lanes_sum_f32(sum, row.lanes);
+    by = form.logs ? (float)tnb_log((double)sum) : 1 / sum;
     TNCUDA_UNROLL
-    for (int32_t j = 0; j < each; j++)
-        v[j] = logs ? v[j] - by : v[j] * by;
-    pack_row_out(&row, call->to, call->out_dtype, each, v);
+    for (int32_t j = 0; j < form.each; j++)
+        v[j] = form.logs ? v[j] - by : v[j] * by;
+    pack_row_out(&row, call->to, form.out_dtype, form.each, v);
 }
 
-TNCUDA_INLINE void soft_dx_row(const tncuda_rows_args *call, int64_t r, int32_t each, int32_t logs,
-                               float *sums)
+TNCUDA_INLINE void soft_dx_row(const tncuda_rows_args *call, soft_form form, int64_t r)
 {
-    const pack_row row = soft_row(call, r);
+    const pack_row row = soft_row(call, form, r);
     const float scale = (float)call->scale;
     float dy[32], y[32], sum = 0;
 
-    pack_row_in(&row, call->dy, call->dtype, each, 0, dy);
-    pack_row_in(&row, call->y, call->dtype, each, 0, y);
+    soft_in(&row, call->dy, form, dy);
+    soft_in(&row, call->y, form, y);
     TNCUDA_UNROLL
-    for (int32_t j = 0; j < each; j += 2)
-        sum += logs ? dy[j] + dy[j + 1] : dy[j] * y[j] + dy[j + 1] * y[j + 1];
-    sum = soft_lanes_sum(sums, row.lanes, sum);
+    for (int32_t j = 0; j < form.each; j += 2)
+        sum += form.logs ? dy[j] + dy[j + 1] : dy[j] * y[j] + dy[j + 1] * y[j + 1];
+    sum = pack_lanes_sum_f32(sum, row.lanes);
     TNCUDA_UNROLL
-    for (int32_t j = 0; j < each; j++)
-        dy[j] = scale * (logs ? dy[j] - tnb_exp_f32(y[j]) * sum : y[j] * (dy[j] - sum));
-    pack_row_out(&row, call->to, call->out_dtype, each, dy);
+    for (int32_t j = 0; j < form.each; j++)
+        dy[j] = scale * (form.logs ? dy[j] - tnb_exp_f32(y[j]) * sum : y[j] * (dy[j] - sum));
+    pack_row_out(&row, call->to, form.out_dtype, form.each, dy);
 }
 
-/* All threads of a block come to the same barriers: those behind the last row have one of nothing. */
-#define SOFT_SHORT(name, each, logs)                                                                         \
-    TNCUDA_KERNEL(soft_y_##name, SYNC, tncuda_rows_args)                                                     \
+/* All threads of a warp come to the same shuffles: those behind the last row have one of nothing. */
+#define SOFT_KERNEL(kind, name, ...)                                                                         \
+    TNCUDA_KERNEL(soft_##kind##_##name, SYNC, tncuda_rows_args)                                              \
     {                                                                                                        \
-        TNCUDA_SHARED(float, largest, TNCUDA_BLOCK_THREADS);                                                 \
-        TNCUDA_SHARED(float, sums, TNCUDA_BLOCK_THREADS);                                                    \
         const int32_t rows = TNCUDA_BLOCK_THREADS / call->lanes, own = TNCUDA_THREAD / call->lanes;          \
+        const soft_form form = {__VA_ARGS__};                                                                \
                                                                                                              \
         for (int64_t set = TNCUDA_BLOCK * rows; set < call->outer; set += TNCUDA_BLOCKS * rows)              \
-            soft_y_row(call, set + own, each, logs, largest, sums);                                          \
-    }                                                                                                        \
-    TNCUDA_KERNEL(soft_dx_##name, SYNC, tncuda_rows_args)                                                    \
-    {                                                                                                        \
-        TNCUDA_SHARED(float, sums, TNCUDA_BLOCK_THREADS);                                                    \
-        const int32_t rows = TNCUDA_BLOCK_THREADS / call->lanes, own = TNCUDA_THREAD / call->lanes;          \
-                                                                                                             \
-        for (int64_t set = TNCUDA_BLOCK * rows; set < call->outer; set += TNCUDA_BLOCKS * rows) {            \
-            soft_dx_row(call, set + own, each, logs, sums);                                                  \
-            TNCUDA_SYNC();                                                                                   \
-        }                                                                                                    \
+            soft_##kind##_row(call, form, set + own);                                                        \
     }
-SOFT_SHORT(16, 16, 0)
-SOFT_SHORT(32, 32, 0)
-SOFT_SHORT(log_16, 16, 1)
-SOFT_SHORT(log_32, 32, 1)
+#define SOFT_ANY(name, each, logs)                                                                           \
+    SOFT_KERNEL(y, name, each, logs, 0, call->dtype, call->out_dtype)                                        \
+    SOFT_KERNEL(dx, name, each, logs, 0, call->dtype, call->out_dtype)
+#define SOFT_WHOLE(name, each, dtype)                                                                        \
+    SOFT_KERNEL(y, name, each, 0, 1, dtype, dtype)                                                           \
+    SOFT_KERNEL(dx, name, each, 0, 1, dtype, dtype)
+SOFT_ANY(16, 16, 0)
+SOFT_ANY(32, 32, 0)
+SOFT_ANY(log_16, 16, 1)
+SOFT_ANY(log_32, 32, 1)
+SOFT_WHOLE(16_f32, 16, ELEMENT_F32)
+SOFT_WHOLE(32_f32, 32, ELEMENT_F32)
+SOFT_WHOLE(16_f16, 16, ELEMENT_F16)
+SOFT_WHOLE(32_f16, 32, ELEMENT_F16)
+SOFT_WHOLE(16_bf16, 16, ELEMENT_BF16)
+SOFT_WHOLE(32_bf16, 32, ELEMENT_BF16)

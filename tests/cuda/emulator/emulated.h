@@ -18,6 +18,9 @@ extern _Thread_local emu_place emu_at;
 
 /* All threads of the block come here, at the same line. */
 void emu_barrier(const char *file, int32_t line);
+/* The value of thread `this ^ mask`: all 32 threads of a warp come here, at the same line. */
+float emu_shuffle_float(float v, int32_t mask, const char *file, int32_t line);
+double emu_shuffle_double(double v, int32_t mask, const char *file, int32_t line);
 /* Memory that the threads of a block share: the same for all that come to this line. */
 void *emu_shared(size_t item_bytes, size_t count, const char *file, int32_t line);
 /* Element `index` of it, about to be read or written. */
@@ -50,6 +53,8 @@ void emu_shared_touch(const void *array, size_t item_bytes, int64_t index, bool 
 #define TNCUDA_BLOCK ((int64_t)emu_at.block[0])
 #define TNCUDA_BLOCKS ((int64_t)emu_at.grid_dim[0])
 #define TNCUDA_SYNC() emu_barrier(__FILE__, __LINE__)
+#define TNCUDA_SHUFFLE_XOR(value, mask)                                                                      \
+    _Generic((value), float : emu_shuffle_float, double : emu_shuffle_double)(value, mask, __FILE__, __LINE__)
 #define TNCUDA_SHARED(type, name, count)                                                                     \
     type *const name = (type *)emu_shared(sizeof(type), (count), __FILE__, __LINE__)
 #define TNCUDA_GET(name, index)                                                                              \

@@ -2,6 +2,8 @@
  * One block of a kernel with barriers: each of its threads is a fiber, and the block goes on to the next
  * interval between barriers once all of them have come to the same one. Fibers are kept from block to block.
  *
+ * Threads that wait at a shuffle go on within the interval, once all 32 of their warp have come to it.
+ *
  * Of each element of shared memory it is known who wrote and read it in which interval: a read before a
  * write, or two threads at one element in one interval, one of them writing, are defects, whatever order they
  * came in.
@@ -35,6 +37,7 @@ void __sanitizer_finish_switch_fiber(void *fake_stack_save, const void **bottom_
 #define SHARED_BYTES 49152u /* of a block, as every GPU has */
 #define ARRAYS_MAX 16u
 #define NOBODY UINT16_MAX
+#define WARP 32u
 
 #ifdef __x86_64__
 typedef void *place_kept; /* the stack's end, where the registers are that a call keeps */
@@ -45,9 +48,10 @@ typedef ucontext_t place_kept;
 typedef struct fiber {
     place_kept place;
     void *fake_stack;
-    uint32_t arrays; /* TNCUDA_SHARED so far */
-    bool ended;
-    const char *file; /* of the barrier that it waits at */
+    uint32_t arrays;   /* TNCUDA_SHARED so far */
+    uint32_t shuffles; /* so far */
+    bool ended, shuffling;
+    const char *file; /* of the barrier or shuffle that it waits at */
     int32_t line;
 } fiber;
 
@@ -74,6 +78,7 @@ typedef struct block_state {
         int32_t line;
     } array[ARRAYS_MAX];
     size_t shared_used;
+    double brought[2][THREADS_MAX]; /* to shuffles: a thread may be at the next one before others go on */
     _Alignas(64) char shared[SHARED_BYTES];
     shadow shadows[SHARED_BYTES]; /* those of an array from its first byte on, one for each element */
 } block_state;
@@ -182,13 +187,38 @@ void emu_barrier(const char *file, int32_t line)
     fiber_leave(f);
 }
 
+double emu_shuffle_double(double v, int32_t mask, const char *file, int32_t line)
+{
+    const uint32_t thread = now ? now->thread : 0;
+    fiber *f = now ? &now->fibers[thread] : NULL;
+    double *brought;
+
+    if (!f)
+        emu_defect("%s:%d: a shuffle in a kernel that says FREE", file, (int)line);
+    if (mask < 1 || mask >= (int32_t)WARP)
+        emu_defect("%s:%d: a shuffle by %d, which is no other thread of a warp", file, (int)line, (int)mask);
+    brought = now->brought[f->shuffles++ % 2];
+    brought[thread] = v;
+    f->file = file;
+    f->line = line;
+    f->shuffling = true;
+    fiber_leave(f);
+    return brought[thread ^ (uint32_t)mask];
+}
+
+float emu_shuffle_float(float v, int32_t mask, const char *file, int32_t line)
+{
+    return (float)emu_shuffle_double((double)v, mask, file, line);
+}
+
 static void fibers_start(uint32_t count)
 {
     for (; now->started < count; now->started++)
         place_make(&now->fibers[now->started].place, now->stacks + now->started * STACK_BYTES, fiber_main);
     for (uint32_t i = 0; i < count; i++) {
         now->fibers[i].arrays = 0;
-        now->fibers[i].ended = false;
+        now->fibers[i].ended = now->fibers[i].shuffling = false;
+        now->fibers[i].shuffles = 0;
     }
 }
 
@@ -214,6 +244,48 @@ static bool interval_ended(uint32_t count)
                        now->kernel->name, (int)first->line);
     }
     return ended == count;
+}
+
+/* The warp from thread `first` on: all of its threads wait at the same shuffle: true; none at any: false. */
+static bool warp_meets(uint32_t first, uint32_t count)
+{
+    const fiber *at = NULL;
+    uint32_t come = 0;
+
+    for (uint32_t i = first; i < first + WARP && i < count; i++) {
+        const fiber *f = &now->fibers[i];
+
+        if (!f->shuffling)
+            continue;
+        if (at && (f->line != at->line || strcmp(f->file, at->file) != 0))
+            emu_defect("%s:%d: threads of a warp of %s shuffle here, others at line %d", f->file,
+                       (int)f->line, now->kernel->name, (int)at->line);
+        at = f;
+        come++;
+    }
+    if (at && come < WARP)
+        emu_defect("%s:%d: %u of %u threads of a warp of %s never come to this shuffle", at->file,
+                   (int)at->line, WARP - come, WARP, now->kernel->name);
+    return at != NULL;
+}
+
+/* Threads that wait at shuffles go on until all have come to a barrier or to the end. */
+static void shuffles_run(uint32_t count, bool backwards)
+{
+    bool again = true;
+
+    while (again) {
+        again = false;
+        for (uint32_t first = 0; first < count; first += WARP) {
+            if (!warp_meets(first, count))
+                continue;
+            again = true;
+            for (uint32_t i = 0; i < WARP; i++)
+                now->fibers[first + i].shuffling = false;
+            for (uint32_t i = 0; i < WARP; i++)
+                fiber_go(first + (backwards ? WARP - 1 - i : i));
+        }
+    }
 }
 
 static block_state *state_make(void)
@@ -249,6 +321,7 @@ void emu_block_run(const emu_kernel *kernel, const void *args, uint32_t count, u
             fiber_go(t);
             t = seed & 1 ? (t ? t : count) - 1 : t + 1 < count ? t + 1 : 0;
         }
+        shuffles_run(count, seed & 1);
         start = (uint32_t)(emu_random(seed, now->interval - now->before) % count);
     } while (!interval_ended(count));
     now = NULL;
