@@ -13,9 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AHEAD_BYTES 64 /* of packs that a thread reads at once, twice over before it computes */
-#define AHEAD_STEPS 4
-
 static const char *const dtype_names[TN_DTYPE_LIMIT] = {
     [TN_F32] = "f32", [TN_F64] = "f64", [TN_F16] = "f16",   [TN_U8] = "u8",   [TN_I32] = "i32",
     [TN_I8] = "i8",   [TN_I64] = "i64", [TN_BOOL] = "bool", [TN_I16] = "i16", [TN_U16] = "u16",
@@ -165,23 +162,13 @@ static void put_operand(writer *w, const tncuda_fused_plan *p, const tncuda_fuse
         (unsigned)(result ? from - TNCUDA_FUSED_RESULT : from));
 }
 
-/* One of the steps that give 0 or their first operand, where this is an element that was rounded already: it
- * is rounded to itself, and a NaN is a quiet one. */
-static bool is_rounded(const tncuda_fused_plan *p, const tncuda_fused_step *s, const char *loop)
-{
-    return (!strcmp(loop, "RELU") || !strcmp(loop, "STEP_BACK")) && s->kind == TNCUDA_KIND_F32 &&
-           s->dtype == TN_BF16 && s->scalar == 255 && s->operand[0] >= TNCUDA_FUSED_RESULT &&
-           p->args.step[s->operand[0] - TNCUDA_FUSED_RESULT].dtype == TN_BF16;
-}
-
 static void put_step(writer *w, const tncuda_fused_plan *p, int32_t k)
 {
     const tncuda_fused_step *s = &p->args.step[k];
     const char *kind = kind_names[s->kind], *dtype = dtype_names[s->dtype];
     const unsigned given = (unsigned)p->loop_numbers[k] + (s->scalar != 255), at = s->number;
 
-    put(w, "    const e_%s r%d = %s_%s_%s(loop_%s_%s(", dtype, (int)k,
-        is_rounded(p, s, p->loop[k]) ? "cut" : "put", dtype, kind, p->loop[k], kind);
+    put(w, "    const e_%s r%d = put_%s_%s(loop_%s_%s(", dtype, (int)k, dtype, kind, p->loop[k], kind);
     for (uint32_t o = 0, from = 0; o < 3; o++) {
         if (o >= s->operands)
             put(w, "0");
@@ -273,11 +260,11 @@ static void put_call(writer *w, const tncuda_fused_plan *p, bool wide)
             f++;
         put(w, "%s", comma);
         if (i >= p->in_count)
-            put(w, wide ? "&p%u[u].v[j]" : "&p%u", u);
+            put(w, wide ? "&p%u.v[j]" : "&p%u", u);
         else if (lies == TNCUDA_LIES_ONE)
             put(w, "one%u", u);
         else if (lies == TNCUDA_LIES_DENSE)
-            put(w, wide ? "p%u[u].v[j]" : "p%u", u);
+            put(w, wide ? "p%u.v[j]" : "p%u", u);
         else if (wide)
             put(w, "((const e_%s *)call->at[%u])[at%u + j * call->stride[%u][%d]]", dtype, u, u, (unsigned)f,
                 (int)p->args.ndim - 1);
@@ -287,12 +274,12 @@ static void put_call(writer *w, const tncuda_fused_plan *p, bool wide)
     put(w, ");\n");
 }
 
-/* Single elements at `i`, and by strides: reads, or writes. */
-static void put_moves(writer *w, const tncuda_fused_plan *p, bool reads)
+/* Reads and writes of one turn of a loop: of packs at `g`, or of single elements at `i` and by strides. */
+static void put_moves(writer *w, const tncuda_fused_plan *p, bool wide, bool reads)
 {
     for (uint32_t i = reads ? 0 : p->in_count; i < places(p); i++) {
         const bool far = p->lies[i] == TNCUDA_LIES_FAR, out = i >= p->in_count;
-        const char *dtype = name_of(place_at(p, i));
+        const char *type = wide ? "pack" : "e", *dtype = name_of(place_at(p, i)), *index = wide ? "g" : "i";
         const unsigned u = i;
         char at[24];
 
@@ -301,77 +288,42 @@ static void put_moves(writer *w, const tncuda_fused_plan *p, bool reads)
         if (far)
             (void)snprintf(at, sizeof at, "at%u", u);
         else
-            (void)snprintf(at, sizeof at, "i");
+            (void)snprintf(at, sizeof at, "%s", index);
         if (!reads)
-            put(w, "        ((e_%s *)call->at[%u])[%s] = p%u;\n", dtype, u, at, u);
+            put(w, "        ((%s_%s *)call->at[%u])[%s] = p%u;\n", type, dtype, u, at, u);
         else if (out && !is_add(p, i))
-            put(w, "        e_%s p%u;\n", dtype, u);
+            put(w, "        %s_%s p%u;\n", type, dtype, u);
         else
-            put(w, "        %se_%s p%u = ((const e_%s *)call->at[%u])[%s];\n", out ? "" : "const ", dtype, u,
-                dtype, u, at);
+            put(w, "        %s%s_%s p%u = ((const %s_%s *)call->at[%u])[%s];\n", out ? "" : "const ", type,
+                dtype, u, type, dtype, u, at);
     }
-}
-
-/* Packs of an array that a thread reads before it computes: two where all lie dense and are few,
- * and it is memory that few steps wait for. */
-static int32_t ahead_of(const tncuda_fused_plan *p)
-{
-    int32_t bytes = 0;
-
-    for (uint32_t i = 0; i < places(p); i++)
-        if (p->lies[i] == TNCUDA_LIES_DENSE && (i < p->in_count || is_add(p, i)))
-            bytes += bytes_of(place_at(p, i)) * p->width;
-    return !p->far_count && bytes <= AHEAD_BYTES && p->args.steps <= AHEAD_STEPS ? 2 : 1;
-}
-
-static void put_each_pack(writer *w)
-{
-    put(w, "        FUSED_EACH\n        for (int32_t u = 0; u < FUSED_AHEAD; u++) {\n"
-           "        const index_t g = base + (index_t)(u * TNCUDA_THREADS);\n"
-           "        if (u < (int32_t)each && g < all) {\n");
-}
-
-/* Packs of FUSED_WIDTH elements: FUSED_AHEAD of each array are read, then all is computed and written. */
-static void put_wide(writer *w, const tncuda_fused_plan *p)
-{
-    put(w,
-        "    if (call->wide) {\n"
-        "    const index_t all = count / FUSED_WIDTH, each = all > (index_t)TNCUDA_STEP ? FUSED_AHEAD : 1;\n"
-        "    done = all * FUSED_WIDTH;\n"
-        "    for (index_t base = (index_t)(TNCUDA_BLOCK * TNCUDA_THREADS) * each + (index_t)TNCUDA_THREAD;\n"
-        "         base < all; base += (index_t)TNCUDA_STEP * each) {\n");
-    for (uint32_t i = 0; i < places(p); i++)
-        if (i >= p->in_count || p->lies[i] == TNCUDA_LIES_DENSE)
-            put(w, "        pack_%s p%u[FUSED_AHEAD];\n", name_of(place_at(p, i)), (unsigned)i);
-    put_each_pack(w);
-    for (uint32_t i = 0; i < places(p); i++)
-        if (i < p->in_count ? p->lies[i] == TNCUDA_LIES_DENSE : is_add(p, i))
-            put(w, "        p%u[u] = ((const pack_%s *)call->at[%u])[g];\n", (unsigned)i,
-                name_of(place_at(p, i)), (unsigned)i);
-    put(w, "        }\n        }\n");
-    put_each_pack(w);
-    put_offsets(w, p, "g * FUSED_WIDTH");
-    put(w, "        FUSED_EACH\n        for (int32_t j = 0; j < FUSED_WIDTH; j++)\n            ");
-    put_call(w, p, true);
-    for (uint32_t i = p->in_count; i < places(p); i++)
-        put(w, "        ((pack_%s *)call->at[%u])[g] = p%u[u];\n", name_of(place_at(p, i)), (unsigned)i,
-            (unsigned)i);
-    put(w, "        }\n        }\n    }\n    }\n");
 }
 
 static void put_kernel(writer *w, const tncuda_fused_plan *p)
 {
+    const int32_t width = p->width;
+
     put(w, "TNCUDA_KERNEL(FUSED_NAME, FREE, fused_args)\n{\n    const index_t count = (index_t)call->count;\n"
            "    index_t done = 0;\n");
     put_constants(w, p);
-    if (p->width > 1)
-        put_wide(w, p);
+    if (width > 1) {
+        put(w,
+            "    if (call->wide) {\n    done = count / %d * %d;\n"
+            "    for (index_t g = (index_t)TNCUDA_FIRST; g < count / %d; g += (index_t)TNCUDA_STEP) {\n",
+            (int)width, (int)width, (int)width);
+        put_offsets(w, p, "g * FUSED_WIDTH");
+        put_moves(w, p, true, true);
+        put(w, "        FUSED_EACH\n        for (int32_t j = 0; j < FUSED_WIDTH; j++)\n            ");
+        put_call(w, p, true);
+        put_moves(w, p, true, false);
+        put(w, "    }\n    }\n");
+    }
     put(w, "    for (index_t i = done + (index_t)TNCUDA_FIRST; i < count; i += (index_t)TNCUDA_STEP) {\n");
     put_offsets(w, p, "i");
-    put_moves(w, p, true);
+    put_moves(w, p, false, true);
     put(w, "        ");
     put_call(w, p, false);
-    put_moves(w, p, false);
+    put_moves(w, p, false, false);
     put(w, "    }\n}\n");
 }
 
@@ -379,7 +331,7 @@ static void put_packs(writer *w, const tncuda_fused_plan *p)
 {
     const int32_t width = p->width;
 
-    put(w, "#define FUSED_WIDTH %d\n#define FUSED_AHEAD %d\n", (int)width, (int)ahead_of(p));
+    put(w, "#define FUSED_WIDTH %d\n", (int)width);
     for (uint32_t i = 0; i < places(p); i++) {
         bool first = true;
         const int32_t bytes = bytes_of(place_at(p, i)) * width;
