@@ -65,7 +65,8 @@ tn_status tni_pass_unread(tni_code *c)
         const tni_instruction *in = tni_code_at(c, i);
         const tni_gnode *node = c->p->graph ? &c->p->graph->nodes[in->node] : NULL;
 
-        if (!node || !(node->flags & TNI_GNODE_BACKWARD) || in->kind != TN_EXEC_KERNEL || in->def->op->effects)
+        if (!node || !(node->flags & TNI_GNODE_BACKWARD) || in->kind != TN_EXEC_KERNEL ||
+            in->def->op->effects)
             continue;
         for (uint32_t o = in->in_count; o < in->in_count + in->out_count; o++) {
             const uint32_t value = tni_code_operands(c, in)[o];
