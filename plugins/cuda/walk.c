@@ -379,7 +379,7 @@ static tn_status backward_attention_prepare(void *plugin, const tn_node *node, t
         walk_call *c = &s->call[k];
 
         st = call_make(&w, (int32_t)k, tn_tensor_count(node->out[in[k]]), c, err);
-        c->zero = k == 0 || in[0] != in[1];
+        c->zero = c->zero && (k == 0 || in[0] != in[1]);
         c->out = in[k];
         c->out_at = at[k];
         c->in[1] = 1 + in[!k];

@@ -533,7 +533,7 @@ static int events(void)
     return 0;
 }
 
-#define MANY 64
+#define EVENTS 64
 
 static atomic_int open_gate;
 
@@ -553,18 +553,18 @@ static int late(void)
 {
     static table t;
     tn_stream *s[2] = {NULL, NULL};
-    tn_event *e[MANY] = {NULL};
+    tn_event *e[EVENTS] = {NULL};
     void *memory = NULL;
-    char got[MANY] = {0}, ones[MANY];
+    char got[EVENTS] = {0}, ones[EVENTS];
     tn_err err = {0};
     int wrong = 0;
 
     memset(ones, 1, sizeof ones);
-    if (table_start(&t, &err) || t.ops->alloc(t.device, TN_MEMORY_DEVICE, 2 * MANY, &memory, &err))
+    if (table_start(&t, &err) || t.ops->alloc(t.device, TN_MEMORY_DEVICE, 2 * EVENTS, &memory, &err))
         return 1;
     for (int i = 0; i < 2; i++)
         wrong += t.ops->stream_create(t.device, 0, &s[i], &err) != TN_OK;
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < EVENTS; i++) {
         const tn_place from = {ones, -1, TN_MEMORY_HOST, NULL},
                        to = {(char *)memory + i, 0, TN_MEMORY_DEVICE, "cuda"};
 
@@ -573,14 +573,14 @@ static int late(void)
                  t.ops->event_record(e[i], s[0], &err) != TN_OK;
     }
     wrong += t.ops->stream_call(s[0], gate_wait, NULL, &err) != TN_OK;
-    for (int i = 1; i < MANY; i += 20) {
+    for (int i = 1; i < EVENTS; i += 20) {
         const tn_place from = {memory, 0, TN_MEMORY_DEVICE, "cuda"}, to = {got, -1, TN_MEMORY_HOST, NULL};
 
         wrong += t.ops->event_wait(s[1], e[i], &err) != TN_OK ||
                  t.ops->copy(s[1], &to, &from, (uint64_t)i + 1, &err) != TN_OK ||
                  t.ops->stream_wait(s[1], &err) != TN_OK || memcmp(got, ones, (size_t)i + 1) != 0;
     }
-    wrong += reached(t.ops, e[MANY - 1]) != TN_OK;
+    wrong += reached(t.ops, e[EVENTS - 1]) != TN_OK;
     atomic_store(&open_gate, 1);
     for (int i = 0; i < 4; i++) {
         const tn_place from = {ones, -1, TN_MEMORY_HOST, NULL}, to = {memory, 0, TN_MEMORY_DEVICE, "cuda"};
@@ -593,7 +593,7 @@ static int late(void)
     }
     for (int i = 0; i < 2; i++)
         t.ops->stream_destroy(s[i]);
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < EVENTS; i++) {
         wrong += t.ops->event_query(e[i], &err) != TN_OK;
         t.ops->event_destroy(e[i]);
     }
@@ -630,7 +630,7 @@ static void late_events(void **state)
         if (s->code)
             fail_msg("ends with %d:\n%s", s->code, s->out);
         cuda_said(s, "wrong 0\nblocks left 0\n");
-        assert_in_range(count_of(s, "\ncuEventRecordWithFlags "), 4, MANY / 8 + 8);
+        assert_in_range(count_of(s, "\ncuEventRecordWithFlags "), 4, EVENTS / 8 + 8);
     }
 }
 
