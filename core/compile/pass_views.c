@@ -99,7 +99,7 @@ static bool output_plain(const viewer *w, uint32_t index, uint32_t o)
     const tn_tensor *from = &tni_code_value(w->c, tni_code_operands(w->c, in)[0])->tensor;
 
     return v->root == value && v->def == index && v->place == TNI_PLACE_NONE && !w->written[value] &&
-           tni_code_modes(w->c, in)[in->in_count + o] == TN_MODE_WRITE && !v->tensor.layout &&
+           tni_code_modes(w->c, in)[in->in_count + o] != TN_MODE_ADD && !v->tensor.layout &&
            sized(&v->tensor) && v->tensor.dtype == from->dtype &&
            v->device == tni_code_value(w->c, tni_code_operands(w->c, in)[0])->device;
 }

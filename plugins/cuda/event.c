@@ -216,6 +216,18 @@ tn_status tncuda_moment_close(tn_stream *stream, tn_err *err)
     return st;
 }
 
+tn_status tncuda_work_locked(tn_stream *s, tn_err *err)
+{
+    tn_status st = TN_OK;
+
+    if (s->work >= s->late_at) {
+        s->late_at = UINT64_MAX;
+        st = tncuda_moment_close(s, err);
+    }
+    s->work++; /* a moment that was closed is in front of it */
+    return st;
+}
+
 void tncuda_moments_end(tncuda_fate *fate)
 {
     pthread_mutex_lock(&fate->points);
@@ -240,14 +252,12 @@ static tn_status moment_join(tn_stream *s, tn_event *e, tn_err *err)
         m = s->moment;
     } else {
         if (!f->open && !(st = moment_get(s->device, &f->open, err)))
-            f->open_work = s->work;
+            s->late_at = s->work + LATE_MAX;
         m = f->open;
     }
     if (!st) {
         e->moment = moment_retain(m);
         tncuda_moment_release(s->device, before);
-        if (f->open && s->work - f->open_work >= LATE_MAX)
-            st = here_locked(s, err);
     }
     pthread_mutex_unlock(&f->points);
     return st;

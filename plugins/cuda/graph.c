@@ -553,7 +553,9 @@ static tn_status launch_locked(tn_device_graph *g, tn_stream *s, tn_err *err)
         st = with_functions(g, s, err);
     else
         st = tncuda_check(d, d->driver->graph_launch(g->exec, s->handle), "cuGraphLaunch", err);
-    if (st || (st = tncuda_moment_here(s, &g->done, err)))
+    if (!st && tncuda_moment_here(s, &g->done, NULL)) /* it is launched, and nobody must launch it again */
+        st = tncuda_check(d, d->driver->stream_wait(s->handle), "cuStreamSynchronize", err);
+    if (st)
         return st;
     for (const event_mark *m = g->marks; m; m = m->next)
         if (!m->wait)

@@ -153,10 +153,9 @@ typedef struct tncuda_fate {
     tn_err err;
     tncuda_stream notes;    /* waits for events of the stream to notify of them; NULL: not needed so far */
     pthread_mutex_t points; /* of what follows */
-    bool gone;              /* the stream ran out and was destroyed */
+    atomic_bool gone;       /* the stream ran out and was destroyed */
     tncuda_stream handle;   /* NULL: gone */
     tncuda_moment *open;    /* that the driver has not recorded so far; NULL: none */
-    uint64_t open_work;     /* of the stream, when the first event got it */
 } tncuda_fate;
 
 tncuda_fate *tncuda_fate_retain(tncuda_fate *fate);
@@ -195,6 +194,7 @@ struct tn_stream {
     pthread_mutex_t lock;  /* of what follows */
     uint64_t calls;        /* asked for so far */
     uint64_t work;         /* counts all that the driver was given for the stream, but records of events */
+    uint64_t late_at;      /* how much work closes the moment that is open; UINT64_MAX: none is */
     uint64_t moment_work;  /* what it was at `moment` */
     tncuda_moment *moment; /* the newest; NULL: none so far */
     tn_device_graph *recording;
@@ -238,6 +238,9 @@ struct tn_event {
 /* Under the stream's lock, in the context: the end of the stream as it is now, in place of *moment, which may
  * be NULL. */
 tn_status tncuda_moment_here(tn_stream *stream, tncuda_moment **moment, tn_err *err);
+/* Under the stream's lock, in the context: the driver is given one thing more, a kernel, a copy or a call of a
+ * library. */
+tn_status tncuda_work_locked(tn_stream *stream, tn_err *err);
 /* Under the stream's lock: no event of it gets what comes next into its moment. */
 tn_status tncuda_moment_close(tn_stream *stream, tn_err *err);
 void tncuda_moments_end(tncuda_fate *fate);                                  /* the stream ran out */

@@ -235,6 +235,8 @@ static tncuda_function function_known(tn_device_handle *d, const char *name)
 {
     const function *f;
 
+    if (!d->kernels)
+        return NULL;
     pthread_mutex_lock(&d->kernels->lock);
     f = function_find_locked(d->kernels, name);
     pthread_mutex_unlock(&d->kernels->lock);
@@ -298,7 +300,8 @@ static tn_status launch_locked(tn_stream *s, tncuda_function f, int64_t blocks, 
 
     if (st || tncuda_graph_compared(s, f, (uint32_t)blocks, args, f ? bytes : 0))
         return st;
-    s->work++;
+    if ((st = tncuda_work_locked(s, err)))
+        return st;
     if ((result = d->driver->launch(f, (uint32_t)blocks, 1, 1, THREADS, 1, 1, 0, s->handle, params, NULL))) {
         (void)snprintf(what, sizeof what, "kernel %s, stream %u: cuLaunchKernel", name, (unsigned)s->number);
         return tncuda_check(d, result, what, err);
@@ -325,7 +328,7 @@ static tn_status launch_image(const tn_exec *x, const char *family, const char *
     else
         st = function_need(s->device, family, name, image, &f, err);
     if (!st) {
-        const int64_t most = strided ? (int64_t)s->device->kernels->units * BLOCKS_EACH : INT32_MAX;
+        const int64_t most = strided && f ? (int64_t)s->device->kernels->units * BLOCKS_EACH : INT32_MAX;
 
         pthread_mutex_lock(&s->lock);
         st = launch_locked(s, f, blocks < most ? blocks : most, name, args, bytes, err);
@@ -398,8 +401,8 @@ static tn_status library_locked(tn_stream *s, tncuda_library_fn call, const void
     if (st || tncuda_graph_compared(s, (tncuda_function)(uintptr_t)state, 0, args, bytes) ||
         (st = tncuda_graph_nodes(s, &before, err)))
         return st;
-    s->work++;
-    if ((st = call(state, args, s->handle, err)) || (st = tncuda_graph_nodes(s, &behind, err)))
+    if ((st = tncuda_work_locked(s, err)) || (st = call(state, args, s->handle, err)) ||
+        (st = tncuda_graph_nodes(s, &behind, err)))
         return st;
     tncuda_count(&s->device->count.launches);
     return tncuda_graph_note_library(s, state, behind - before, args, bytes, err);

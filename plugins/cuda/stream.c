@@ -237,7 +237,8 @@ static tn_status copy_locked(tn_stream *s, const tn_place *dst, const tn_place *
         return st;
     if (tncuda_graph_compared(s, NULL, 0, &copied, within ? sizeof copied : 0))
         return TN_OK;
-    s->work++;
+    if ((st = tncuda_work_locked(s, err)))
+        return st;
     if (ends[0] < 0 || ends[1] < 0 || within) {
         st = tncuda_check(d, d->driver->copy(to, from, (size_t)bytes, s->handle), "cuMemcpyAsync", err);
         return st || !within ? st : tncuda_graph_note(s, NULL, 0, &copied, sizeof copied, err);
@@ -300,6 +301,7 @@ tn_status tncuda_stream_create(tn_device_handle *device, int32_t priority, tn_st
         return tncuda_nomem(err, "a stream");
     }
     s->device = device;
+    s->late_at = UINT64_MAX;
     s->number = atomic_fetch_add_explicit(&device->streams, 1u, memory_order_relaxed) + 1;
     st = tncuda_check(
         device,
