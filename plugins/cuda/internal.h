@@ -238,8 +238,8 @@ struct tn_event {
 /* Under the stream's lock, in the context: the end of the stream as it is now, in place of *moment, which may
  * be NULL. */
 tn_status tncuda_moment_here(tn_stream *stream, tncuda_moment **moment, tn_err *err);
-/* Under the stream's lock, in the context: the driver is given one thing more, a kernel, a copy or a call of a
- * library. */
+/* Under the stream's lock, in the context: the driver is given one thing more, a kernel, a copy or a call of
+ * a library. */
 tn_status tncuda_work_locked(tn_stream *stream, tn_err *err);
 /* Under the stream's lock: no event of it gets what comes next into its moment. */
 tn_status tncuda_moment_close(tn_stream *stream, tn_err *err);

@@ -357,7 +357,7 @@ static void trained(const char *settings, const char *options, char *out, size_t
     (void)snprintf(all, sizeof all, "TNEMU_DELAY_US=0 %s", settings);
     (void)snprintf(command, sizeof command,
                    IN_FOLDER "%sexport TNEMU_COUNTS=$D/counts; " TRAIN
-                             "$D/run %s && grep cuLaunchKernel $D/counts",
+                             "$D/run --set plugin.cuda.graphs=false %s && grep cuLaunchKernel $D/counts",
                    net, options);
     s = cuda_say(all, command);
     at = strstr(s->out, "params_sha256 ");

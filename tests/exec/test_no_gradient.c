@@ -1,5 +1,7 @@
-/* Operators without a gradient: what is recorded over them, call by call and as a net. */
+/* Operators without a gradient: what is recorded over them, call by call and as a net; gradients that nobody
+ * reads. */
 #include "context.h"
+#include "net.h"
 
 /* sq = square(x); step = sgd_update(sq, x): an operator without a gradient. */
 static tni_cached_op *net(tni_context *c)
@@ -106,12 +108,53 @@ static void zero_beside_it(void **state)
     test_context_close(c);
 }
 
+/* Gradients of y = x w' + b: those of x are computed where it wants some, and the others are as ever. */
+static void unread_ones(void **state)
+{
+    (void)state;
+    for (int row = 0; row < 4; row++) {
+        const bool off = row & 1, wants_x = row & 2;
+        tni_context *c = test_context((const char *[]){off ? "compile.passes_off=unread" : NULL, NULL});
+        tni_array *in[3] = {test_array(c, 2, (int64_t[]){2, 2}, (float[]){1, 2, 3, 4}),
+                            test_array(c, 2, (int64_t[]){2, 2}, (float[]){2, 3, 5, 7}),
+                            test_vector(c, 2, (float[]){1, -1})};
+        tni_symbol *parts[] = {net_variable(c, "x"), net_variable(c, "w"), net_variable(c, "b")};
+        tni_symbol *s = net_op(c, "FullyConnected", 3, parts, "num_hidden=2", NULL);
+        tni_array *y = NULL;
+        tni_cached_op *op = NULL;
+
+        assert_ok(tni_cached_op_create(c, s, NULL, &op));
+        for (int i = wants_x ? 0 : 1; i < 3; i++)
+            assert_ok(tni_grad_attach(c, in[i], TN_MODE_WRITE, NULL));
+        for (int call = 0; call < 2; call++) {
+            test_record(true, false);
+            assert_ok(tni_cached_op_call(op, 3, in, 1, &y));
+            test_record(false, false);
+            assert_ok(tni_backward(c, 1, &y, NULL, NULL));
+            tni_array_release(y);
+            y = NULL;
+        }
+        if (wants_x)
+            test_values(tni_grad_get(in[0]), (float[]){7, 10, 7, 10}, 4, 0);
+        test_values(tni_grad_get(in[1]), (float[]){4, 6, 4, 6}, 4, 0);
+        test_values(tni_grad_get(in[2]), (float[]){2, 2}, 2, 0);
+        tni_cached_op_release(op);
+        tni_symbol_release(s);
+        for (int i = 0; i < 3; i++) {
+            tni_symbol_release(parts[i]);
+            tni_array_release(in[i]);
+        }
+        test_context_close(c);
+    }
+}
+
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(call_by_call),
         cmocka_unit_test(as_a_net),
         cmocka_unit_test(zero_beside_it),
+        cmocka_unit_test(unread_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

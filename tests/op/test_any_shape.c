@@ -373,15 +373,20 @@ static void outputs_check(const op_node *n)
 }
 
 /* Outputs behind the first that would take all memory are not asked for, and of those of huge runs some
- * others. */
-static uint64_t unwanted_draw(const operands *o)
+ * others; of several gradients any but one. */
+static uint64_t unwanted_draw(const tni_opdef *def, const operands *o)
 {
+    const bool gradients = strncmp(def->op->name, "_backward_", 10) == 0;
+    const uint64_t all = UINT64_MAX >> (64 - (o->args.out_count ? o->args.out_count : 1));
     uint64_t mask = 0;
 
     for (uint32_t i = 1; huge && i < o->args.out_count; i++)
         if (!small(&o->out[i]) || draw(3) == 0)
             mask |= (uint64_t)1 << i;
-    return mask;
+    for (uint32_t i = 0; !huge && gradients && i < o->args.out_count; i++)
+        if (draw(4) == 0)
+            mask |= (uint64_t)1 << i;
+    return mask == all ? 0 : mask;
 }
 
 static const char *running; /* operator */
@@ -408,7 +413,7 @@ static void kernel_run(const tni_opdef *def, tni_attrs *attrs, const operands *o
     const op_form form = {.threads = 1 + draw(2),
                           .node_flags = o->flags & TN_INFER_TRAIN ? TN_NODE_TRAIN : 0,
                           .mode = TN_MODE_WRITE,
-                          .unwanted = unwanted_draw(o)};
+                          .unwanted = unwanted_draw(def, o)};
     op_tensor in[OP_ARGS_MAX], *pointers[OP_ARGS_MAX];
     op_node n = {.def = def, .attrs = attrs, .args = o->args, .kernel = *kernel};
 
