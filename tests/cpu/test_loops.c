@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../../plugins/cpu/plain/isa.h"
+#include "../../plugins/cpu/common/isa.h"
 #include "../../plugins/cpu/plain/loops.h"
 #include "../../plugins/cpu/plain/softmax.h"
 #include "tenon/plugin/attr.h"

@@ -12,4 +12,10 @@
  */
 tn_status tnblas_room(tn_err *err);
 
+/** Called once, before the first product: gives OpenBLAS kernels that fit a processor that it does not know.
+ * NULL: its kernels fit, or OPENBLAS_CORETYPE chose them. Else the value that OPENBLAS_CORETYPE should have:
+ * another part of the process may be computing with the library, so it was left as it is.
+ */
+const char *tnblas_cores(void);
+
 #endif

@@ -5,6 +5,7 @@
 #include <cblas.h>
 #include <omp.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -39,6 +40,7 @@ static const tn_capability *const capabilities[] = {
 #define BUFFER_EXTENT 128 /* of a product that is too large to do without */
 
 static tn_err no_room;
+static const char *slow; /* the processor whose kernels would be faster; NULL: they are chosen */
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
 
 /* One buffer is there from the first product on: the one of a thread that has no team. */
@@ -74,6 +76,27 @@ static void room_look(void)
     }
 }
 
+static void library_look(void)
+{
+    slow = tnblas_cores();
+    room_look();
+}
+
+static void slow_tell(const tn_host *host)
+{
+    const tn_log_service *log = tn_host_service(host, TN_SERVICE_LOG);
+    char line[200];
+
+    if (!slow || !log)
+        return;
+    (void)snprintf(
+        line, sizeof line,
+        "OpenBLAS does not know this processor, and was loaded before Tenon: its products are several "
+        "times as slow as they could be; set OPENBLAS_CORETYPE=%s",
+        slow);
+    log->write(host, TN_LEVEL_WARNING, line);
+}
+
 tn_status tnblas_room(tn_err *err)
 {
     return no_room.code ? tn_fail(err, no_room.code, no_room.message) : TN_OK;
@@ -102,7 +125,8 @@ static tn_status blas_init(const tn_host *host, void **plugin, tn_err *err)
         return st;
     if (!(own = tncpu_block_alloc(host, sizeof *own)))
         return tn_fail(err, TN_E_NOMEM, "out of memory");
-    (void)pthread_once(&looked, room_look);
+    (void)pthread_once(&looked, library_look);
+    slow_tell(host);
     tncpu_team_open(host);
     *own = host;
     *plugin = own;

@@ -3,8 +3,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "../common/isa.h"
 #include "convert.h"
-#include "isa.h"
 
 #define FILL_PART 16384 /* bytes, a multiple of every element */
 

@@ -2,8 +2,8 @@
  * Matrix products of the plain CPU kernels: picks the instruction set once, and brings every product to the
  * form in which the columns of c lie together.
  */
+#include "../common/isa.h"
 #include "gemm_isa.h"
-#include "isa.h"
 
 #include "../common/gemm_tiles.inc"
 

@@ -2,7 +2,7 @@
  * The loops of ../../common/loops*.list, compiled per compute type with the words of ../../common/words.inc.
  */
 #include "loops.h"
-#include "isa.h"
+#include "../common/isa.h"
 
 #include "../../common/functions.h"
 

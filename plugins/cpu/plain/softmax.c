@@ -3,7 +3,7 @@
  * that are not computed in themselves are brought to the workspace and back.
  */
 #include "softmax.h"
-#include "isa.h"
+#include "../common/isa.h"
 #include "rows.h"
 #include "tenon/plugin/op/softmax.h"
 
