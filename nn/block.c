@@ -18,7 +18,7 @@ typedef struct block {
     json_t *root;
     const json_t *nodes;
     size_t count, total;
-    uint32_t *first; /* per node: its first value; `count` of them, then `total` */
+    uint32_t *first;   /* per node: its first value; `count` of them, then `total` */
     tnn_shape *shapes; /* per node that is a variable, once they are known */
     bool shaped;
 } block;
@@ -96,6 +96,17 @@ static tn_status graph_read(tn_app *app, block *b, const char *json)
                                 : values_number(app, b);
 }
 
+static const char *attr_of(const json_t *node, const char *key)
+{
+    return text_of(json_object_get(node, "attrs"), key);
+}
+
+/* A parameter whatever its name: MXNet gives factors and initialisers to nothing else. */
+static bool is_parameter(const json_t *node)
+{
+    return *attr_of(node, "__lr_mult__") || *attr_of(node, "__init__");
+}
+
 /* Which input of the net a variable is; input_count: none. */
 static size_t input_of(const tn_net *net, const char *name)
 {
@@ -132,7 +143,8 @@ static tn_status inputs_take(tn_app *app, block *b, tn_net *net, const tn_block_
     for (size_t i = 0; i < b->count && !given; i++) {
         const json_t *node = json_array_get(b->nodes, i);
 
-        if (strcmp(text_of(node, "op"), "null") != 0 || tnn_role_of(text_of(node, "name"), &role))
+        if (strcmp(text_of(node, "op"), "null") != 0 || tnn_role_of(text_of(node, "name"), &role) ||
+            is_parameter(node))
             continue;
         if (net->input_count == TNN_VALUES_MAX)
             return tnn_fail(app, TN_E_UNSUPPORTED, "%s has more than %d inputs", net->path, TNN_VALUES_MAX);
@@ -167,8 +179,8 @@ static tn_status shapes_find(tn_app *app, block *b, const tn_net *net, const tn_
     for (size_t i = 0; i < net->input_count; i++) {
         const tnn_shape *s = tnn_value_shape(in[i]);
 
-        known[i] = (tn_known){
-            .name = net->input_names[i], .shape = s->dims, .ndim = s->ndim, .dtype = s->dtype};
+        known[i] =
+            (tn_known){.name = net->input_names[i], .shape = s->dims, .ndim = s->ndim, .dtype = s->dtype};
     }
     if (tnn_check(app, tn_symbol_infer(b->symbol, net->input_count, known, 0, &found), "%s", net->path))
         return app->status;
@@ -206,6 +218,25 @@ static tn_status param_add(tn_app *app, const tn_net *net, tnn_spec *s, const ch
     return TN_OK;
 }
 
+/* A parameter whose name does not say what it is. */
+static tn_status own_run(tn_app *app, const block *b, const tn_net *net, size_t at, tn_x x, tn_x *value)
+{
+    const json_t *node = json_array_get(b->nodes, at);
+    tnn_spec s = {.stem = TNN_OP_OWN,
+                  .op = TNN_OP_OWN,
+                  .file = net->path,
+                  .line = (int32_t)at,
+                  .name = text_of(node, "name")};
+    tn_init_options init;
+
+    if (param_add(app, net, &s, s.name, NULL, TNN_WEIGHT, &b->shapes[at]))
+        return app->status;
+    if (*attr_of(node, "__init__") && tnn_init_parse(attr_of(node, "__init__"), &init))
+        s.params[0].init = &init;
+    (void)tnn_value_params(&s, x, value);
+    return app->status;
+}
+
 /* A variable, with all whose names begin as its own: they are one layer's. */
 static tn_status params_run(tn_app *app, const block *b, const tn_net *net, size_t at, tn_x x, tn_x *values)
 {
@@ -218,6 +249,8 @@ static tn_status params_run(tn_app *app, const block *b, const tn_net *net, size
     tnn_role role;
     const size_t length = stem_length(name, &suffix, &role);
 
+    if (!length && is_parameter(json_array_get(b->nodes, at)))
+        return own_run(app, b, net, at, x, &values[b->first[at]]);
     if (!length)
         return tnn_fail(app, TN_E_UNSUPPORTED,
                         "%s: variable \"%.80s\" is neither an input nor a parameter by its name (…_weight, "

@@ -89,20 +89,32 @@ static const char *wrong(const step *s, size_t state_count, uint32_t gates)
         if (o->dilate[i] < 0 || o->state_dilate[i] < 0 || o->state_dilate[i] > 1024)
             return "a dilation is below 1, or that of the state above 1024";
     }
-    if (gates > 1 && o->activation && !o->kernel[0])
-        return "gates of an LSTM or GRU without a .kernel have no .activation";
+    if (gates == 3 && o->activation && !o->kernel[0])
+        return "gates of a GRU without a .kernel have no .activation";
+    if (o->recurrent_activation && (state_count < 2 || o->kernel[0]))
+        return "only an LSTM without a .kernel has a .recurrent_activation";
     return NULL;
+}
+
+static tn_x activated(const step *s, tn_x x, const char *activation)
+{
+    const tn_activation_options o = {
+        .struct_size = sizeof o, .line = s->o.line, .file = s->o.file, .activation = activation};
+
+    return tn_activation_(x, &o);
 }
 
 /* What the new values go through. */
 static tn_x activate(const step *s, tn_x x)
 {
-    const tn_activation_options o = {.struct_size = sizeof o,
-                                     .line = s->o.line,
-                                     .file = s->o.file,
-                                     .activation = s->o.activation ? s->o.activation : "tanh"};
+    return s->o.activation ? activated(s, x, s->o.activation) : tn_tanh_(x, s->o.file, s->o.line);
+}
 
-    return s->o.activation ? tn_activation_(x, &o) : tn_tanh_(x, s->o.file, s->o.line);
+/* What a gate of an LSTM goes through. */
+static tn_x gate(const step *s, tn_x x)
+{
+    return s->o.recurrent_activation ? activated(s, x, s->o.recurrent_activation)
+                                     : tn_sigmoid_(x, s->o.file, s->o.line);
 }
 
 #define ADD(a, b) tn_add_(a, b, s->o.file, s->o.line)
@@ -143,14 +155,10 @@ static bool begin(step *s, const char *what, tn_x x, tn_x *states, size_t state_
 tn_x tn_rnn_cell_(tn_x x, tn_x *states, const tn_cell_options *options)
 {
     step made_step, *s = &made_step;
-    tn_activation_options o = {.struct_size = sizeof o, .activation = "tanh"};
 
     if (!begin(s, "tn_rnn_cell", x, states, 1, options, 1, false))
         return NULL;
-    o.line = s->o.line;
-    o.file = s->o.file;
-    o.activation = s->o.activation ? s->o.activation : o.activation;
-    return states[0] = tn_activation_(s->i[0], &o);
+    return states[0] = activated(s, s->i[0], s->o.activation ? s->o.activation : "tanh");
 }
 
 /* The output of an LSTM times h2r.weight. */
@@ -178,11 +186,11 @@ tn_x tn_lstm_cell_(tn_x x, tn_x *states, const tn_cell_options *options)
 
     if (!begin(s, "tn_lstm_cell", x, states, 2, options, 4, false))
         return NULL;
-    kept = MUL(SIGMOID(s->i[1]), states[1]);
-    made = SIGMOID(s->i[0]);
+    kept = MUL(gate(s, s->i[1]), states[1]);
+    made = gate(s, s->i[0]);
     made = MUL(made, activate(s, s->i[2]));
     states[1] = ADD(kept, made);
-    made = SIGMOID(s->i[3]);
+    made = gate(s, s->i[3]);
     made = MUL(made, activate(s, states[1]));
     return states[0] = s->o.projection ? project(s, made) : made;
 }

@@ -138,10 +138,24 @@ static double number(tnn_formula *f)
 
 static tnn_term compare(tnn_formula *f);
 
+/* A function's attributes, along the axes that the formula is run with. */
+static const char *const *attrs_of(const tnn_formula *f, const function *row, const char *out[4])
+{
+    memcpy(out, row->attrs, 4 * sizeof *out);
+    if (*f->axis && out[1] && !strcmp(out[1], "-1"))
+        out[1] = f->axis;
+    else if (*f->axis && out[1] && !strcmp(out[1], "(-1,)"))
+        out[1] = f->axes;
+    else if (*f->samples && out[1] && !strcmp(out[1], "(0,)"))
+        out[1] = f->samples;
+    return out;
+}
+
 static tnn_term called(tnn_formula *f, const char *name, size_t length)
 {
     tnn_term in[3] = {{NULL, 0}};
     void *values[3];
+    const char *attrs[4];
     uint32_t count = 0;
 
     do
@@ -158,7 +172,7 @@ static tnn_term called(tnn_formula *f, const char *name, size_t length)
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (strlen(functions[i].name) == length && !strncmp(functions[i].name, name, length))
             return functions[i].count == count
-                       ? run(f, functions[i].op, count, values, NULL, functions[i].attrs)
+                       ? run(f, functions[i].op, count, values, NULL, attrs_of(f, &functions[i], attrs))
                        : failed(f);
     return failed(f);
 }

@@ -27,6 +27,9 @@ typedef struct tnn_formula {
     size_t count;
     const char *at;
     bool failed;
+    /* Texts of axes, "" by default: that of the classes, "1" and "(1,)", in place of the last one; that of
+     * the samples, "(1,)", in place of the first. */
+    char axis[16], axes[20], samples[20];
 } tnn_formula;
 
 void tnn_formula_name(tnn_formula *f, const char *name, void *value, double number);

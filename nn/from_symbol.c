@@ -144,6 +144,24 @@ const char *tnn_role_of(const char *name, tnn_role *role)
     return NULL;
 }
 
+bool tnn_variable_has(tn_symbol *internals, const char *name, const char *key)
+{
+    const char *text = NULL;
+    tn_symbol *variable = NULL;
+    uint32_t index = 0;
+
+    if (!tn_symbol_find(internals, name, &index) && !tn_symbol_output(internals, index, &variable))
+        (void)tn_symbol_attr_get(variable, key, &text);
+    tn_symbol_release(variable);
+    return text && *text;
+}
+
+/* What MXNet gives to parameters alone: a factor of the rate, an initialiser. */
+static bool is_parameter(tn_symbol *internals, const char *name)
+{
+    return tnn_variable_has(internals, name, "__lr_mult__") || tnn_variable_has(internals, name, "__init__");
+}
+
 /* lr_mult and wd_mult of a variable, as MXNet writes them. */
 static double factor_of(tn_symbol *variable, const char *key)
 {
@@ -153,9 +171,28 @@ static double factor_of(tn_symbol *variable, const char *key)
     return factor >= 0 && factor <= 1e6 ? factor : 1;
 }
 
+/* The variable's own initialiser, which is stronger than the net's. `strange`: it is none that is here. */
+static tn_status init_of(tn_app *app, tnn_param *p, tn_symbol *variable, bool *strange)
+{
+    const char *text = NULL;
+    tn_init_options init;
+
+    if (tn_symbol_attr_get(variable, "__init__", &text) || !text || !*text)
+        return TN_OK;
+    if (!tnn_init_parse(text, &init)) {
+        *strange = true;
+        tnn_warn(app, "variable %.80s: its initialiser %.100s is none that is here", p->full, text);
+        return TN_OK;
+    }
+    if ((p->init = tnn_alloc(app, 1, sizeof *p->init)))
+        *p->init = init;
+    return app->status;
+}
+
 tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const char *name, bool aux)
 {
     tn_symbol *variable = NULL;
+    bool strange = false;
     uint32_t index = 0;
     tnn_param *p;
     tn_status st;
@@ -173,10 +210,13 @@ tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const 
         !(st = tn_symbol_output(internals, index, &variable))) {
         p->lr_factor = factor_of(variable, "__lr_mult__");
         p->wd_factor = factor_of(variable, "__wd_mult__");
+        (void)init_of(app, p, variable, &strange);
     }
     tn_symbol_release(variable);
+    if (app->status)
+        return app->status;
     if (!tnn_role_of(name, &p->role))
-        p->role = TNN_ROLE_UNKNOWN;
+        p->role = is_parameter(internals, name) && !strange ? TNN_WEIGHT : TNN_ROLE_UNKNOWN;
     return tnn_check(app, st, "%s", net->path);
 }
 
@@ -184,7 +224,7 @@ tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const 
 static tn_status param_add(tn_app *app, tn_net *net, tn_symbol *internals, const char *name, bool aux)
 {
     if (tnn_graph_param(app, net, internals, name, aux) ||
-        net->params[net->param_count - 1]->role != TNN_ROLE_UNKNOWN)
+        net->params[net->param_count - 1]->role != TNN_ROLE_UNKNOWN || is_parameter(internals, name))
         return app->status;
     return tnn_fail(app, TN_E_UNSUPPORTED,
                     "%s: by its name the argument \"%.80s\" is no input, and none of the parameters that can "
@@ -195,8 +235,8 @@ static tn_status param_add(tn_app *app, tn_net *net, tn_symbol *internals, const
                                                  : "");
 }
 
-/* Every argument is an input whose name is neither a parameter's nor a label's. */
-static bool is_input(const char *name)
+/* Every argument is an input that is no parameter, and whose name is neither a parameter's nor a label's. */
+static bool is_input(tn_symbol *internals, const char *name)
 {
     static const char *const others[] = {"label", "parameters", "alpha"};
     tnn_role role;
@@ -204,7 +244,7 @@ static bool is_input(const char *name)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (tnn_ends_with(name, others[i]))
             return false;
-    return !tnn_role_of(name, &role);
+    return !tnn_role_of(name, &role) && !is_parameter(internals, name);
 }
 
 /* In order of appearance, as a net of layers has them: its number decides a parameter's first values. */
@@ -225,7 +265,7 @@ static tn_status params_make(tn_app *app, tn_net *net)
         st = TN_E_NOMEM;
     net->input_count = 0;
     for (size_t i = 0; !st && i < count; i++) {
-        if (tnn_is_listed(aux, aux_count, all[i]) || !is_input(all[i]))
+        if (tnn_is_listed(aux, aux_count, all[i]) || !is_input(internals, all[i]))
             st = param_add(app, net, internals, all[i], tnn_is_listed(aux, aux_count, all[i]));
         else if (net->input_count < TNN_VALUES_MAX)
             st = (net->input_names[net->input_count++] = tnn_strdup(app, all[i])) ? TN_OK : TN_E_NOMEM;

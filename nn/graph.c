@@ -494,44 +494,95 @@ static const char *own_end(const tn_net *net, const tnn_param *p)
     return strncmp(p->full, net->prefix, length) ? NULL : p->full + length;
 }
 
-/* The text that the file has in place of the net's name: of the names that end as the first own parameter's
- * does, the shortest without that end. "net_" of "net_conv0_weight"; its length; -1: none. */
+/* The text that the file has in place of the net's name: of the names that end as an own parameter's does
+ * (the first that there is), the shortest without that end. "net_" of "net_conv0_weight"; its length; -1:
+ * none. */
 static int file_prefix(const tn_net *net, const tn_params *params, const char **prefix)
 {
-    const char *end = NULL;
     int best = -1;
 
-    for (size_t i = 0; !end && i < net->param_count; i++)
-        end = own_end(net, net->params[i]);
-    for (size_t i = 0; end && *end && i < tn_params_count(params); i++) {
-        const char *name = tnn_plain_name(tn_params_name(params, i));
-        const int length = (int)(strlen(name) - strlen(end));
+    for (size_t k = 0; best < 0 && k < net->param_count; k++) {
+        const char *end = own_end(net, net->params[k]);
 
-        if (tnn_ends_with(name, end) && (best < 0 || length < best)) {
-            *prefix = name;
-            best = length;
+        for (size_t i = 0; end && *end && i < tn_params_count(params); i++) {
+            const char *name = tnn_plain_name(tn_params_name(params, i));
+            const int length = (int)(strlen(name) - strlen(end));
+
+            if (tnn_ends_with(name, end) && (best < 0 || length < best)) {
+                *prefix = name;
+                best = length;
+            }
         }
     }
     return best;
 }
 
-/* An array by the parameter's structural name, by that of the graph, or by that with another net's name. */
-static tn_status file_array(tn_app *app, const tn_net *net, const tn_params *params, size_t index,
-                            const char *what, tn_array **out)
-{
-    const tnn_param *p = net->params[index];
-    const char *prefix = NULL, *end = own_end(net, p);
-    char *name;
+typedef struct list_of { /* of a net's values, from a file */
+    const tn_net *net;
+    const tn_params *params;
+    const char *what, *prefix; /* the file; file_prefix(), `length` of it */
     int length;
+} list_of;
+
+/* An array by the parameter's structural name, by that of the graph, or by that with another net's name.
+ * Among `missing` ones the file may lack it: *out stays NULL. */
+static tn_status file_array(const list_of *l, size_t index, bool missing, tn_array **out)
+{
+    const tn_net *net = l->net;
+    const tnn_param *p = net->params[index];
+    const char *end = own_end(net, p), *what = l->what;
+    const tn_params *params = l->params;
+    tn_app *app = net->object.app;
+    char *name = NULL;
+    tn_status st;
 
     if (tn_params_get(params, tnn_param_name(net, index), out) != TN_E_KEY)
         return app->status;
-    if (tn_params_get(params, p->full, out) != TN_E_KEY || !end ||
-        (length = file_prefix(net, params, &prefix)) < 0)
-        return *out ? TN_OK : tnn_check(app, tn_params_get(params, p->full, out), "%s", what);
-    if ((name = tnn_format(app, "%.*s%s", length, prefix, end)))
-        (void)tnn_check(app, tn_params_get(params, name, out), "%s", what);
+    if ((st = tn_params_get(params, p->full, out)) == TN_E_KEY && end && l->length >= 0) {
+        if (!(name = tnn_format(app, "%.*s%s", l->length, l->prefix, end)))
+            return app->status;
+        st = tn_params_get(params, name, out);
+    }
     free(name);
+    if (st == TN_E_KEY && missing) {
+        tn_error_clear();
+        return TN_OK;
+    }
+    return *out ? TN_OK : tnn_check(app, st, "%s", what);
+}
+
+/* Puts down which of the file's arrays this is. */
+static tn_status used_note(tn_app *app, const tn_params *params, const tn_array *array, bool *used)
+{
+    for (size_t i = 0; i < tn_params_count(params); i++) {
+        tn_array *at = NULL;
+
+        if (tnn_check(app, tn_params_at(params, i, &at), "parameters"))
+            return app->status;
+        tn_array_release(at);
+        used[i] = used[i] || at == array;
+    }
+    return TN_OK;
+}
+
+/* `pass` 0: looks whether they fit; 1: copies. `used`: of the file's arrays, NULL: all are the net's. */
+static tn_status each_take(tn_net *net, const tn_params *params, const char *what, int pass, bool missing,
+                           bool *used)
+{
+    tn_app *app = net->object.app;
+    list_of l = {.net = net, .params = params, .what = what};
+
+    l.length = file_prefix(net, params, &l.prefix);
+    for (size_t i = 0; i < net->param_count && !app->status; i++) {
+        tnn_param *p = net->params[i];
+        tn_array *array = NULL;
+
+        if (file_array(&l, i, missing, &array) || (missing && !array))
+            continue;
+        if (!(pass ? tnn_param_set(app, p, array) : tnn_param_fits(app, p, array)) && used)
+            (void)used_note(app, params, array, used);
+        tn_array_release(array);
+    }
     return app->status;
 }
 
@@ -541,49 +592,77 @@ tn_status tnn_net_take(tn_net *net, const tn_params *params, const char *what)
 
     if (!app)
         return TN_E_STATE;
-    if (tnn_net_collect(net))
+    if (tnn_net_collect(net) || each_take(net, params, what, 0, false, NULL))
         return app->status;
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < net->param_count; i++) {
-            tnn_param *p = net->params[i];
-            tn_array *array = NULL;
-
-            if (file_array(app, net, params, i, what, &array))
-                return app->status;
-            (void)(pass ? tnn_param_set(app, p, array) : tnn_param_fits(app, p, array));
-            tn_array_release(array);
-            if (app->status)
-                return app->status;
-        }
-    return TN_OK;
+    return each_take(net, params, what, 1, false, NULL);
 }
 
-static tn_status params_take(tn_app *app, tn_net *net, const tn_params *params, const char *path)
+/* With one of the flags: what net and file both have. Returns how many. */
+static size_t some_take(tn_app *app, tn_net *net, const tn_params *params, const char *path, int32_t flags,
+                        bool *used)
 {
+    const bool missing = (flags & TN_PARAMS_MISSING) != 0;
+    const size_t count = tn_params_count(params);
+    size_t taken = 0;
+
+    if (each_take(net, params, path, 0, missing, used))
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        taken += used[i];
+        if (!used[i] && !(flags & TN_PARAMS_EXTRA))
+            (void)tnn_fail(app, TN_E_KEY, "%s has \"%.120s\", which net %s has not", path,
+                           tn_params_name(params, i), net->path);
+    }
+    if (!taken)
+        (void)tnn_fail(app, TN_E_KEY, "%s has no parameter of net %s; the first one there is \"%.120s\"",
+                       path, net->path, count ? tn_params_name(params, 0) : "");
+    return app->status || each_take(net, params, path, 1, missing, NULL) ? 0 : taken;
+}
+
+static size_t params_take(tn_app *app, tn_net *net, const tn_params *params, const char *path, int32_t flags)
+{
+    bool *used;
+    size_t taken;
+
     if (tnn_net_collect(net))
-        return app->status;
+        return 0;
     if (net->function && !net->call)
-        return tnn_fail(app, TN_E_STATE,
-                        "net %s has no layers yet: give tn_net_init() a .shape, or run the net once",
-                        net->path);
-    if (tn_params_count(params) != net->param_count)
-        return tnn_fail(app, TN_E_FORMAT, "%s holds %zu arrays, net %s has %zu parameters", path,
-                        tn_params_count(params), net->path, net->param_count);
-    return tnn_net_take(net, params, path);
+        return !tnn_fail(app, TN_E_STATE,
+                         "net %s has no layers yet: give tn_net_init() a .shape, or run the net once",
+                         net->path);
+    if (!flags && tn_params_count(params) != net->param_count)
+        return !tnn_fail(app, TN_E_FORMAT, "%s holds %zu arrays, net %s has %zu parameters", path,
+                         tn_params_count(params), net->path, net->param_count);
+    if (!flags)
+        return tnn_net_take(net, params, path) ? 0 : net->param_count;
+    if (!(used = tnn_alloc(app, tn_params_count(params) + 1, sizeof *used)))
+        return 0;
+    taken = some_take(app, net, params, path, flags, used);
+    free(used);
+    return taken;
+}
+
+size_t tn_net_load_some(tn_net *net, const char *path, int32_t flags)
+{
+    tn_app *app = tnn_net_app(net);
+    tn_params *params = NULL;
+    size_t taken = 0;
+
+    if (!app)
+        return 0;
+    if (net->model)
+        (void)tnn_fail(app, TN_E_STATE, "net %s was loaded: it has its values", net->path);
+    else if (flags & ~(TN_PARAMS_MISSING | TN_PARAMS_EXTRA))
+        (void)tnn_fail(app, TN_E_ARG, "tn_net_load_some: flags %d are not known", flags);
+    else if (!tnn_check(app, tn_params_load(app->ctx, path, NULL, &params), "%s", path))
+        taken = params_take(app, net, params, path, flags);
+    tn_params_destroy(params);
+    return app->status ? 0 : taken;
 }
 
 void tn_net_load_params(tn_net *net, const char *path)
 {
-    tn_app *app = tnn_net_app(net);
-    tn_params *params = NULL;
-
-    if (!app)
-        return;
-    if (net->model)
-        (void)tnn_fail(app, TN_E_STATE, "net %s was loaded: it has its values", net->path);
-    else if (!tnn_check(app, tn_params_load(app->ctx, path, NULL, &params), "%s", path))
-        (void)params_take(app, net, params, path);
-    tn_params_destroy(params);
+    (void)tn_net_load_some(net, path, 0);
 }
 
 void tn_net_export(tn_net *net, const char *prefix)

@@ -7,11 +7,23 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const char *const initialisers[] = {"xavier", "msraprelu",  "normal",   "uniform",  "constant", "zero",
                                            "one",    "orthogonal", "bilinear", "lstmbias", NULL};
 static const char *const factors[] = {"avg", "in", "out", NULL};
 static const char *const distributions[] = {"uniform", "gaussian", NULL};
+
+/* The name in small letters, also of MXNet's other names; one that is none stays as it is. */
+static const char *known_name(const char *text)
+{
+    if (!strcasecmp(text, "zeros") || !strcasecmp(text, "ones"))
+        return text[0] == 'z' || text[0] == 'Z' ? "zero" : "one";
+    for (size_t i = 0; initialisers[i]; i++)
+        if (!strcasecmp(text, initialisers[i]))
+            return initialisers[i];
+    return text;
+}
 
 static tn_status options_check(tn_app *app, const tn_init_options *o)
 {
@@ -41,7 +53,7 @@ static const char *kept(const char *text, const char *const *names)
 static void options_fill(tn_init_options *o, const tn_init_options *options)
 {
     tnn_options_copy(o, sizeof *o, options);
-    o->with = o->with ? o->with : "xavier";
+    o->with = o->with ? known_name(o->with) : "xavier";
     o->factor = o->factor ? o->factor : "avg";
     o->distribution = o->distribution ? o->distribution : "uniform";
 }
@@ -367,6 +379,8 @@ static tn_status fill_one(tn_app *app, tnn_param *p, tn_net *outer)
         tn_array_release(loaded);
         return app->status;
     }
+    if (p->values)
+        return tnn_param_make(app, p, p->values);
     if (p->role == TNN_ROLE_UNKNOWN)
         return tnn_fail(
             app, TN_E_STATE,
@@ -376,8 +390,9 @@ static tn_status fill_one(tn_app *app, tnn_param *p, tn_net *outer)
     if (!source)
         return tnn_fail(app, TN_E_STATE, "parameter %s has no values: call tn_net_init(), or load them",
                         p->full);
-    init = tnn_mixed_init(app, source, p);
-    return init ? param_fill(app, source, p, row_of(source, p), draw_of(init, p)) : app->status;
+    if (!(init = p->init ? p->init : tnn_mixed_init(app, source, p)))
+        return app->status;
+    return param_fill(app, source, p, row_of(source, p), p->init ? draw_with(init, p) : draw_of(init, p));
 }
 
 tn_status tnn_layer_fill(tn_app *app, tnn_layer *layer, tn_net *outer)

@@ -104,6 +104,7 @@ void tnn_options_copy(void *dst, size_t dst_bytes, const void *src);
 void tnn_scope_begin(tn_app *app, const void *owner); /* ends the owner's earlier one */
 void tnn_scope_end(tn_app *app, const void *owner);
 
+double tnn_now(void);                                            /* seconds of a clock that only rises */
 tn_status tnn_norm(tn_app *app, tn_array *array, double *value); /* in float32 at least; waits */
 
 /* ---- text.c ---- */
@@ -171,6 +172,7 @@ typedef struct tnn_param {
     bool never;      /* the layer has none for it */
     bool rows;       /* its gradient is row_sparse */
     bool given;      /* the program said its shape */
+    bool own;        /* of a function, not of a layer: tn_weight() */
     int32_t dtype;   /* of its values */
     uint32_t mode;   /* how its gradient is filled in: TN_MODE_WRITE or TN_MODE_ADD */
     double lr_factor, wd_factor;
@@ -180,6 +182,8 @@ typedef struct tnn_param {
     tn_array **copies;           /* on the app's further devices; NULL: none so far */
     uint64_t version;            /* moves when values are set from outside */
     tn_symbol *variable;         /* while a trace is composed; NULL */
+    tn_init_options *init;       /* its own initialiser, whatever the net's is; NULL: it has none */
+    float *values;               /* of a constant; NULL: it is none */
 } tnn_param;
 
 /* ---- devices.c ---- */
@@ -202,7 +206,8 @@ tn_status tnn_net_run_on(size_t index, tnn_run_fn run, struct tn_net *net, tn_ar
 /* ---- layers ---- */
 
 #define TNN_LAYER_PARAMS 5
-#define TNN_LAYER_VALUES 64 /* that one operator may take, or give */
+#define TNN_OP_OWN "parameter" /* a layer that is a parameter of the function's own, tn_weight() */
+#define TNN_LAYER_VALUES 64    /* that one operator may take, or give */
 #define TNN_LAYER_INPUTS_MAX (TNN_LAYER_VALUES + TNN_LAYER_PARAMS)
 #define TNN_ATTRS 28      /* texts of a layer's attributes: pairs, and the NULL at the end */
 #define TNN_SPEC_TEXT 768 /* bytes of these texts */
@@ -231,11 +236,13 @@ typedef struct tnn_spec {
     tnn_window window;
     struct {
         tnn_role role;
-        const char *suffix;
-        tn_x tied; /* it is this one, of another layer; NULL: its own */
+        const char *suffix; /* NULL: it is called as the layer is */
+        tn_x tied;          /* it is this one, of another layer; NULL: its own */
         bool fixed, rows;
         int32_t ndim; /* 0: its shape is found */
-        int64_t shape[5];
+        int64_t shape[TNN_NDIM_MAX];
+        const tn_init_options *init; /* as of tnn_param; both are copied */
+        const float *values;
     } params[TNN_LAYER_PARAMS];
     uint32_t param_count;
     char wrong[256]; /* the first bad option; "": none */
@@ -450,6 +457,8 @@ tn_status tnn_init_take(tn_app *app, const tn_init_options *given, tn_init_optio
 /* mixed.c: rows and file of an initialiser; *out NULL: it has none. */
 tn_status tnn_mixed_create(tn_app *app, const tn_init_options *o, struct tnn_mixed **out);
 void tnn_mixed_destroy(struct tnn_mixed *m);
+/* MXNet's text of an initialiser, "zeros" or ["xavier", {"magnitude": 2}]; false: none that is here. */
+bool tnn_init_parse(const char *text, tn_init_options *out);
 /* The file's value of a parameter; *out NULL: it has none. */
 tn_status tnn_mixed_value(tn_app *app, const tn_net *net, const tnn_param *p, tn_array **out);
 /* The initialiser for it; NULL: failed. */
@@ -476,6 +485,8 @@ tn_status tnn_graph_infer(tn_net *net, const tnn_shape *in);
 /* Appends a parameter to net->params, which have room: variable `name` of the graph whose tn_symbol_internals
  * are given. Its role follows from the name, its factors from the variable's attributes. */
 tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const char *name, bool aux);
+/* Whether that variable has such an attribute, "__wd_mult__". */
+bool tnn_variable_has(tn_symbol *internals, const char *name, const char *key);
 tn_status tnn_heads_of(tn_app *app, tn_symbol *symbol, size_t count, tnn_head *heads);
 /* Classes that the net tells apart, as last inferred; -1: its output is not (N, classes). */
 int64_t tnn_net_width(const tn_net *net);

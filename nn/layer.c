@@ -82,6 +82,8 @@ void tnn_param_destroy(tnn_param *param)
         return;
     tn_array_release(param->array);
     tnn_param_copies_drop(param);
+    free(param->init);
+    free(param->values);
     free(param->name);
     free(param->full);
     free(param);
@@ -179,6 +181,30 @@ static tn_status layer_append(tn_app *app, tn_net *net, tnn_layer *layer)
     return TN_OK;
 }
 
+static void name_param(tn_app *app, tnn_param *p, const tnn_layer *layer, const tnn_spec *spec, uint32_t i,
+                       const char *structural)
+{
+    const char *suffix = spec->params[i].suffix, *between = !suffix ? "" : spec->joined ? "_" : ".";
+
+    suffix = suffix ? suffix : "";
+    p->name = tnn_format(app, "%s%s%s%s", layer->net->structure, structural, between, suffix);
+    p->full = tnn_format(app, "%s%s%s", layer->prefix, *suffix ? "_" : "", suffix);
+}
+
+/* What a parameter of the function's own begins with. */
+static tn_status own_values(tn_app *app, tnn_param *p, const tn_init_options *init, const float *values)
+{
+    size_t count = 1;
+
+    for (int32_t i = 0; values && i < p->ndim; i++)
+        count *= (size_t)p->shape[i];
+    if (init && (p->init = tnn_alloc(app, 1, sizeof *p->init)))
+        *p->init = *init;
+    if (values && (p->values = tnn_alloc(app, count, sizeof *values)))
+        memcpy(p->values, values, count * sizeof *values);
+    return app->status;
+}
+
 static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec, const char *structural)
 {
     for (uint32_t i = 0; i < spec->param_count; i++) {
@@ -194,7 +220,9 @@ static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec
         p->net = layer->net;
         p->role = spec->params[i].role;
         p->aux = p->role == TNN_MEAN || p->role == TNN_VAR;
-        p->fixed = p->never = spec->params[i].fixed;
+        p->fixed = spec->params[i].fixed;
+        p->own = !spec->params[i].suffix;
+        p->never = p->fixed && (!p->own || spec->params[i].values);
         p->rows = spec->params[i].rows;
         p->lr_factor = p->wd_factor = 1;
         p->mode = TN_MODE_WRITE;
@@ -202,9 +230,9 @@ static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec
         p->given = spec->params[i].ndim > 0;
         p->ndim = p->given ? spec->params[i].ndim : -1;
         memcpy(p->shape, spec->params[i].shape, sizeof spec->params[i].shape);
-        p->name = tnn_format(app, "%s%s%s%s", layer->net->structure, structural, spec->joined ? "_" : ".",
-                             spec->params[i].suffix);
-        p->full = tnn_format(app, "%s_%s", layer->prefix, spec->params[i].suffix);
+        name_param(app, p, layer, spec, i, structural);
+        if (own_values(app, p, spec->params[i].init, spec->params[i].values))
+            return app->status;
     }
     return app->status;
 }

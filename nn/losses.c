@@ -94,14 +94,42 @@ static tn_status options_check(tn_app *app, const char *kind, const tn_loss_opti
         wrong = o->other ? "takes no .other" : "needs .other";
     else if (r->formula && (o->data_lengths || o->label_lengths || o->layout))
         wrong = "takes neither lengths nor a .layout";
+    else if (r->formula && o->label_layout)
+        wrong = "takes no .label_layout";
+    else if (o->axis && strcmp(kind, "softmax_ce") != 0 && strcmp(kind, "kl_div") != 0)
+        wrong = "takes no .axis";
+    else if (o->batch_axis && r->sum == DONE && strcmp(kind, "triplet") != 0)
+        wrong = "takes no .batch_axis";
     else if (o->layout && strcmp(o->layout, "NTC") != 0 && strcmp(o->layout, "TNC") != 0)
         wrong = ": .layout is neither NTC nor TNC";
+    else if (o->label_layout && strcmp(o->label_layout, "NT") != 0 && strcmp(o->label_layout, "TN") != 0)
+        wrong = ": .label_layout is neither NT nor TN";
     else if (!isfinite(o->weight) || !isfinite(o->margin) || !isfinite(o->rho) || o->rho < 0 ||
              !(o->smoothing >= 0 && o->smoothing <= 1))
         wrong =
             ": .weight, .margin and .rho are finite numbers, .rho is not below 0, .smoothing within 0 and 1";
     return wrong ? tnn_fail(app, TN_E_ARG, "tn_loss %s, called at %s:%d: it %s", kind, file, o->line, wrong)
                  : TN_OK;
+}
+
+/* Axes of x from 0 on, which the options may count from the last one. */
+static tn_status axes_set(tn_app *app, const char *kind, const tn_loss_options *o, tn_x x, tnn_formula *f)
+{
+    const int32_t ndim = tnn_value_shape(x)->ndim, axis = o->axis < 0 ? o->axis + ndim : o->axis;
+
+    if (!o->axis && !o->batch_axis)
+        return TN_OK;
+    if (axis < 0 || axis >= ndim || o->batch_axis < 0 || o->batch_axis >= ndim ||
+        (o->axis && axis == o->batch_axis))
+        return tnn_fail(app, TN_E_ARG, "tn_loss %s, called at %s:%d: .axis %d and .batch_axis %d of %d axes",
+                        kind, o->file ? o->file : "?", o->line, o->axis, o->batch_axis, ndim);
+    if (o->axis) {
+        (void)snprintf(f->axis, sizeof f->axis, "%d", axis);
+        (void)snprintf(f->axes, sizeof f->axes, "(%d,)", axis);
+    }
+    if (o->batch_axis)
+        (void)snprintf(f->samples, sizeof f->samples, "(%d,)", o->batch_axis);
+    return TN_OK;
 }
 
 /* Times the weights; summed. */
@@ -117,6 +145,8 @@ static tn_x finish(tn_x v, const row *r, const tn_loss_options *o)
     const double n = o->weight != 0 ? o->weight : 1;
     const char *text = o->sample_weight ? texts[r->sum] : n != 1 ? number[r->sum] : plain[r->sum];
 
+    if (o->batch_axis)
+        (void)snprintf(f.samples, sizeof f.samples, "(%d,)", o->batch_axis);
     tnn_formula_name(&f, "v", v, 0);
     tnn_formula_name(&f, "w", o->sample_weight, 0);
     tnn_formula_name(&f, "n", NULL, n);
@@ -138,20 +168,23 @@ static tn_x ctc(tn_x x, tn_x labels, const tn_loss_options *o)
 
     if (by_sample)
         x = tn_transpose_(x, 3, turned, o->file, o->line);
-    return tn_op_(x, "CTCLoss", &call);
+    if (o->label_layout && !strcmp(o->label_layout, "TN"))
+        call.with[0] = tn_transpose_(labels, 2, turned, o->file, o->line);
+    return call.with[0] ? tn_op_(x, "CTCLoss", &call) : NULL;
 }
 
 /* Labels as a training's data has them are classes of x. */
 static tn_status classes_check(tn_app *app, tn_x x, const tn_x labels, const tn_loss_options *o)
 {
     const tnn_shape *s = tnn_value_shape(x);
+    const int32_t axis = o->axis > 0 ? o->axis : s->ndim + (o->axis < 0 ? o->axis : -1);
     char what[192];
 
     for (size_t i = 0; app->known && i < app->known->count; i++)
         if (labels == app->known->labels[i] && s->ndim > 0) {
             (void)snprintf(what, sizeof what, "softmax_ce, called at %.128s:%d", o->file ? o->file : "?",
                            o->line);
-            return tnn_classes_fit(app, app->known->classes[i], s->dims[s->ndim - 1], what);
+            return tnn_classes_fit(app, app->known->classes[i], s->dims[axis], what);
         }
     return TN_OK;
 }
@@ -181,6 +214,8 @@ tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *opti
     if (options_check(app, kind, &o, r) || (o.other && !tnn_value_app(o.other, kind, o.file, o.line)) ||
         (o.sample_weight && !tnn_value_app(o.sample_weight, kind, o.file, o.line)) ||
         (o.pos_weight && !tnn_value_app(o.pos_weight, kind, o.file, o.line)))
+        return NULL;
+    if (axes_set(app, kind, &o, x, &f))
         return NULL;
     if (!strcmp(kind, "softmax_ce") && !o.dense && classes_check(app, x, labels, &o))
         return NULL;

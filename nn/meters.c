@@ -7,19 +7,26 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define METERS_MAX 64    /* of one list */
 #define PENDING_MAX 32   /* batches that a meter keeps before it reads the oldest */
 #define CLASSES_MAX 2048 /* of pcc, which counts pairs of them */
 
-typedef struct batch { /* as read: rows × classes numbers, a label per row or per number */
+typedef struct batch { /* as read: `classes` numbers for each of `rows` labels, or as many as labels */
     const float *x, *labels;
     size_t count, rows, classes;
+    size_t inner; /* numbers between those of one label */
+    bool numbers; /* x has numbers of classes, as the labels */
 } batch;
+
+/* What x is. Classes: scores, or numbers of classes in the shape of the labels; last: along the last axis. */
+enum { NUMBERS, SCORES, LAST_SCORES, CLASSES };
 
 typedef struct kind {
     const char *name, *shown, *alias; /* shown: mxnet.metric's name of its value; alias: NULL, or one more */
     bool labels;
+    int takes;
     tn_status (*add)(tn_meter *m, const batch *b);
     double (*value)(const tn_meter *m); /* NULL: sum / count */
 } kind;
@@ -51,33 +58,45 @@ struct tn_meter {
 
 /* ---- classes ---- */
 
+static float score_of(const batch *b, size_t row, size_t k)
+{
+    return b->x[(row / b->inner * b->classes + k) * b->inner + row % b->inner];
+}
+
 /* The first of equal scores counts, as in argmax. */
 static size_t best_of(const batch *b, size_t row)
 {
     size_t best = 0;
 
     for (size_t k = 1; k < b->classes; k++)
-        if (b->x[row * b->classes + k] > b->x[row * b->classes + best])
+        if (score_of(b, row, k) > score_of(b, row, best))
             best = k;
     return best;
 }
 
-/* The label of a row as a class below `classes`; anything else is an error. */
-static tn_status class_of(tn_meter *m, const batch *b, size_t row, size_t classes, size_t *out)
+/* A number as a class below `classes`; anything else is an error. */
+static tn_status class_at(tn_meter *m, double number, size_t classes, size_t *out)
 {
-    const double label = (double)b->labels[row];
-
-    if (!(label >= 0 && label < (double)classes && label == floor(label)))
-        return tnn_fail(m->object.app, TN_E_ARG, "metric %s: label %g of %zu classes", m->kind->name, label,
+    if (!(number >= 0 && number < (double)classes && number == floor(number)))
+        return tnn_fail(m->object.app, TN_E_ARG, "metric %s: label %g of %zu classes", m->kind->name, number,
                         classes);
-    *out = (size_t)label;
+    *out = (size_t)number;
     return TN_OK;
 }
 
+static tn_status class_of(tn_meter *m, const batch *b, size_t row, size_t classes, size_t *out)
+{
+    return class_at(m, (double)b->labels[row], classes, out);
+}
+
+/* Numbers are compared as whole ones. */
 static tn_status accuracy_add(tn_meter *m, const batch *b)
 {
-    for (size_t r = 0; r < b->rows; r++)
-        m->sum += (float)best_of(b, r) == b->labels[r];
+    for (size_t r = 0; r < b->rows; r++) {
+        const float taken = b->numbers ? truncf(b->x[r]) : (float)best_of(b, r);
+
+        m->sum += taken == truncf(b->labels[r]);
+    }
     m->count += (int64_t)b->rows;
     return TN_OK;
 }
@@ -86,13 +105,14 @@ static tn_status accuracy_add(tn_meter *m, const batch *b)
 static tn_status top_k_add(tn_meter *m, const batch *b)
 {
     for (size_t r = 0; r < b->rows; r++) {
-        const float *x = b->x + r * b->classes;
         size_t label, above = 0;
+        float right;
 
         if (class_of(m, b, r, b->classes, &label))
             return m->object.app->status;
+        right = score_of(b, r, label);
         for (size_t k = 0; k < b->classes; k++)
-            above += x[k] > x[label] || (k < label && x[k] == x[label]);
+            above += score_of(b, r, k) > right || (k < label && score_of(b, r, k) == right);
         m->sum += above < (size_t)(m->o.k > 0 ? m->o.k : 1);
     }
     m->count += (int64_t)b->rows;
@@ -117,22 +137,39 @@ static double mcc_of(const double t[2][2])
     return (t[1][1] * t[0][0] - t[1][0] * t[0][1]) / sqrt(product);
 }
 
-static tn_status table_add(tn_meter *m, const batch *b, double (*of)(const double t[2][2]))
+/* At most two labels in a batch: 1, and the other one, 0 or -1. */
+static tn_status two_classes(tn_meter *m, const batch *b)
 {
+    float first = 0, second = 0;
+    int found = 0;
+
     if (b->classes != 2)
         return tnn_fail(m->object.app, TN_E_SHAPE, "metric %s is for scores of 2 classes, these have %zu",
                         m->kind->name, b->classes);
-    if (m->o.macro)
-        memset(m->table, 0, sizeof m->table);
     for (size_t r = 0; r < b->rows; r++) {
-        size_t label;
+        const float label = truncf(b->labels[r]);
 
-        if (class_of(m, b, r, 2, &label))
-            return m->object.app->status;
-        m->table[best_of(b, r)][label]++;
+        if ((found > 0 && label == first) || (found > 1 && label == second))
+            continue;
+        if (!isfinite(label) || found == 2)
+            return tnn_fail(m->object.app, TN_E_ARG, "metric %s: label %g of 2 classes", m->kind->name,
+                            (double)label);
+        *(found ? &second : &first) = label;
+        found++;
     }
-    m->sum = m->o.macro ? m->sum + of((const double(*)[2])m->table) : of((const double(*)[2])m->table);
-    m->count = m->o.macro ? m->count + 1 : 1;
+    return TN_OK;
+}
+
+static tn_status table_add(tn_meter *m, const batch *b, double (*of)(const double t[2][2]))
+{
+    if (two_classes(m, b))
+        return m->object.app->status;
+    if (!m->o.micro)
+        memset(m->table, 0, sizeof m->table);
+    for (size_t r = 0; r < b->rows; r++)
+        m->table[best_of(b, r)][truncf(b->labels[r]) == 1]++;
+    m->sum = (m->o.micro ? 0 : m->sum) + of((const double(*)[2])m->table);
+    m->count = (m->o.micro ? 0 : m->count) + 1;
     return TN_OK;
 }
 
@@ -165,16 +202,29 @@ static tn_status pcc_grow(tn_meter *m, size_t classes)
     return TN_OK;
 }
 
+/* Of numbers of classes: one more than the largest. */
+static size_t classes_in(const batch *b)
+{
+    float most = 1;
+
+    for (size_t r = 0; b->numbers && r < b->rows; r++)
+        most = fmaxf(most, fmaxf(b->x[r], b->labels[r]));
+    return !b->numbers ? b->classes : most < CLASSES_MAX ? (size_t)most + 1 : CLASSES_MAX + 1;
+}
+
 static tn_status pcc_add(tn_meter *m, const batch *b)
 {
-    if (pcc_grow(m, b->classes))
+    const size_t classes = classes_in(b);
+
+    if (pcc_grow(m, classes))
         return m->object.app->status;
     for (size_t r = 0; r < b->rows; r++) {
-        size_t label;
+        size_t label, taken = 0;
 
-        if (class_of(m, b, r, b->classes, &label))
+        if (class_of(m, b, r, classes, &label) ||
+            (b->numbers && class_at(m, (double)b->x[r], classes, &taken)))
             return m->object.app->status;
-        m->pcc[best_of(b, r) * m->classes + label]++;
+        m->pcc[(b->numbers ? taken : best_of(b, r)) * m->classes + label]++;
     }
     m->count++;
     return TN_OK;
@@ -213,7 +263,7 @@ static tn_status log_add(tn_meter *m, const batch *b, double least, double more)
             continue;
         if (class_of(m, b, r, b->classes, &label))
             return m->object.app->status;
-        p = (double)b->x[r * b->classes + label] + more;
+        p = (double)score_of(b, r, label) + more;
         m->sum -= log(p > least ? p : least);
         m->count++;
     }
@@ -222,7 +272,7 @@ static tn_status log_add(tn_meter *m, const batch *b, double least, double more)
 
 static tn_status cross_entropy_add(tn_meter *m, const batch *b)
 {
-    return log_add(m, b, 0, 1e-12);
+    return log_add(m, b, 0, m->o.eps != 0 ? m->o.eps : 1e-12);
 }
 
 static tn_status perplexity_add(tn_meter *m, const batch *b)
@@ -274,7 +324,7 @@ static tn_status rmse_add(tn_meter *m, const batch *b)
 
 static double pearson_value(const tn_meter *m)
 {
-    return m->o.macro ? m->sum / (double)m->count : m->pairs.xy / sqrt(m->pairs.xx * m->pairs.yy);
+    return m->o.micro ? m->pairs.xy / sqrt(m->pairs.xx * m->pairs.yy) : m->sum / (double)m->count;
 }
 
 static tn_status pearson_add(tn_meter *m, const batch *b)
@@ -284,7 +334,7 @@ static tn_status pearson_add(tn_meter *m, const batch *b)
     if (b->rows != b->count)
         return tnn_fail(m->object.app, TN_E_SHAPE, "metric pearson of %zu numbers with %zu labels", b->count,
                         b->rows);
-    if (m->o.macro)
+    if (!m->o.micro)
         memset(p, 0, sizeof *p);
     for (size_t i = 0; i < b->count; i++) {
         const double dx = (double)b->x[i] - p->x, dy = (double)b->labels[i] - p->y;
@@ -324,22 +374,22 @@ static tn_status custom_add(tn_meter *m, const batch *b)
 /* ---- the table ---- */
 
 static const kind kinds[] = {
-    {"accuracy", "accuracy", "acc", true, accuracy_add, NULL},
-    {"loss", "loss", NULL, false, loss_add, NULL},
-    {"top_k_accuracy", "top_k_accuracy", "top_k_acc", true, top_k_add, NULL},
-    {"f1", "f1", NULL, true, f1_add, NULL},
-    {"mcc", "mcc", NULL, true, mcc_add, NULL},
-    {"pcc", "pcc", NULL, true, pcc_add, pcc_value},
-    {"perplexity", "perplexity", NULL, true, perplexity_add, perplexity_value},
-    {"cross_entropy", "cross-entropy", "ce", true, cross_entropy_add, NULL},
-    {"nll", "nll-loss", "nll_loss", true, cross_entropy_add, NULL},
-    {"mae", "mae", NULL, true, mae_add, NULL},
-    {"mse", "mse", NULL, true, mse_add, NULL},
-    {"rmse", "rmse", NULL, true, rmse_add, NULL},
-    {"pearson", "pearsonr", NULL, true, pearson_add, pearson_value},
+    {"accuracy", "accuracy", "acc", true, CLASSES, accuracy_add, NULL},
+    {"loss", "loss", NULL, false, NUMBERS, loss_add, NULL},
+    {"top_k_accuracy", "top_k_accuracy", "top_k_acc", true, SCORES, top_k_add, NULL},
+    {"f1", "f1", NULL, true, SCORES, f1_add, NULL},
+    {"mcc", "mcc", NULL, true, SCORES, mcc_add, NULL},
+    {"pcc", "pcc", NULL, true, CLASSES, pcc_add, pcc_value},
+    {"perplexity", "perplexity", NULL, true, LAST_SCORES, perplexity_add, perplexity_value},
+    {"cross_entropy", "cross-entropy", "ce", true, SCORES, cross_entropy_add, NULL},
+    {"nll", "nll-loss", "nll_loss", true, SCORES, cross_entropy_add, NULL},
+    {"mae", "mae", NULL, true, NUMBERS, mae_add, NULL},
+    {"mse", "mse", NULL, true, NUMBERS, mse_add, NULL},
+    {"rmse", "rmse", NULL, true, NUMBERS, rmse_add, NULL},
+    {"pearson", "pearsonr", NULL, true, NUMBERS, pearson_add, pearson_value},
 };
 
-static const kind custom = {"custom", "custom", NULL, true, custom_add, NULL};
+static const kind custom = {"custom", "custom", NULL, true, NUMBERS, custom_add, NULL};
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -382,7 +432,7 @@ static void meter_destroy(tnn_object *object)
 
 static bool is_name(const char *name, const char *text, size_t length)
 {
-    return name && strlen(name) == length && !strncmp(name, text, length);
+    return name && strlen(name) == length && !strncasecmp(name, text, length);
 }
 
 static const kind *kind_find(tn_app *app, const char *text, size_t length)
@@ -436,8 +486,9 @@ tn_meter *tn_meter_open_(tn_app *app, const char *what, const tn_meter_options *
     tnn_options_copy(&o, sizeof o, options);
     if (!tnn_ok(app))
         return NULL;
-    if (o.k < 0) {
-        (void)tnn_fail(app, TN_E_ARG, "tn_meter_open at %s:%d: .k is %d", o.file ? o.file : "?", o.line, o.k);
+    if (o.k < 0 || !(o.eps >= 0 && o.eps < 1)) {
+        (void)tnn_fail(app, TN_E_ARG, "tn_meter_open at %s:%d: .k is %d, .eps %g", o.file ? o.file : "?",
+                       o.line, o.k, o.eps);
         return NULL;
     }
     if (o.function)
@@ -476,13 +527,67 @@ tn_meter *tnn_meter_like(tn_app *app, const tn_meter *m)
     return first;
 }
 
+static size_t product(const int64_t *shape, int32_t from, int32_t to)
+{
+    size_t count = 1;
+
+    for (int32_t i = from; i < to; i++)
+        count *= (size_t)shape[i];
+    return count;
+}
+
+/* The axis of the classes: the asked one, else that of MXNet where the labels fit it, else the last one. */
+static int32_t axis_of(const tn_meter *m, const batch *b, int32_t ndim, const int64_t *shape)
+{
+    const int32_t asked = m->o.axis < 0 ? m->o.axis + ndim : m->o.axis;
+    const int32_t usual = m->kind->takes == LAST_SCORES || ndim < 2 ? ndim - 1 : 1;
+
+    if (m->o.axis)
+        return asked;
+    return usual >= 0 && (size_t)shape[usual] * b->rows == b->count ? usual : ndim - 1;
+}
+
+/* How x and the labels lie to each other. */
+static tn_status batch_fit(tn_meter *m, tn_array *x, tn_array *labels, batch *b)
+{
+    const int64_t *shape = NULL, *of = NULL;
+    int32_t ndim = 0, label_ndim = 0, axis;
+    tn_app *app = m->object.app;
+
+    b->inner = 1;
+    if (labels && (!b->rows || !b->count || b->count % b->rows))
+        return tnn_fail(app, TN_E_SHAPE, "%s of %zu numbers with %zu labels", m->kind->name, b->count,
+                        b->rows);
+    b->classes = b->rows ? b->count / b->rows : 0;
+    if (m->kind->takes == NUMBERS)
+        return TN_OK;
+    if (tnn_check(app, tn_array_shape(x, &ndim, &shape), "metric %s", m->kind->name) ||
+        tnn_check(app, tn_array_shape(labels, &label_ndim, &of), "metric %s", m->kind->name))
+        return app->status;
+    b->numbers =
+        m->kind->takes == CLASSES && ndim == label_ndim && !memcmp(shape, of, (size_t)ndim * sizeof *shape);
+    if (b->numbers)
+        return TN_OK;
+    axis = axis_of(m, b, ndim, shape);
+    if (axis < 0 || axis >= ndim || (size_t)shape[axis] != b->classes) {
+        char have[TNN_SHAPE_TEXT], want[TNN_SHAPE_TEXT];
+
+        return tnn_fail(app, TN_E_SHAPE, "metric %s: axis %d of scores %s, with labels %s", m->kind->name,
+                        axis, tnn_shape_text(ndim, shape, have), tnn_shape_text(label_ndim, of, want));
+    }
+    b->inner = product(shape, axis + 1, ndim);
+    return TN_OK;
+}
+
 static tn_status drain_one(tn_meter *m)
 {
     tn_app *app = m->object.app;
     tn_array *x = m->pending[m->first].x, *labels = m->pending[m->first].labels;
     const size_t count = tn_array_count(x), rows = labels ? tn_array_count(labels) : count;
-    batch b = {.count = count, .rows = rows, .classes = rows ? count / rows : 0};
+    batch b = {.count = count, .rows = rows};
 
+    if (batch_fit(m, x, labels, &b))
+        return app->status;
     if (m->buffer_count < count + rows) {
         float *grown = realloc(m->buffer, (count + rows) * sizeof *grown);
 
@@ -491,8 +596,6 @@ static tn_status drain_one(tn_meter *m)
         m->buffer = grown;
         m->buffer_count = count + rows;
     }
-    if (labels && (!rows || !count || count % rows))
-        return tnn_fail(app, TN_E_SHAPE, "%s of %zu numbers with %zu labels", m->kind->name, count, rows);
     if (!tn_app_read(app, x, count, m->buffer) ||
         (labels && !tn_app_read(app, labels, rows, m->buffer + count)))
         return app->status;

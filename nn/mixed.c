@@ -1,12 +1,15 @@
 /*
  * First values that differ by parameter: rows of patterns with an initialiser each, as MXNet's Mixed, and a
  * file with the values of some, as its Load. They stay with the net, as parameters get values when their
- * shapes are known.
+ * shapes are known. And the texts of initialisers that variables of MXNet's graphs have as __init__.
  */
+#include <jansson.h>
+#include <math.h>
 #include <regex.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "internal.h"
 
@@ -147,4 +150,68 @@ const tn_init_options *tnn_mixed_init(tn_app *app, const tn_net *net, const tnn_
         (void)tnn_fail(app, TN_E_KEY,
                        "parameter %s fits no pattern of .mixed: put \".*\" last for the others", name);
     return m && m->count ? NULL : &net->init;
+}
+
+/* ---- __init__ of variables -------------------------------------------------------------------------- */
+
+typedef struct init_name {
+    const char *name, *alias, *with;
+    const char *number; /* the key of its one number; NULL: it has none */
+    double otherwise;   /* where that is not given */
+} init_name;
+
+static const init_name init_names[] = {
+    {"zero", "zeros", "zero", NULL, 0},         {"one", "ones", "one", NULL, 0},
+    {"constant", NULL, "constant", "value", 0}, {"uniform", NULL, "uniform", "scale", 0.07},
+    {"normal", NULL, "normal", "sigma", 0.01},  {"orthogonal", NULL, "orthogonal", "scale", 1.414},
+    {"xavier", NULL, "xavier", "magnitude", 3}, {"msraprelu", NULL, "xavier", "slope", 0.25},
+    {"bilinear", NULL, "bilinear", NULL, 0},    {"lstmbias", NULL, "lstmbias", "forget_bias", 1},
+};
+
+static const char *word_of(const json_t *words, const char *key, const char *const *known)
+{
+    const char *text = json_string_value(json_object_get(words, key));
+
+    for (size_t i = 0; text && known[i]; i++)
+        if (!strcmp(text, known[i]))
+            return known[i];
+    return text ? NULL : known[0];
+}
+
+/* A number of 0 means "not given" in the options, so nothing is drawn then. */
+static bool init_fill(const init_name *row, const json_t *words, tn_init_options *o)
+{
+    static const char *const factors[] = {"avg", "in", "out", NULL}, *const kinds[] = {"uniform", "gaussian",
+                                                                                       NULL};
+    const json_t *given = row->number ? json_object_get(words, row->number) : NULL;
+    const bool slope = !strcmp(row->name, "msraprelu"), xavier = !strcmp(row->with, "xavier");
+    double number = given ? json_number_value(given) : row->otherwise;
+
+    if ((given && !json_is_number(given)) || !isfinite(number))
+        return false;
+    number = slope ? 2 / (1 + number * number) : number;
+    o->with = row->number && number == 0 ? "zero" : row->with;
+    if (xavier)
+        o->magnitude = number;
+    else
+        o->scale = number;
+    o->factor = word_of(words, "factor_type", factors);
+    o->distribution = slope ? kinds[1] : xavier ? word_of(words, "rnd_type", kinds) : kinds[0];
+    return o->factor && o->distribution && (number >= 0 || !strcmp(row->with, "constant"));
+}
+
+bool tnn_init_parse(const char *text, tn_init_options *out)
+{
+    json_t *root = *text == '[' ? json_loads(text, 0, NULL) : NULL;
+    const char *name = root ? json_string_value(json_array_get(root, 0)) : text;
+    bool found = false;
+
+    memset(out, 0, sizeof *out);
+    out->struct_size = (uint32_t)sizeof *out;
+    for (size_t i = 0; name && !found && i < sizeof init_names / sizeof *init_names; i++)
+        if (!strcasecmp(name, init_names[i].name) ||
+            (init_names[i].alias && !strcasecmp(name, init_names[i].alias)))
+            found = init_fill(&init_names[i], json_array_get(root, 1), out);
+    json_decref(root);
+    return found;
 }

@@ -97,6 +97,22 @@ static bool is_fixed(const char *const *fixed, const char *name)
     return false;
 }
 
+/* A name that is written wrong would train what was to stay. */
+static tn_status fixed_check(tn_app *app, const tn_module *m, const char *const *fixed)
+{
+    for (; fixed && *fixed; fixed++) {
+        size_t i = 0;
+
+        while (i < m->net->param_count && !tnn_ends_with(m->net->params[i]->full, *fixed))
+            i++;
+        if (i == m->net->param_count)
+            return tnn_fail(app, TN_E_KEY,
+                            "module %s: no parameter's name ends with \"%.80s\", as .fixed says", m->name,
+                            *fixed);
+    }
+    return TN_OK;
+}
+
 static tn_status params_make(tn_app *app, tn_module *m, const char *const *fixed)
 {
     const tnn_bucket *b = m->buckets[0];
@@ -121,11 +137,12 @@ static tn_status params_make(tn_app *app, tn_module *m, const char *const *fixed
             break;
         p = net->params[net->param_count - 1];
         p->fixed |= is_fixed(fixed, p->full);
-        if (p->wd_factor == 1 && p->role != TNN_WEIGHT && p->role != TNN_GAMMA)
+        if (p->role != TNN_WEIGHT && p->role != TNN_GAMMA &&
+            !tnn_variable_has(internals, b->names[i], "__wd_mult__"))
             p->wd_factor = 0; /* as MXNet's Module */
     }
     tn_symbol_release(internals);
-    return app->status;
+    return app->status ? app->status : fixed_check(app, m, fixed);
 }
 
 static tn_status names_take(tn_app *app, tn_module *m, const char *const *names, uint32_t *count)

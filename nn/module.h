@@ -47,7 +47,8 @@ struct tn_module {
     size_t now_count;                /* 0: there was none */
     int64_t samples;                 /* of it */
     tn_trainer *trainer;
-    char *states; /* a file to be read once there is an optimizer; NULL */
+    tn_meter *meter; /* of the running tn_module_fit(); NULL */
+    char *states;    /* a file to be read once there is an optimizer; NULL */
     tn_monitor_fn monitor;
     void *monitor_arg;
     uint32_t monitor_flags;
@@ -57,8 +58,8 @@ tn_app *tnn_module_app(const tn_module *m); /* NULL if the module is, or the app
 tnn_param *tnn_module_param(const tn_module *m, const char *name); /* by its variable's name; NULL: none */
 /* Shapes of all parameters from those of the inputs and labels that are given (ndim -1: not). */
 tn_status tnn_module_infer(tn_module *m, const tnn_shape *in);
-/* tn_module_measure() without the filler of the batch of `data`. */
-void tnn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels, const tn_data *data);
+/* Output `index` with its labels, without the filler of the running batch of `data`; NULL: there is none. */
+void tnn_module_measure(tn_module *m, size_t index, tn_meter *meter, tn_array *labels, const tn_data *data);
 /* Executors go: their arrays are no longer the parameters'. */
 void tnn_module_unbind(tn_module *m);
 /* Arrays one behind the other along axis 0, on the first device. */

@@ -58,10 +58,18 @@ static tn_array *batch_forward(tn_module *m, const tn_data *data, const int *fie
     return m->label_count && count > m->data_count ? arrays[m->data_count] : NULL;
 }
 
-/* The labels of a batch as a meter wants them: of a module without labels the data's second field. */
-static tn_array *labels_of(const tn_module *m, const tn_data *data, tn_array *labels)
+/* The running batch: output 0 with the labels, of a module without labels with the data's second field. Of
+ * as many outputs as labels all, in their order. */
+static void batch_measure(tn_module *m, tn_meter *meter, const tn_data *data, const int *fields,
+                          tn_array *labels, const tn_data *filled)
 {
-    return labels || m->label_count ? labels : tnn_data_now(data, m->data_count);
+    const size_t pairs = tn_module_output_count(m) == m->label_count ? m->label_count : 1;
+
+    if (!labels && !m->label_count)
+        labels = tnn_data_now(data, m->data_count);
+    tnn_module_measure(m, 0, meter, labels, filled);
+    for (size_t i = 1; labels && i < pairs && fields[m->data_count + i] >= 0; i++)
+        tnn_module_measure(m, i, meter, tnn_data_now(data, (size_t)fields[m->data_count + i]), filled);
 }
 
 /* ---- fit, score, predict ---------------------------------------------------------------------- */
@@ -74,7 +82,7 @@ static double score_over(tn_app *app, tn_module *m, tn_data *data, const int *fi
     while (!app->status && tn_data_next(data, &batch)) {
         tn_array *labels = batch_forward(m, data, fields, false);
 
-        tnn_module_measure(m, meter, labels_of(m, data, labels), data);
+        batch_measure(m, meter, data, fields, labels, data);
     }
     return tn_meter_value(meter);
 }
@@ -167,7 +175,7 @@ static void epoch_run(tn_app *app, tn_module *m, course *c, int64_t epoch)
 
         tn_module_backward(m, NULL);
         tn_module_update(m);
-        tn_module_measure(m, c->meter, labels_of(m, c->data, labels));
+        batch_measure(m, c->meter, c->data, c->fields, labels, NULL);
         if (!app->status)
             event_tell(m, c, epoch, batch.index, NAN);
     }
@@ -216,8 +224,10 @@ void tn_module_fit_(tn_module *m, tn_data *data, const tn_module_fit_options *op
     }
     c.meter = c.o.meter ? c.o.meter : tn_meter_new(app, c.o.metric ? c.o.metric : "accuracy");
     c.valid_meter = c.o.valid_meter ? c.o.valid_meter : tnn_meter_like(app, c.meter);
+    m->meter = c.meter;
     for (int64_t e = c.o.first; !app->status && !c.stopped && e < (c.o.epochs ? c.o.epochs : 1); e++)
         epoch_run(app, m, &c, e);
+    m->meter = NULL;
 }
 
 /* ---- files ------------------------------------------------------------------------------------ */

@@ -238,7 +238,9 @@ void tn_module_update(tn_module *m)
         (void)tnn_fail(app, TN_E_STATE,
                        "module %s: tn_module_init_optimizer() comes before tn_module_update()", m->name);
     else
-        tn_trainer_step(m->trainer, m->samples * tnn_trainer_together(m->trainer));
+        tn_trainer_step(m->trainer, tnn_trainer_options(m->trainer)->rescale_grad != 0
+                                        ? 1
+                                        : m->samples * tnn_trainer_together(m->trainer));
 }
 
 size_t tn_module_output_count(const tn_module *m)
@@ -289,15 +291,15 @@ tn_array *tn_module_input_grad(tn_module *m, size_t index)
 /* A copy: meters read later, when the next forward has overwritten the output. */
 void tn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels)
 {
-    tnn_module_measure(m, meter, labels, NULL);
+    tnn_module_measure(m, 0, meter, labels, NULL);
 }
 
-void tnn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels, const tn_data *data)
+void tnn_module_measure(tn_module *m, size_t index, tn_meter *meter, tn_array *labels, const tn_data *data)
 {
     tn_app *app = tnn_module_app(m);
     tn_array *copy = NULL, *y;
 
-    if (!app || run_check(app, m, "tn_module_measure()") || !meter || !(y = tn_module_output(m, 0)))
+    if (!app || run_check(app, m, "tn_module_measure()") || !meter || !(y = tn_module_output(m, index)))
         return;
     if (!labels && tnn_meter_labelled(meter)) {
         (void)tnn_fail(app, TN_E_KEY, "module %s: the metric compares with labels, and there are none",

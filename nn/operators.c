@@ -306,6 +306,18 @@ void *tnn_value_step(void *place, const tnn_step *step)
     return tnn_value_layer(&s, step->count, in, NULL, 0);
 }
 
+/* The axis of the classes: 1 where the labels lie to (N, classes, …) so, as MXNet's Accuracy has it; else the
+ * last one. */
+static const char *classes_axis(tn_x x, tn_x labels)
+{
+    const tnn_shape *s = tnn_value_shape(x), *t = tnn_value_shape(labels);
+    bool second = s->ndim > 2 && t->ndim == s->ndim - 1 && t->dims[0] == s->dims[0];
+
+    for (int32_t i = 1; second && i < t->ndim; i++)
+        second = t->dims[i] == s->dims[i + 1];
+    return second ? "1" : "-1";
+}
+
 tn_x tn_accuracy_(tn_x x, tn_x labels, const char *file, int32_t line)
 {
     tnn_spec s = spec_of("equal", "broadcast_equal", file, line);
@@ -313,7 +325,7 @@ tn_x tn_accuracy_(tn_x x, tn_x labels, const char *file, int32_t line)
 
     if (!tnn_value_pair(x, labels, "accuracy", file, line))
         return NULL;
-    in[0] = one(x, "argmax", "argmax", "axis", "-1", file, line);
+    in[0] = one(x, "argmax", "argmax", "axis", classes_axis(x, labels), file, line);
     in[1] = tnn_value_like(labels, in[0], file, line);
     return tnn_value_layer(&s, 2, in, NULL, 0);
 }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define NUMBER(name)                                                                                         \
     {                                                                                                        \
@@ -165,7 +166,7 @@ const tnn_rule *tnn_rule_of(tn_app *app, tn_trainer_options *o)
     for (size_t i = 0; i < RULES; i++) {
         if (!count || strcmp(names[count - 1], rules[i].name) != 0)
             names[count++] = rules[i].name;
-        if (!rule && !strcmp(rules[i].name, o->optimizer) && met(o, rules[i].when))
+        if (!rule && !strcasecmp(rules[i].name, o->optimizer) && met(o, rules[i].when))
             rule = &rules[i];
     }
     if (!rule) {
@@ -229,6 +230,36 @@ double tnn_rule_lr(const tnn_rule *rule, const tn_trainer_options *o, double lr,
 
     return rule->unbiased && !o->no_bias_correction ? lr * sqrt(1 - pow(o->beta2, t)) / (1 - pow(o->beta1, t))
                                                     : lr;
+}
+
+/* ---- schedules: functions of the step's number; nothing of them is a state ---- */
+
+double tn_schedule_lr(const tn_trainer_options *o, int64_t step)
+{
+    const double turn = 3.14159265358979323846, factor = o && o->factor > 0 ? o->factor : 0.1;
+    int64_t t, last, passed = 0;
+    double left;
+
+    if (!o)
+        return NAN;
+    t = step + 1; /* MXNet counts updates from 1 */
+    if (o->warmup > 0 && t < o->warmup)
+        return o->lr_begin + (o->warmup_constant ? 0 : (o->lr - o->lr_begin) * (double)t / (double)o->warmup);
+    if (!o->schedule || !strcmp(o->schedule, "constant"))
+        return o->lr;
+    if (!strcmp(o->schedule, "factor"))
+        return fmax(o->lr * pow(factor, (double)((t - 1) / (o->every > 0 ? o->every : 1))), o->lr_end);
+    while (passed < TNN_MILESTONES && o->milestones[passed] > 0 && t > o->milestones[passed])
+        passed++;
+    if (!strcmp(o->schedule, "multifactor"))
+        return o->lr * pow(factor, (double)passed);
+    last = o->steps - o->warmup;
+    if (t > o->steps || last <= 0)
+        return o->lr_end;
+    left = (double)(t - o->warmup) / (double)last;
+    left = !strcmp(o->schedule, "poly") ? pow(1 - left, o->power != 0 ? o->power : 2)
+                                        : (1 + cos(turn * left)) / 2;
+    return o->lr_end + (o->lr - o->lr_end) * left;
 }
 
 /* ---- formulas ------------------------------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 #define TNN_RULE_FORMULAS 8
 #define TNN_RULE_STATES 3
 #define TNN_CALLS_MAX 32
+enum { TNN_MILESTONES = sizeof((tn_trainer_options){0}).milestones / sizeof(int64_t) };
 
 typedef struct tnn_rule {
     const char *name, *when;           /* when: this option is not 0; NULL: always */

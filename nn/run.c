@@ -288,8 +288,9 @@ static tn_status ties_same(tn_app *app, const tnn_layer *l, const tnn_spec *s)
 static tn_status layer_same(tn_app *app, tnn_layer *l, const tnn_spec *s)
 {
     const char *file = s->file ? s->file : "?", *then, *now, *what;
+    const bool other = strcmp(l->op, s->op) != 0, bare = l->unnamed && !tnn_numbered(l); /* keeps nothing */
 
-    if (strcmp(l->op, s->op))
+    if (other && !bare)
         return tnn_fail(
             app, TN_E_STATE,
             "%s: %s at %s:%d, %s at %s:%d in the first call; name layers that are called conditionally",
@@ -300,11 +301,12 @@ static tn_status layer_same(tn_app *app, tnn_layer *l, const tnn_spec *s)
             "%s is called twice in one call of the net, at %s:%d and %s:%d: give one another name, or "
             "both .share = 1",
             l->path, l->file, l->line, file, s->line);
-    if (l->unnamed && !tnn_numbered(l) && place_take(app, l, s))
+    if (bare && place_take(app, l, s))
         return app->status;
-    if (!(what = attr_unlike(l, s, &then, &now)))
+    if (!(what = attr_unlike(l, s, &then, &now)) && !other)
         return ties_same(app, l, s);
-    if (l->unnamed && !tnn_numbered(l)) /* nothing is kept in it */
+    l->op = s->op; /* sums of equal shapes are another operator than others */
+    if (bare)
         return tnn_spec_check(app, s, l->path) ? app->status : tnn_layer_attrs(app, l, s);
     return tnn_fail(
         app, TN_E_STATE,

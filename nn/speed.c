@@ -1,7 +1,17 @@
 /*
  * How fast a training is, told now and then: MXNet's Speedometer. How far its epoch is: MXNet's ProgressBar.
  */
-#include "internal.h"
+#include "module.h"
+
+#include <time.h>
+
+double tnn_now(void)
+{
+    struct timespec t = {0, 0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
 
 int32_t tn_train_speed(void *speed, int32_t kind, tn_train *train)
 {
@@ -25,6 +35,30 @@ int32_t tn_train_speed(void *speed, int32_t kind, tn_train *train)
     s->seconds = i.seconds;
     (void)fprintf(s->out, "epoch %lld, batch %lld of %lld: %.1f samples/s\n", (long long)i.epoch,
                   (long long)i.batch, (long long)i.batches, seconds > 0 ? (double)samples / seconds : 0);
+    return 0;
+}
+
+int32_t tn_module_speed(void *speed, tn_module *m, int64_t epoch, int64_t batch, double train, double valid)
+{
+    const double now = tnn_now();
+    tn_speed *s = speed;
+
+    (void)train;
+    (void)valid;
+    if (!s || !s->out || !tnn_module_app(m) || batch < 0)
+        return 0;
+    s->samples = batch ? s->samples + m->samples : 0; /* from the end of the first one on */
+    s->seconds = batch ? s->seconds : now;
+    if (!batch || batch % (s->every > 0 ? s->every : 50))
+        return 0;
+    (void)fprintf(s->out, "epoch %lld, batch %lld: %.1f samples/s", (long long)epoch, (long long)batch,
+                  now > s->seconds ? (double)s->samples / (now - s->seconds) : 0);
+    for (size_t i = 0; i < tn_meter_count(m->meter); i++)
+        (void)fprintf(s->out, ", %s %.6f", tn_meter_name(tn_meter_at(m->meter, i)),
+                      tn_meter_value(tn_meter_at(m->meter, i)));
+    (void)fputc('\n', s->out);
+    s->samples = 0;
+    s->seconds = tnn_now();
     return 0;
 }
 

@@ -24,7 +24,7 @@ static int64_t macs_of(const tnn_layer *layer)
 {
     const tnn_param *w = layer->param_count ? layer->params[0] : NULL;
 
-    if (!w || w->role != TNN_WEIGHT)
+    if (!w || w->role != TNN_WEIGHT || !strcmp(layer->op, TNN_OP_OWN))
         return 0;
     return product(1, layer->out_ndim, layer->out_shape) * product(1, w->ndim, w->shape);
 }

@@ -278,14 +278,34 @@ static tn_status symbol_at(struct tnn_trace *t, tn_symbol **inputs, tnn_ref ref,
     return TN_OK;
 }
 
+/* What says that a variable is a parameter where its name does not, and its shape, as Gluon writes them. */
+static tn_status own_write(const tnn_param *p)
+{
+    const char *const factor = p->fixed ? "0.0" : "1.0";
+    char shape[32 * TNN_NDIM_MAX];
+    size_t used = 0;
+    tn_status st;
+
+    for (int32_t i = 0; i < p->ndim; i++)
+        used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld", i ? ", " : "(",
+                                 (long long)p->shape[i]);
+    (void)snprintf(shape + used, sizeof shape - used, p->ndim > 1 ? ")" : ",)");
+    if (!(st = tn_symbol_attr_set(p->variable, "__lr_mult__", factor)) &&
+        !(st = tn_symbol_attr_set(p->variable, "__wd_mult__", factor)))
+        st = tn_symbol_attr_set(p->variable, "__shape__", shape);
+    return st;
+}
+
 /* A parameter that is used again has the same variable. */
 static tn_status variables_make(tn_app *app, tnn_param *const *params, size_t count)
 {
     tn_status st = TN_OK;
 
     for (size_t i = 0; !st && i < count; i++)
-        if (!params[i]->variable)
+        if (!params[i]->variable) {
             st = tn_symbol_variable(app->ctx, params[i]->full, &params[i]->variable);
+            st = !st && params[i]->own ? own_write(params[i]) : st;
+        }
     return st;
 }
 

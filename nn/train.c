@@ -12,15 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
+#include <strings.h>
 
 static tn_app *train_app(const tn_train *t)
 {
@@ -112,7 +104,7 @@ static tn_status options_fill(tn_app *app, tn_train *t)
     whole_from(app, "train.batch", &o->batch);
     number_from(app, "train.lr", &o->lr);
     o->optimizer = o->optimizer ? o->optimizer : tn_ctx_option(app->ctx, "train.optimizer");
-    if (o->lr == 0 && o->optimizer && (!strcmp(o->optimizer, "sgd") || !strcmp(o->optimizer, "nag")))
+    if (o->lr == 0 && o->optimizer && (!strcasecmp(o->optimizer, "sgd") || !strcasecmp(o->optimizer, "nag")))
         o->lr = 0.05; /* as MXNet's example of MNIST; the others have what mxnet.optimizer has */
     number_from(app, "train.momentum", &o->momentum);
     number_from(app, "train.wd", &o->wd);
@@ -535,7 +527,7 @@ static void step_end(tn_app *app, tn_train *t, bool last_of_epoch)
         tn_meter_reset(t->loss);
         tn_meter_reset(t->accuracy);
         tnn_fit_reset(t->fit, 0);
-        t->epoch_began = now();
+        t->epoch_began = tnn_now();
     }
     if (t->checkpoint_steps && step % t->checkpoint_steps == 0)
         tn_train_save(t);
@@ -552,10 +544,10 @@ static void epoch_run(tn_app *app, tn_train *t)
     tn_batch b;
 
     for (;;) {
-        double began = now();
+        double began = tnn_now();
         int more = tnn_job_next(t, &b);
 
-        t->data_seconds += now() - began;
+        t->data_seconds += tnn_now() - began;
         if (!more || tnn_train_step(t, &b))
             return;
         t->batch = t->at;
@@ -569,7 +561,7 @@ static void epoch_run(tn_app *app, tn_train *t)
 static int train_go(tn_app *app, tn_train *t)
 {
     t->stopped = false;
-    t->began = t->epoch_began = now();
+    t->began = t->epoch_began = tnn_now();
     t->data_seconds = 0;
     t->samples = 0;
     t->ended_early = ends_early(t);
@@ -626,8 +618,8 @@ void tn_train_info_get(tn_train *t, int32_t read, tn_train_info *out)
         i.step = tn_trainer_steps(t->trainer);
         i.steps = t->steps;
         i.epoch = i.step ? (i.step - 1) / t->batches + 1 : 0;
-        i.seconds = t->began > 0 ? now() - t->began : 0;
-        i.epoch_seconds = t->began > 0 ? now() - t->epoch_began : 0;
+        i.seconds = t->began > 0 ? tnn_now() - t->began : 0;
+        i.epoch_seconds = t->began > 0 ? tnn_now() - t->epoch_began : 0;
         for (size_t k = 0; k < t->object.app->device_count; k++)
             i.train_count += t->shares[k] ? tn_data_count(t->shares[k]) : 0;
         if (!t->shares[0])

@@ -1,8 +1,7 @@
 /*
  * Optimizers: a step is one call for all parameters of a device where the optimizer has an operator for many
  * of them, at most optimizer.aggregate_num in a call; else a call for each parameter. Each call has a site of
- * its own, so that only run-time attributes change from step to step. Schedules are functions of the step's
- * number; nothing of them is a state.
+ * its own, so that only run-time attributes change from step to step.
  */
 #include "trainer.h"
 
@@ -18,37 +17,6 @@ static const char *const schedules[] = {"constant", "factor", "multifactor", "po
 
 #define INPUTS_MAX 4096              /* of one call: tn_invoke */
 #define STEPS_MAX ((int64_t)1 << 60) /* of a file: they are counted on */
-enum { MILESTONES = sizeof((tn_trainer_options){0}).milestones / sizeof(int64_t) };
-
-/* ---- schedules ---- */
-
-double tn_schedule_lr(const tn_trainer_options *o, int64_t step)
-{
-    const double turn = 3.14159265358979323846, factor = o && o->factor > 0 ? o->factor : 0.1;
-    int64_t t, last, passed = 0;
-    double left;
-
-    if (!o)
-        return NAN;
-    t = step + 1; /* MXNet counts updates from 1 */
-    if (o->warmup > 0 && t < o->warmup)
-        return o->lr_begin + (o->warmup_constant ? 0 : (o->lr - o->lr_begin) * (double)t / (double)o->warmup);
-    if (!o->schedule || !strcmp(o->schedule, "constant"))
-        return o->lr;
-    if (!strcmp(o->schedule, "factor"))
-        return fmax(o->lr * pow(factor, (double)((t - 1) / (o->every > 0 ? o->every : 1))), o->lr_end);
-    while (passed < MILESTONES && o->milestones[passed] > 0 && t > o->milestones[passed])
-        passed++;
-    if (!strcmp(o->schedule, "multifactor"))
-        return o->lr * pow(factor, (double)passed);
-    last = o->steps - o->warmup;
-    if (t > o->steps || last <= 0)
-        return o->lr_end;
-    left = (double)(t - o->warmup) / (double)last;
-    left = !strcmp(o->schedule, "poly") ? pow(1 - left, o->power != 0 ? o->power : 2)
-                                        : (1 + cos(turn * left)) / 2;
-    return o->lr_end + (o->lr - o->lr_end) * left;
-}
 
 /* ---- making ---- */
 
@@ -104,7 +72,7 @@ static tn_status schedule_check(tn_app *app, const tn_trainer_options *o)
     if (!strcmp(o->schedule, "multifactor") && o->milestones[0] < 1)
         return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: schedule multifactor needs .milestones", file,
                         o->line);
-    for (size_t i = 1; i < MILESTONES && o->milestones[i]; i++)
+    for (size_t i = 1; i < TNN_MILESTONES && o->milestones[i]; i++)
         if (o->milestones[i] <= o->milestones[i - 1])
             return tnn_fail(app, TN_E_ARG, "trainer at %s:%d: .milestones are not rising, at %lld", file,
                             o->line, (long long)o->milestones[i]);
@@ -149,6 +117,8 @@ static tn_status numbers_check(tn_app *app, const tn_trainer_options *o)
         {"every", (double)o->every, 0, 1e18},
         {"update_on_kvstore", o->update_on_kvstore, -1, 1},
         {"compression_threshold", o->compression_threshold, -1e30, 1e30},
+        {"rescale_grad", o->rescale_grad, -1e30, 1e30},
+        {"begin_num_update", (double)o->begin_num_update, 0, 1e18},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -184,6 +154,7 @@ static tn_status options_set(tn_app *app, tn_trainer *t)
     if (numbers_check(app, o) || !(t->rule = tnn_rule_of(app, o)))
         return app->status;
     o->file = NULL;
+    t->steps = o->begin_num_update;
     return TN_OK;
 }
 
@@ -284,6 +255,8 @@ static tn_status updates_make(tn_app *app, tn_trainer *t)
         !(t->order = tnn_alloc(app, t->slot_count, sizeof *t->order)) ||
         !(taken = tnn_alloc(app, t->slot_count, sizeof *taken)))
         return app->status;
+    if (t->o.ignore_stale_grad) /* each may be left out */
+        most = 1;
     if (most > (int64_t)(INPUTS_MAX / each))
         most = (int64_t)(INPUTS_MAX / each);
     for (size_t i = 0, done = 0; i < t->slot_count && !st; i++) {
@@ -337,6 +310,18 @@ uint32_t tnn_states_of(const tn_trainer *t, const slot *s)
     return t->rule->states + s->half;
 }
 
+/* The store counts on from .begin_num_update. */
+static tn_status store_begin(tn_app *app, tn_trainer *t)
+{
+    if (t->far)
+        return tnn_fail(app, TN_E_UNSUPPORTED,
+                        "the optimizer is that of other processes: there is no .begin_num_update");
+    for (size_t i = 0; i < t->slot_count; i++)
+        if (tnn_store_return(t, i))
+            return app->status;
+    return TN_OK;
+}
+
 /* In this order: whether the store updates decides where the states are. */
 static tn_status slots_fill(tn_app *app, tn_trainer *t)
 {
@@ -388,7 +373,7 @@ tn_status tnn_trainer_ready(tn_trainer *t)
         t->slots[t->slot_count].param = net->params[i];
         t->slots[t->slot_count++].index = i;
     }
-    if (slots_fill(app, t)) {
+    if (slots_fill(app, t) || (t->on_store && t->steps && store_begin(app, t))) {
         slots_clear(t);
         return app->status;
     }
@@ -427,6 +412,8 @@ static tn_status norm_of(tn_app *app, tn_trainer *t, double rescale, double *nor
         tn_array *grad = tn_array_grad(t->slots[i].param->array);
         double value = 0;
 
+        if (t->slots[i].stale)
+            continue;
         if (tnn_check(app, tnn_norm(app, grad, &value), "norm of the gradient of %s",
                       t->slots[i].param->full))
             return app->status;
@@ -517,7 +504,7 @@ static tn_status formulas_run(tn_app *app, tn_trainer *t, const slot *s, double 
                     .rescale = rescale,
                     .momentum = t->o.momentum * (corrects ? lr / before : 1),
                     .adapts = p->role != TNN_BIAS && p->role != TNN_GAMMA && p->role != TNN_BETA,
-                    .step = t->steps + 1};
+                    .step = t->steps - s->skipped + 1};
 
     if (tn_array_storage(grad) != TN_STORAGE_DENSE) {
         if (tnn_check(app, tn_array_to_storage(app->ctx, grad, TN_STORAGE_DENSE, &dense), "gradient of %s",
@@ -560,6 +547,13 @@ static tn_status parameters_run(tn_app *app, tn_trainer *t, update *u, double lr
 /* All of its parameters are updated, or none where a gradient failed. */
 static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, double rescale)
 {
+    slot *first = slot_of(t, u, 0);
+
+    if (first->stale) {
+        first->skipped++;
+        return TN_OK;
+    }
+    lr = tnn_rule_lr(t->rule, &t->o, lr, t->steps - first->skipped);
     for (size_t i = 0; i < u->count; i++)
         if (slot_of(t, u, i)->half && half_begin(app, t, slot_of(t, u, i)))
             return app->status;
@@ -585,10 +579,15 @@ static bool step_ready(tn_app *app, tn_trainer *t, const char *function, int64_t
     return true;
 }
 
+static double rescale_of(const tn_trainer *t, int64_t batch)
+{
+    return (t->o.rescale_grad != 0 ? t->o.rescale_grad : 1) / (double)batch;
+}
+
 /* Behind the sums, where there are several devices: the first one's values change, and go to the others. */
 static tn_status update_all(tn_app *app, tn_trainer *t, int64_t batch)
 {
-    double lr = tn_schedule_lr(&t->o, t->steps), rescale = 1 / (double)batch, norm = 0;
+    double lr = tn_schedule_lr(&t->o, t->steps), rescale = rescale_of(t, batch), norm = 0;
 
     if (t->o.clip_norm > 0) {
         if (norm_of(app, t, rescale, &norm))
@@ -596,7 +595,6 @@ static tn_status update_all(tn_app *app, tn_trainer *t, int64_t batch)
         if (norm > t->o.clip_norm)
             rescale *= t->o.clip_norm / norm;
     }
-    lr = tnn_rule_lr(t->rule, &t->o, lr, t->steps);
     for (size_t i = 0; i < t->update_count; i++)
         if (update_run(app, t, &t->updates[i], lr, rescale))
             return app->status;
@@ -608,9 +606,9 @@ void tn_trainer_step(tn_trainer *t, int64_t batch)
 {
     tn_app *app = tnn_trainer_app(t);
 
-    if (!app || !step_ready(app, t, __func__, batch))
+    if (!app || !step_ready(app, t, __func__, batch) || tnn_stale_check(t))
         return;
-    if (t->on_store && !tnn_store_step(t, tn_schedule_lr(&t->o, t->steps), 1 / (double)batch))
+    if (t->on_store && !tnn_store_step(t, tn_schedule_lr(&t->o, t->steps), rescale_of(t, batch)))
         t->steps++;
     else if (!t->on_store && (!t->kv || !tnn_store_sum(t)))
         (void)update_all(app, t, batch);
@@ -639,7 +637,7 @@ void tn_trainer_update(tn_trainer *t, int64_t batch)
 {
     tn_app *app = tnn_trainer_app(t);
 
-    if (app && half_ready(app, t, __func__, batch))
+    if (app && half_ready(app, t, __func__, batch) && !tnn_stale_check(t))
         (void)update_all(app, t, batch);
 }
 

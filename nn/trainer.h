@@ -12,6 +12,8 @@ typedef struct slot { /* of one parameter */
     bool half;                             /* it has one */
     tn_array *grad;                        /* in float32, of such a one */
     uint64_t version;                      /* of the values that the copy follows */
+    bool stale;                            /* no backward has reached it since the last step */
+    int64_t skipped;                       /* steps that have left it as it is */
 } slot;
 
 typedef struct update { /* one call of a step, for `count` slots from number `first` of `order` on */
@@ -49,6 +51,8 @@ struct tn_trainer {
 
 uint32_t tnn_states_of(const tn_trainer *t, const slot *s); /* with the float32 copy, if it has one */
 
+/* stale.c: which parameters a step is to leave out; TN_E_STATE where that is not asked for. */
+tn_status tnn_stale_check(tn_trainer *t);
 /* Opens the store, if there is to be one. */
 tn_status tnn_store_open(tn_trainer *t);
 /* Its keys, behind the slots, before their states. */

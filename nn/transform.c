@@ -24,8 +24,9 @@ typedef struct planned { /* a step, as it was checked */
     int64_t width, height; /* height 0: not said */
     int32_t keep_ratio, interp, dtype;
     bool ordered; /* a group: in a random order, else with a chance */
-    double area[2], ratio[2], mean[4], std[4], amount, amounts[4];
+    double area[2], ratio[2], mean[4], std[4], amount, amounts[4], angle[2];
     int64_t at[2], crop[2];
+    int32_t zoom;
 } planned;
 
 struct tn_transform {
@@ -324,8 +325,90 @@ static tn_status random_crop(step *s)
                   (int64_t)(draw(s) * (double)(s->rows - size[1] + 1)), size[0], size[1]);
 }
 
+/* ---- rotations: a grid of places that BilinearSampler reads at, as mx.image.imrotate has it ---- */
+
+static double zoom_of(double turn, double w, double h, int32_t zoom)
+{
+    const double corner = atan(h / w), rho = sqrt(h * h + w * w);
+    const double x = fmax(fabs(rho * cos(corner + turn)), fabs(rho * cos(corner - turn)));
+    const double y = fmax(fabs(rho * sin(corner + turn)), fabs(rho * sin(corner - turn)));
+
+    return zoom < 0 ? fmax(x / w, y / h) : zoom > 0 ? fmin(w / x, h / y) : 1;
+}
+
+/* (1, 2, H, W): from -1 to 1, columns, then rows. */
+static void grid_fill(float *grid, int64_t h, int64_t w, double degrees, int32_t zoom)
+{
+    const double turn = degrees * 3.14159265358979323846 / 180, c = cos(turn), d = sin(turn);
+    const double by = zoom_of(fabs(turn), (double)w, (double)h, zoom);
+    const double middle[2] = {(double)(w - 1) / 2, (double)(h - 1) / 2};
+
+    for (int64_t i = 0; i < h * w; i++) {
+        const double x = (double)(i % w) - middle[0], y = (double)(i / w) - middle[1];
+
+        grid[i] = middle[0] > 0 ? (float)((x * c - y * d) / middle[0] * by) : 0;
+        grid[h * w + i] = middle[1] > 0 ? (float)((x * d + y * c) / middle[1] * by) : 0;
+    }
+}
+
+static tn_status grid_make(step *s, const int64_t *image, double degrees, tn_array **out)
+{
+    const int64_t shape[] = {1, 2, image[1], image[2]};
+    float *values = calloc((size_t)(image[1] * image[2]) + 1, 2 * sizeof *values);
+    tn_array *made = NULL;
+    tn_status st = values ? TN_OK : TN_E_NOMEM;
+
+    if (values)
+        grid_fill(values, image[1], image[2], degrees, s->t->zoom);
+    if (!st && !(st = tn_array_from(s->ctx, TN_F32, 4, shape, values, &made)))
+        st = tn_array_to(s->ctx, made, tn_array_device(s->x), out);
+    tn_array_release(made);
+    free(values);
+    return st;
+}
+
+static tn_status rotated(step *s, double degrees)
+{
+    const int64_t *shape = NULL;
+    int64_t one[] = {1, 0, 0, 0};
+    int32_t ndim = 0;
+    tn_array *in[2] = {NULL}, *y = NULL, *back = NULL;
+    const tn_op_call c = {
+        .struct_size = TN_SIZE(tn_op_call), .in_count = 2, .op = "BilinearSampler", .in = in};
+    tn_status st = tn_array_shape(s->x, &ndim, &shape);
+
+    if (!st && ndim != 3) /* the operator says what it needs */
+        return call(s, "BilinearSampler", NULL);
+    if (!st) {
+        memcpy(one + 1, shape, 3 * sizeof *one);
+        st = tn_array_reshape(s->x, 4, one, &in[0]);
+    }
+    if (!st && !(st = grid_make(s, one + 1, degrees, &in[1])) &&
+        !(st = tn_invoke_text(s->ctx, &c, 1, &y, NULL)))
+        st = tn_array_reshape(y, 3, one + 1, &back);
+    tn_array_release(in[0]);
+    tn_array_release(in[1]);
+    tn_array_release(y);
+    if (st)
+        return st;
+    tn_array_release(s->x);
+    s->x = back;
+    return TN_OK;
+}
+
+static tn_status rotate(step *s)
+{
+    return rotated(s, s->t->angle[0]);
+}
+
+static tn_status random_rotation(step *s)
+{
+    return rotated(s, draw_between(s, s->t->angle[0], s->t->angle[1]));
+}
+
 #define SIZED 1u
-#define GROUP 2u /* of the steps that follow */
+#define GROUP 2u  /* of the steps that follow */
+#define TURNED 4u /* two angles */
 
 static const struct {
     const char *name;
@@ -348,6 +431,8 @@ static const struct {
     {"random_color_jitter", jitter, 0},
     {"crop_resize", crop_resize, SIZED},
     {"random_crop", random_crop, SIZED},
+    {"rotate", rotate, 0},
+    {"random_rotation", random_rotation, TURNED},
     {"random_apply", NULL, SIZED | GROUP},
     {"random_order", NULL, SIZED | GROUP},
 };
@@ -382,6 +467,8 @@ static tn_status step_take(tn_app *app, const tn_transform_step *t, planned *out
                      .amount = t->amount,
                      .at = {t->at[0], t->at[1]},
                      .crop = {t->crop[0], t->crop[1]},
+                     .angle = {t->angle[0], t->angle[1]},
+                     .zoom = t->zoom,
                      .ordered = !strcmp(t->kind, "random_order")};
     if (t->interp) {
         if (!tnn_one_of(t->interp, interps))
@@ -408,6 +495,10 @@ static tn_status step_take(tn_app *app, const tn_transform_step *t, planned *out
         if (!(t->amounts[i] >= 0 && t->amounts[i] < 1e6))
             return tnn_fail(app, TN_E_ARG, "%s: .amounts are to be 0 or more", t->kind);
     }
+    if (!isfinite(t->angle[0]) || !isfinite(t->angle[1]) || t->zoom < -1 || t->zoom > 1 ||
+        (kinds[k].needs & TURNED && t->angle[0] > t->angle[1]))
+        return tnn_fail(app, TN_E_ARG, "%s: .angle is {%g, %g} and .zoom %d", t->kind, t->angle[0],
+                        t->angle[1], t->zoom);
     if (!(t->amount >= 0 && t->amount < 1e6) || (kinds[k].needs & GROUP && t->amount > 1))
         return tnn_fail(app, TN_E_ARG, "%s: .amount is to be 0 or more%s", t->kind,
                         kinds[k].needs & GROUP ? ", up to 1" : "");

@@ -73,6 +73,15 @@ uint32_t tn_array_grad_mode(const tn_array *a)
     return a && a->grad ? a->grad_req : TN_MODE_NONE;
 }
 
+int32_t tn_array_grad_fresh(tn_array *a)
+{
+    const int32_t fresh = a ? a->grad_fresh : 0;
+
+    if (a)
+        a->grad_fresh = 0;
+    return fresh;
+}
+
 static tn_status heads_check(const char *function, const tn_ctx *ctx, uint32_t count, tn_array *const *heads,
                              tn_array *const *head_grads)
 {

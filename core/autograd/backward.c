@@ -80,6 +80,7 @@ tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array
     tni_array_release(a->grad);
     a->grad = grad;
     a->grad_req = mode;
+    a->grad_fresh = 0;
     return TN_OK;
 }
 
@@ -592,15 +593,18 @@ static tn_status rows_make(run *s)
     return st;
 }
 
-/* Each new one takes the place of the old one. */
+/* Each new one takes the place of the old one; all leaves' gradients are those of this backward. */
 static void rows_put(run *s)
 {
-    for (uint32_t i = 0; i < s->p->leaf_count; i++)
+    for (uint32_t i = 0; i < s->p->leaf_count; i++) {
+        if (!s->r->wanted)
+            leaf_at(s, i)->grad_fresh = 1;
         if (s->rows[i]) {
             tni_array_release(leaf_at(s, i)->grad);
             leaf_at(s, i)->grad = s->rows[i];
             s->rows[i] = NULL;
         }
+    }
 }
 
 /* What the tape's nodes gave up goes without the lock too. */

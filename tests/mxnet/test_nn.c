@@ -16,20 +16,18 @@
 
 /* ---- losses -------------------------------------------------------------------------------------- */
 
-/* The input x, which is a parameter here, so that it has a gradient; the rest are inputs. */
-static void loss_function(const tn_x *in, tn_x *out)
+static tn_x loss_of(const call *c, tn_x x, tn_x labels, tn_x third)
 {
-    const call *c = tn_arg(in[0]);
-    const tn_x x = tn_param(in[0], "x.weight");
-    const tn_x third = c->counts[IN] > 2 ? in[2] : NULL;
     const int weighted = text_of(c, "sample_weight") != NULL, positive = text_of(c, "pos_weight") != NULL;
 
-    out[0] = tn_loss(x, in[1], name_of(c, "loss"), .weight = number_of(c, "weight"),
-                     .margin = number_of(c, "margin"), .rho = number_of(c, "rho"),
-                     .transformed = text_of(c, "transformed") != NULL, .dense = text_of(c, "dense") != NULL,
-                     .smoothing = number_of(c, "smoothing"), .binary = text_of(c, "binary") != NULL,
-                     .full = text_of(c, "full") != NULL, .sample_weight = weighted ? third : NULL,
-                     .pos_weight = positive ? third : NULL, .other = weighted || positive ? NULL : third);
+    return tn_loss(x, labels, name_of(c, "loss"), .weight = number_of(c, "weight"),
+                   .margin = number_of(c, "margin"), .rho = number_of(c, "rho"),
+                   .transformed = text_of(c, "transformed") != NULL, .dense = text_of(c, "dense") != NULL,
+                   .smoothing = number_of(c, "smoothing"), .binary = text_of(c, "binary") != NULL,
+                   .full = text_of(c, "full") != NULL, .axis = (int32_t)number_of(c, "axis"),
+                   .batch_axis = (int32_t)number_of(c, "batch_axis"),
+                   .sample_weight = weighted ? third : NULL, .pos_weight = positive ? third : NULL,
+                   .other = weighted || positive ? NULL : third);
 }
 
 /* cosine_embedding has its labels behind both inputs in MXNet. */
@@ -40,15 +38,18 @@ static const recorded *input_of(const call *c, uint32_t index)
     return &c->parts[IN][other];
 }
 
+/* The input x, which is a parameter here, so that it has a gradient; the rest are inputs. */
 static void loss_net(const tn_x *in, tn_x *out)
 {
     const call *c = tn_arg(in[0]);
-    const recorded *x = input_of(c, 0);
+    tn_weight_options o = {.struct_size = sizeof o};
+    tn_x x, third;
 
-    (void)tn_embedding(tn_reshape(in[0], -1), .count = x->shape[0], .units = x->shape[1], .name = "x");
-    loss_function(in, out);
+    memcpy(o.shape, input_of(c, 0)->shape, (size_t)input_of(c, 0)->ndim * sizeof *o.shape);
+    x = tn_weight_(in[0], "x", &o);
+    third = c->counts[IN] > 2 ? in[2] : NULL;
+    out[0] = loss_of(c, x, in[1], third);
 }
-
 static void loss_replay(const call *c, const char *name)
 {
     for (int hybrid = 0; hybrid < 2; hybrid++) {
@@ -64,7 +65,7 @@ static void loss_replay(const call *c, const char *name)
         tn_net_init(net, .seed = 1);
         (void)tn_net_run(net, 3, in, 1, &out); /* makes the parameter */
         assert_true(tn_app_ok(app) || !fprintf(stderr, "%s: %s\n", c->text, tn_app_error(app)));
-        assert_int_equal(tn_array_copy(in[0], tn_net_param(net, "x.weight")), TN_OK);
+        assert_int_equal(tn_array_copy(in[0], tn_net_param(net, "x")), TN_OK);
         if (hybrid)
             tn_net_hybridize(net);
         tn_app_record(app);
@@ -79,7 +80,7 @@ static void loss_replay(const call *c, const char *name)
         if (loss)
             near_array(app, c, "loss", &c->parts[OUT][0], loss, 1);
         if (c->counts[GRAD])
-            near_array(app, c, "gradient", &c->parts[GRAD][0], tn_net_param_grad(net, "x.weight"),
+            near_array(app, c, "gradient", &c->parts[GRAD][0], tn_net_param_grad(net, "x"),
                        single ? 1.0 / (double)x->shape[0] : 1);
         app_close(app, c);
     }
@@ -107,9 +108,9 @@ static const struct {
                OPTION(lr_end), OPTION(power),          OPTION(factor),       OPTION(gamma1),
                OPTION(gamma2), OPTION(wd_lh),          OPTION(clip_weights), OPTION(rho),
                OPTION(lamda),  OPTION(schedule_decay), OPTION(lamda1),       OPTION(beta),
-               OPTION(eta),    OPTION(lower_bound),    OPTION(upper_bound)},
-  whole[] = {OPTION(steps),       OPTION(warmup),        OPTION(every),
-             OPTION(batch_scale), OPTION(warmup_epochs), OPTION(epoch_updates)},
+               OPTION(eta),    OPTION(lower_bound),    OPTION(upper_bound),  OPTION(rescale_grad)},
+  whole[] = {OPTION(steps),         OPTION(warmup),        OPTION(every),           OPTION(batch_scale),
+             OPTION(warmup_epochs), OPTION(epoch_updates), OPTION(begin_num_update)},
   flags[] = {OPTION(centered), OPTION(warmup_constant), OPTION(no_bias_correction)};
 
 static tn_trainer_options options_of(const call *c)
@@ -270,7 +271,8 @@ static void metric_replay(const call *c, const char *name)
 {
     tn_app *app = app_open();
     tn_meter *m =
-        tn_meter_open(app, name, .k = (int32_t)number_of(c, "k"), .macro = (int32_t)number_of(c, "macro"),
+        tn_meter_open(app, name, .k = (int32_t)number_of(c, "k"), .micro = (int32_t)number_of(c, "micro"),
+                      .axis = (int32_t)number_of(c, "axis"), .eps = number_of(c, "eps"),
                       .ignores = text_of(c, "ignore") != NULL, .ignore = (int64_t)number_of(c, "ignore"));
     double value;
 
@@ -636,6 +638,7 @@ static void cell_net(const tn_x *in, tn_x *out)
                                .name = "cell0",
                                .units = 4,
                                .activation = text_of(c, "activation"),
+                               .recurrent_activation = text_of(c, "recurrent"),
                                .kernel = {kernel, kernel, kernel},
                                .pad = {pad, pad, pad},
                                .state_kernel = {of_state, of_state, of_state},

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mxnet/nn_calls.h"
+#include "tenon/nn_data.h"
 
 /* ---- layers of whole sequences ------------------------------------------------------------------- */
 
@@ -229,9 +230,9 @@ static void ctc_net(const tn_x *in, tn_x *out)
     (void)tn_embedding(tn_reshape(in[0], -1), .count = x->shape[0] * x->shape[1], .units = x->shape[2],
                        .name = "x");
     scores = tn_reshape(tn_param(in[0], "x.weight"), x->shape[0], x->shape[1], x->shape[2]);
-    out[0] =
-        tn_loss(scores, in[1], "ctc", .weight = number_of(c, "weight"), .layout = text_of(c, "layout"),
-                .data_lengths = timed ? in[2] : NULL, .label_lengths = counted ? in[timed ? 3 : 2] : NULL);
+    out[0] = tn_loss(scores, in[1], "ctc", .weight = number_of(c, "weight"), .layout = text_of(c, "layout"),
+                     .label_layout = text_of(c, "label_layout"), .data_lengths = timed ? in[2] : NULL,
+                     .label_lengths = counted ? in[timed ? 3 : 2] : NULL);
 }
 
 static void ctc_replay(const call *c, const char *name)
@@ -272,11 +273,174 @@ static void test_ctc(void **state)
     each("ctc", ctc_replay);
 }
 
+/* ---- gradients that no backward has reached ------------------------------------------------------------ */
+
+static void two_layers(const tn_x *in, tn_x *out)
+{
+    for (int i = 0; i < 2; i++) {
+        const tn_x y = tn_dense(in[0], .units = 3, .no_bias = 1, .name = i ? "b" : "a");
+
+        out[i] = tn_mul(y, y);
+    }
+}
+
+static void stale_replay(const call *c, const char *name)
+{
+    static const int masks[] = {3, 1, 2, 1, 3};
+    tn_app *app = app_open();
+    tn_net *net = tn_net_functions(app, two_layers, .outputs = {"a", "b"});
+    tn_array *x = array_of(app, &c->parts[IN][2]), *out[2], *both = NULL;
+    tn_trainer *t;
+
+    tn_net_init(net, .shape = {2, 2});
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(
+            tn_array_copy(array_of(app, &c->parts[IN][i]), tn_net_param(net, i ? "b.weight" : "a.weight")),
+            TN_OK);
+    t = tn_trainer_new(net, .optimizer = name, .lr = number_of(c, "lr"), .wd = number_of(c, "wd"),
+                       .momentum = number_of(c, "momentum"), .ignore_stale_grad = 1);
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        tn_app_record(app);
+        (void)tn_net_run(net, 1, &x, 2, out);
+        if (masks[i] == 3)
+            assert_int_equal(tn_invoke_text(tn_app_ctx(app),
+                                            &(const tn_op_call){.struct_size = TN_SIZE(tn_op_call),
+                                                                .op = "elemwise_add",
+                                                                .in_count = 2,
+                                                                .in = out},
+                                            1, &both, NULL),
+                             TN_OK);
+        tn_app_backward(app, masks[i] == 3 ? both : out[masks[i] - 1]);
+        tn_trainer_step(t, 2);
+        tn_array_release(both);
+        both = NULL;
+    }
+    for (uint32_t i = 0; i < 2; i++) { /* a step is a tenth, and the numbers are what is left of several */
+        const recorded *want = &c->parts[OUT][i];
+        float values[NUMBERS_MAX];
+        double wide[NUMBERS_MAX];
+
+        assert_true(tn_app_read(app, tn_net_param(net, i ? "b.weight" : "a.weight"), want->count, values));
+        for (size_t k = 0; k < want->count; k++)
+            wide[k] = (double)values[k];
+        near(c, "weight", want, wide, want->count, 5e-5);
+    }
+    app_close(app, c);
+}
+
+static void test_stale(void **state)
+{
+    (void)state;
+    each("stale", stale_replay);
+}
+
+/* ---- rotations of images ----------------------------------------------------------------------------- */
+
+static void rotate_replay(const call *c, const char *name)
+{
+    tn_app *app = app_open();
+    const tn_transform_step steps[] = {
+        {.kind = "rotate", .angle = {number_of(c, "degrees")}, .zoom = (int32_t)number_of(c, "zoom")}, {0}};
+    const tn_transform *t = tn_transform_new(app, steps);
+    const recorded *want = &c->parts[OUT][0];
+    double largest = 0;
+    float values[NUMBERS_MAX];
+    tn_array *y = NULL;
+
+    (void)name;
+    if (!t || tn_transform_apply(t, 1, 0, array_of(app, &c->parts[IN][0]), &y))
+        fail_msg("%s: %s", c->text, t ? tn_error_text() : tn_app_error(app));
+    assert_true(want->count <= NUMBERS_MAX && tn_app_read(app, y, want->count, values));
+    for (size_t i = 0; i < c->parts[IN][0].count; i++)
+        largest = fmax(largest, fabs(c->parts[IN][0].values[i]));
+    for (size_t i = 0; i < want->count; i++) /* MXNet finds the places in float32 */
+        if (!(fabs((double)values[i] - want->values[i]) <= 1e-5 * largest))
+            fail_msg("%s: pixel %zu is %g, MXNet has %g", c->text, i, (double)values[i], want->values[i]);
+    tn_array_release(y);
+    app_close(app, c);
+}
+
+static void test_rotations(void **state)
+{
+    (void)state;
+    each("rotate", rotate_replay);
+}
+
+/* ---- a net with a parameter and a constant of its own ------------------------------------------------ */
+
+static tn_x own_function(tn_x x)
+{
+    static const float shift[] = {0.5f, -1, 2, 0.25f};
+    const tn_x y = tn_dense(x, .units = 4, .name = "fc");
+    const tn_x scale = tn_weight(x, "scale", .shape = {4}, .init = "constant", .scale = 1.5);
+
+    return tn_add(tn_mul(y, scale), tn_weight(x, "shift", .shape = {1, 4}, .values = shift));
+}
+
+static void own_near(tn_app *app, const call *c, tn_net *net, const char *scale, const char *weight)
+{
+    tn_array *x = array_of(app, &c->parts[IN][0]), *head = array_of(app, &c->parts[IN][1]), *out;
+    tn_array *both[] = {NULL, head}, *product = NULL;
+
+    tn_app_record(app);
+    both[0] = out = tn_net_forward(net, x);
+    if (out)
+        assert_int_equal(tn_invoke_text(tn_app_ctx(app),
+                                        &(const tn_op_call){.struct_size = TN_SIZE(tn_op_call),
+                                                            .op = "elemwise_mul",
+                                                            .in_count = 2,
+                                                            .in = both},
+                                        1, &product, NULL),
+                         TN_OK);
+    tn_app_backward(app, product);
+    near_array(app, c, "output", &c->parts[OUT][0], out, 1);
+    near_array(app, c, "gradient", &c->parts[GRAD][0], tn_net_param_grad(net, scale), 1);
+    near_array(app, c, "gradient", &c->parts[GRAD][1], tn_net_param_grad(net, weight), 1);
+    tn_array_release(product);
+}
+
+/* The same function here, with what Gluon saved of it; the graph that Gluon exported, trained further. */
+static void own_replay(const call *c, const char *name)
+{
+    static const float shift[] = {0.5f, -1, 2, 0.25f};
+    float values[4];
+
+    (void)name;
+    for (int hybrid = 0; hybrid < 2; hybrid++) {
+        tn_app *app = app_open();
+        tn_net *net = tn_net_function(app, own_function, .name = "own");
+
+        tn_net_init(net, .shape = {3, 5});
+        assert_true(tn_app_read(app, tn_net_param(net, "shift"), 4, values));
+        assert_memory_equal(values, shift, sizeof shift);
+        tn_net_load_params(net, path_of("own.params"));
+        if (hybrid)
+            tn_net_hybridize(net);
+        own_near(app, c, net, "scale", "fc.weight");
+        app_close(app, c);
+    }
+    {
+        tn_app *app = app_open();
+        tn_net *net = tn_net_from_symbol(app, path_of("own-symbol.json"));
+
+        tn_net_init(net, .load = path_of("own-0000.params"), .shape = {3, 5});
+        own_near(app, c, net, "own_scale", "own_dense0_weight");
+        app_close(app, c);
+    }
+}
+
+static void test_own(void **state)
+{
+    (void)state;
+    each("own", own_replay);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_recurrent), cmocka_unit_test(test_ctc),
                                        cmocka_unit_test(test_projected), cmocka_unit_test(test_unroll),
-                                       cmocka_unit_test(nn_all_replayed)};
+                                       cmocka_unit_test(test_own),       cmocka_unit_test(test_rotations),
+                                       cmocka_unit_test(test_stale),     cmocka_unit_test(nn_all_replayed)};
     int failed;
 
     if (!recording_open(path_of("sequences.txt.gz"), &all))

@@ -284,6 +284,9 @@ static void files(void **state)
     (void)state;
     tn_net_save(NULL, "/nowhere/x");
     tn_net_load_params(NULL, "/nowhere/x");
+    assert_int_equal(tn_net_load_some(NULL, "/nowhere/x", 0), 0);
+    WRONG(tn_net_load_some(o.net, NULL, TN_PARAMS_MISSING));
+    WRONG(tn_net_load_some(o.net, "/nowhere/x", 4));
     tn_net_export(NULL, "/nowhere/x");
     assert_null(tn_app_symbol(NULL, "x"));
     assert_null(tn_net_load(NULL, "x"));

@@ -66,6 +66,43 @@ static tn_x l_axes(tn_x x)
     return tn_loss(x, x, "ctc");
 }
 
+static tn_x l_axis(tn_x x)
+{
+    return tn_loss(x, x, "softmax_ce", .dense = 1, .axis = 2);
+}
+static tn_x l_axis_below(tn_x x)
+{
+    return tn_loss(x, x, "softmax_ce", .dense = 1, .axis = -3);
+}
+static tn_x l_axis_samples(tn_x x)
+{
+    return tn_loss(x, x, "kl_div", .axis = 1, .batch_axis = 1);
+}
+static tn_x l_axis_other(tn_x x)
+{
+    return tn_loss(x, x, "l2", .axis = 1);
+}
+static tn_x l_batch_axis(tn_x x)
+{
+    return tn_loss(x, x, "l2", .batch_axis = 2);
+}
+static tn_x l_batch_axis_below(tn_x x)
+{
+    return tn_loss(x, x, "l2", .batch_axis = -1);
+}
+static tn_x l_batch_axis_other(tn_x x)
+{
+    return tn_loss(x, x, "sdml", .batch_axis = 1);
+}
+static tn_x l_label_layout(tn_x x)
+{
+    return tn_loss(x, x, "ctc", .label_layout = "NTC");
+}
+static tn_x l_label_layout_other(tn_x x)
+{
+    return tn_loss(x, x, "l1", .label_layout = "NT");
+}
+
 static void test_losses_refused(void **state)
 {
     static const struct {
@@ -81,6 +118,15 @@ static void test_losses_refused(void **state)
         {l_lengths, "takes neither lengths", 2},
         {l_layout, "neither NTC nor TNC", 2},
         {l_axes, "transpose", 1},
+        {l_axis, ".axis 2 and .batch_axis 0 of 2 axes", 2},
+        {l_axis_below, ".axis -3 and .batch_axis 0 of 2 axes", 2},
+        {l_axis_samples, ".axis 1 and .batch_axis 1 of 2 axes", 2},
+        {l_axis_other, "takes no .axis", 2},
+        {l_batch_axis, ".axis 0 and .batch_axis 2 of 2 axes", 2},
+        {l_batch_axis_below, ".axis 0 and .batch_axis -1 of 2 axes", 2},
+        {l_batch_axis_other, "takes no .batch_axis", 2},
+        {l_label_layout, "neither NT nor TN", 2},
+        {l_label_layout_other, "takes no .label_layout", 2},
         {l_rho, ".rho is not below 0", 2},
         {l_nan, "finite numbers", 2},
         {l_weight, "net.mul", 1},
@@ -157,6 +203,46 @@ static void test_metrics_refused(void **state)
     }
 }
 
+/* Scores and labels that lie to each other in no way, or not along the asked axis. */
+static void test_metrics_axes_refused(void **state)
+{
+    static const struct {
+        const char *name, *text;
+        int64_t shape[4], labels[3];
+        int32_t axis;
+    } bad[] = {
+        {"accuracy", "axis 2 of scores 2×5×2, with labels 2", {2, 5, 2}, {2}, 0},
+        {"accuracy", "axis 1 of scores 2×3×4, with labels 2×3", {2, 3, 4}, {2, 3}, 1},
+        {"accuracy", "axis 3 of scores 2×3×4, with labels 2×4", {2, 3, 4}, {2, 4}, 3},
+        {"accuracy", "axis -1 of scores 2×3×4, with labels 2×4", {2, 3, 4}, {2, 4}, -4},
+        {"perplexity", "axis 2 of scores 2×3×4, with labels 2×4", {2, 3, 4}, {2, 4}, 0},
+        {"f1", "axis 0 of scores 4, with labels 4", {4}, {4}, 0},
+        {"f1", "for scores of 2 classes, these have 1", {4, 1}, {4}, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tn_app *app = nn_open(NULL);
+        tn_meter *m = tn_meter_open(app, bad[i].name, .axis = bad[i].axis);
+        int32_t ndim = 0, label_ndim = 0;
+
+        while (ndim < 4 && bad[i].shape[ndim])
+            ndim++;
+        while (label_ndim < 3 && bad[i].labels[label_ndim])
+            label_ndim++;
+        tn_meter_add(m, nn_array(app, ndim, bad[i].shape, 1),
+                     tn_app_array(app, label_ndim, bad[i].labels, NULL));
+        assert_true(isnan(tn_meter_value(m)));
+        nn_close_failed(app, bad[i].text, 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        tn_app *app = nn_open(NULL);
+
+        assert_null(tn_meter_open(app, "nll", .eps = i == 0 ? -1 : i == 1 ? 1 : (double)NAN));
+        nn_close_failed(app, i == 0 ? ".eps -1" : i == 1 ? ".eps 1" : "nan", 2);
+    }
+}
+
 /* ---- initializers -------------------------------------------------------------------------------- */
 
 /* Rows, or columns, are orthogonal and of the given length; with another seed they are others. */
@@ -226,6 +312,30 @@ static void test_init_where(void **state)
     nn_close_failed(app, "did you mean \"orthogonal\"", 2);
 }
 
+/* Names as MXNet's registries take them. */
+static void test_names(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_net *net = tn_net_new(app);
+    float x[2][8];
+
+    (void)state;
+    tn_net_dense(net, .units = 2);
+    for (int i = 0; i < 2; i++) {
+        tn_net_init(net, .with = i ? "Xavier" : "xavier", .seed = 3, .shape = {1, 3});
+        assert_int_equal(nn_read(app, tn_net_param(net, "0.weight"), x[i], 8), 6);
+    }
+    assert_memory_equal(x[0], x[1], 6 * sizeof(float));
+    tn_net_init_where(net, ".weight", .with = "Ones");
+    tn_net_init_where(net, ".bias", .with = "zeros");
+    assert_int_equal(nn_read(app, tn_net_param(net, "0.weight"), x[0], 8), 6);
+    assert_int_equal(nn_read(app, tn_net_param(net, "0.bias"), x[1], 8), 2);
+    assert_true(x[0][5] == 1 && x[1][1] == 0);
+    assert_non_null(tn_trainer_new(net, .optimizer = "Adam"));
+    assert_string_equal(tn_meter_name(tn_meter_open(app, "Accuracy, F1,MSE")), "accuracy");
+    nn_close(app);
+}
+
 static void test_init_chosen(void **state)
 {
     static const tn_init_row none[] = {{"1", {.with = "one"}}, {NULL, {0}}},
@@ -291,9 +401,10 @@ static void test_init_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_losses_refused), cmocka_unit_test(test_metrics_refused),
-        cmocka_unit_test(test_orthogonal),     cmocka_unit_test(test_init_where),
-        cmocka_unit_test(test_init_chosen),    cmocka_unit_test(test_init_later),
+        cmocka_unit_test(test_losses_refused),       cmocka_unit_test(test_metrics_refused),
+        cmocka_unit_test(test_metrics_axes_refused), cmocka_unit_test(test_orthogonal),
+        cmocka_unit_test(test_init_where),           cmocka_unit_test(test_names),
+        cmocka_unit_test(test_init_chosen),          cmocka_unit_test(test_init_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

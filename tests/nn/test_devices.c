@@ -127,13 +127,15 @@ enum { ON_STORE, BY_TRAINER, HALVES };
 
 static tn_trainer *trainer_of(bench *b, const char *optimizer, int way, const char *store)
 {
-    const bool momentum = strstr(optimizer, "-m") != NULL, centered = strstr(optimizer, "-c") != NULL;
+    const bool momentum = strstr(optimizer, "-m") != NULL, centered = strstr(optimizer, "-c") != NULL,
+               later = strstr(optimizer, "-b") != NULL;
     char name[16];
 
     (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(optimizer, "-"), optimizer);
     return tn_trainer_new(b->net, .optimizer = name, .lr = 0.1, .momentum = momentum ? 0.9 : 0, .wd = 0.01,
                           .centered = centered, .schedule = "factor", .every = 2, .factor = 0.5,
-                          .kvstore = store, .update_on_kvstore = way == ON_STORE ? 1 : -1);
+                          .begin_num_update = later ? 5 : 0, .rescale_grad = later ? -2 : 0, .kvstore = store,
+                          .update_on_kvstore = way == ON_STORE ? 1 : -1);
 }
 
 static size_t trained(const char *setting, const char *more, const char *optimizer, int way,
@@ -160,8 +162,8 @@ static size_t trained(const char *setting, const char *more, const char *optimiz
 /* Whoever updates, and wherever the sum is made: the same bits. */
 static void ways(void **state)
 {
-    static const char *const optimizers[] = {"sgd",      "sgd-m",   "nag-m",     "adam", "signum",
-                                             "signum-m", "rmsprop", "rmsprop-c", "ftrl"};
+    static const char *const optimizers[] = {"sgd",     "sgd-m",     "nag-m", "adam",  "signum", "signum-m",
+                                             "rmsprop", "rmsprop-c", "ftrl",  "sgd-b", "adam-b"};
 
     (void)state;
     for (size_t o = 0; o < sizeof optimizers / sizeof *optimizers; o += test_short() ? 5 : 1) {

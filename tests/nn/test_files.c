@@ -76,6 +76,99 @@ static void test_params(void **state)
     nn_folder_remove(folder);
 }
 
+/* ---- a body with another head ------------------------------------------------------------------------- */
+
+static tn_x old_head(tn_x x)
+{
+    return tn_dense(tn_dense(x, .units = 3, .name = "body"), .units = 4, .name = "old");
+}
+
+static tn_x new_head(tn_x x)
+{
+    return tn_dense(tn_dense(x, .units = 3, .name = "body"), .units = 5, .name = "new");
+}
+
+static tn_x body_alone(tn_x x)
+{
+    return tn_dense(x, .units = 3, .name = "body");
+}
+
+static tn_x wide_body(tn_x x)
+{
+    return tn_dense(tn_dense(x, .units = 3, .name = "other"), .units = 7, .name = "body");
+}
+
+/* Loads `path` with these flags; the values are another net's afterwards, or as they were. */
+static void some(const char *path, tn_x (*function)(tn_x x), int32_t flags, size_t taken, const char *text)
+{
+    const int64_t shape[2] = {2, 6};
+    tn_app *app = nn_open(NULL);
+    tn_net *net = tn_net_function(app, function, .name = "b");
+    float before[3][64], after[3][64];
+
+    tn_net_init(net, .seed = 8, .shape = {2, 6});
+    for (size_t i = 0; i < tn_net_param_count(net) && i < 3; i++)
+        (void)nn_read(app, tn_net_param(net, tn_net_param_name(net, i)), before[i], 64);
+    assert_int_equal(tn_net_load_some(net, path, flags), taken);
+    if (text) {
+        if (!strstr(tn_app_error(app), text))
+            fail_msg("flags %d: %s", flags, tn_app_error(app));
+        tn_app_clear(app);
+    }
+    for (size_t i = 0; i < tn_net_param_count(net) && i < 3; i++) {
+        const size_t count = nn_read(app, tn_net_param(net, tn_net_param_name(net, i)), after[i], 64);
+
+        assert_int_equal(memcmp(before[i], after[i], count * sizeof(float)) != 0,
+                         taken && (i == 0 || (i == 2 && taken == 4)));
+    }
+    assert_non_null(tn_net_forward(net, nn_array(app, 2, shape, 1)));
+    nn_close(app);
+}
+
+static void test_some(void **state)
+{
+    char *folder = nn_folder(), path[512], prefix[512], exported[560];
+    const int32_t both = TN_PARAMS_MISSING | TN_PARAMS_EXTRA;
+    tn_app *app = nn_open(NULL);
+    tn_net *net = tn_net_function(app, old_head, .name = "a");
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/a.params", folder);
+    (void)snprintf(prefix, sizeof prefix, "%s/a", folder);
+    (void)snprintf(exported, sizeof exported, "%s/a-0000.params", folder);
+    tn_net_init(net, .seed = 4, .shape = {2, 6});
+    tn_net_save(net, path);
+    tn_net_export(net, prefix);
+    nn_close(app);
+    for (int i = 0; i < 2; i++) { /* structural names, and those of the graph, with another net's */
+        const char *file = i ? exported : path;
+
+        some(file, new_head, both, 2, NULL);
+        some(file, old_head, 0, 4, NULL);
+        some(file, old_head, TN_PARAMS_MISSING, 4, NULL);
+        some(file, old_head, TN_PARAMS_EXTRA, 4, NULL);
+        some(file, body_alone, TN_PARAMS_EXTRA, 2, NULL);
+        some(file, body_alone, 0, 0, "holds 4 arrays, net b has 2 parameters");
+        some(file, body_alone, TN_PARAMS_MISSING, 0,
+             i ? "\"arg:a_old_weight\", which net b has not" : "\"old.weight\", which net b has not");
+        some(file, new_head, TN_PARAMS_EXTRA, 0, "new");
+        some(file, wide_body, both, 0, "is 7×3, the file holds 3×6");
+    }
+    some(path, new_head, 4, 0, "flags 4 are not known");
+    some("/nowhere/at/all", new_head, both, 0, "/nowhere/at/all");
+    app = nn_open(NULL);
+    net = tn_net_load(app, prefix);
+    assert_int_equal(tn_net_load_some(net, path, both), 0);
+    nn_close_failed(app, "was loaded: it has its values", 1);
+    app = nn_open(NULL);
+    net = tn_net_new(app); /* numbers for names */
+    tn_net_dense(net, .units = 3);
+    tn_net_init(net, .shape = {2, 6});
+    assert_int_equal(tn_net_load_some(net, path, both), 0);
+    nn_close_failed(app, "has no parameter of net net; the first one there is \"body.weight\"", 2);
+    nn_folder_remove(folder);
+}
+
 /* A net whose sizes are not known yet takes them from the file. */
 static void test_deferred(void **state)
 {
@@ -287,9 +380,10 @@ static void test_export_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_params),          cmocka_unit_test(test_deferred),
-        cmocka_unit_test(test_export),          cmocka_unit_test(test_export_back),
-        cmocka_unit_test(test_export_together), cmocka_unit_test(test_not_ready),
+        cmocka_unit_test(test_params),      cmocka_unit_test(test_deferred),
+        cmocka_unit_test(test_some),        cmocka_unit_test(test_export),
+        cmocka_unit_test(test_export_back), cmocka_unit_test(test_export_together),
+        cmocka_unit_test(test_not_ready),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

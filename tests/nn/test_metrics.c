@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 static int64_t hits(void *arg, const float *x, size_t count, const float *labels, size_t rows, double *sum)
@@ -78,6 +79,47 @@ static void test_composite(void **state)
     assert_null(tn_meter_name(NULL));
     assert_int_equal(tn_meter_count(NULL), 0);
     nn_close(app);
+}
+
+/* Of pixels along axis 1, of steps along the last one. */
+static void accuracies(const tn_x *in, tn_x *out)
+{
+    out[0] = tn_accuracy(in[0], in[1]);
+}
+
+static void test_axes(void **state)
+{
+    static const int64_t shape[] = {2, 3, 4}, labels[2][2] = {{2, 4}, {2, 3}};
+
+    (void)state;
+    for (int last = 0; last < 2; last++)
+        for (int hybrid = 0; hybrid < 2; hybrid++) {
+            tn_app *app = nn_open(NULL);
+            tn_net *net = tn_net_functions(app, accuracies, .inputs = {"x", "y"});
+            tn_array *in[] = {nn_array(app, 3, shape, 1), NULL}, *out = NULL;
+            tn_meter *m = tn_meter_new(app, "acc");
+            float x[24], right[8] = {0}, got[8];
+            double sum = 0;
+
+            (void)nn_read(app, in[0], x, 24);
+            for (int i = 0; i < (last ? 6 : 8); i++) /* the class that is right, of each second one */
+                for (int k = 0; k < (last ? 4 : 3) && i % 2; k++)
+                    if (last ? x[4 * i + k] > x[4 * i + (int)right[i]]
+                             : x[i / 4 * 12 + 4 * k + i % 4] > x[i / 4 * 12 + 4 * (int)right[i] + i % 4])
+                        right[i] = (float)k;
+            for (int i = 0; i < 8; i += 2)
+                right[i] = 5; /* none */
+            in[1] = tn_app_array(app, 2, labels[last], right);
+            if (hybrid)
+                tn_net_hybridize(net);
+            assert_true(tn_net_run(net, 2, in, 1, &out));
+            for (size_t i = 0, n = nn_read(app, out, got, 8); i < n; i++)
+                sum += (double)got[i];
+            assert_true(sum == (last ? 3 : 4));
+            tn_meter_add(m, in[0], in[1]);
+            assert_true(tn_meter_value(m) == 0.5);
+            nn_close(app);
+        }
 }
 
 static void test_composite_refused(void **state)
@@ -213,6 +255,37 @@ static void measured(void **state)
     nn_close_failed(app, ".meter and .valid_meter share a metric", 2);
 }
 
+/* A line each two batches, of 23 an epoch; nothing of a clock in it is looked at. */
+static void speed_told(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_data *train = tn_data_open(app, "digits:train", .batch = 64);
+    char text[4096] = "", *at = text;
+    FILE *out = fmemopen(text, sizeof text, "w");
+    tn_speed speed = {.out = out, .every = 2};
+    tn_meter *m = tn_meter_open(app, "acc,ce");
+    size_t lines = 0;
+
+    (void)state;
+    assert_non_null(out);
+    tn_module_fit(digits_module(app), train, .meter = m, .epochs = 2, .event = tn_module_speed,
+                  .arg = &speed);
+    (void)fclose(out);
+    for (; *at; lines++) {
+        char begin[64];
+
+        (void)snprintf(begin, sizeof begin, "epoch %zu, batch %zu: ", lines / 11, 2 * (lines % 11) + 2);
+        assert_memory_equal(at, begin, strlen(begin));
+        assert_non_null(at = strstr(at, " samples/s, accuracy 0."));
+        assert_non_null(at = strstr(at, ", cross-entropy "));
+        assert_non_null(at = strchr(at, '\n'));
+        at++;
+    }
+    assert_int_equal(tn_data_batches(train), 23);
+    assert_int_equal(lines, 22);
+    nn_close(app);
+}
+
 /* Either way round: measuring the one would begin the other anew. */
 static void shared(void **state)
 {
@@ -232,9 +305,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_composite),
+        cmocka_unit_test(test_axes),
         cmocka_unit_test(test_composite_refused),
         cmocka_unit_test(test_composite_longest),
         cmocka_unit_test(measured),
+        cmocka_unit_test(speed_told),
         cmocka_unit_test(shared),
     };
 

@@ -290,6 +290,9 @@ static void factors(void **state)
     assert_int_equal(tn_symbol_attr_set(slow, "__lr_mult__", "0.5"), TN_OK);
     assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &s), TN_OK);
     s = node(app, "FullyConnected", "fast", LIST("num_hidden", "1"), s);
+    assert_null(tn_module_new(app, .symbol = s, .fixed = LIST("fast_bias", "fast_bais")));
+    assert_non_null(strstr(tn_app_error(app), "no parameter's name ends with \"fast_bais\""));
+    tn_app_clear(app);
     m = tn_module_new(app, .symbol = s, .fixed = LIST("fast_bias"));
     tn_symbol_release(s);
     tn_symbol_release(x);
@@ -740,6 +743,8 @@ static void nothing_there(void **state)
     tn_module_measure(NULL, NULL, NULL);
     tn_module_monitor(NULL, NULL, NULL, 0);
     tn_module_fit_(NULL, NULL, NULL);
+    assert_int_equal(tn_module_speed(NULL, m, 0, 50, 0, 0), 0);
+    assert_int_equal(tn_module_speed(&(tn_speed){.out = stderr}, NULL, 0, 50, 0, 0), 0);
     assert_true(isnan(tn_module_score(NULL, NULL, NULL)));
     assert_true(isnan(tn_module_score_by(NULL, NULL, NULL)));
     assert_null(tn_module_predict(NULL, NULL, 0));

@@ -100,6 +100,57 @@ static void module(void **state)
     nn_close(app);
 }
 
+/* First values and decay as the variables say, the scale of gradients as the optimizer does. */
+static void module_as_given(void **state)
+{
+    static const char json[] = "given-symbol.json", params[] = "given-0000.params";
+    static const char *const fixed[] = {"act_gamma", NULL};
+    tn_app *app = nn_open(NULL);
+    tn_module *m = tn_module_new(app, .json = path_of(json), .name = "given", .fixed = fixed);
+    tn_params *want = file_of(app, params), *have;
+
+    (void)state;
+    tn_module_bind(m, .shapes = {{4, 5}}, .label_shapes = {{4}});
+    tn_module_init_params(m, .with = "constant", .scale = 0.0625);
+    have = tn_module_params(m);
+    assert_int_equal(tn_params_count(have), tn_params_count(want));
+    for (size_t i = 0; i < tn_params_count(want); i++)
+        same(app, array_of(app, have, tn_params_name(want, i), -1),
+             array_of(app, want, tn_params_name(want, i), -1), tn_params_name(want, i), 0);
+    tn_params_destroy(have);
+    tn_params_destroy(want);
+    tn_module_init_optimizer(m, .lr = 0.3, .momentum = 0.9, .wd = 0.05, .rescale_grad = 0.125);
+    steps(app, m, "given", false);
+    nn_close(app);
+}
+
+/* Metrics of a module with two outputs, each with its labels. */
+static void module_scored(void **state)
+{
+    static const char *const labels[] = {"one_label", "two_label", NULL};
+    static const char *const metrics[] = {"acc", "ce", "pcc"};
+    tn_app *app = nn_open(NULL);
+    tn_module *m = tn_module_load(app, path_of("scored"), 0, 0, .labels = labels);
+    tn_params *values = file_of(app, "scored-batches.params");
+    tn_data *data = tn_data_from_arrays(app,
+                                        .fields = {{"data", array_of(app, values, "data", -1)},
+                                                   {"two_label", array_of(app, values, "two_label", -1)},
+                                                   {"one_label", array_of(app, values, "one_label", -1)}},
+                                        .batch = 2);
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        float want = 0;
+
+        assert_int_equal(nn_read(app, array_of(app, values, metrics[i], -1), &want, 1), 1);
+        if (!(fabs(tn_module_score(m, data, metrics[i]) - (double)want) < 1e-5))
+            fail_msg("%s: %g, MXNet has %g: %s", metrics[i], tn_module_score(m, data, metrics[i]),
+                     (double)want, tn_app_error(app));
+    }
+    tn_params_destroy(values);
+    nn_close(app);
+}
+
 static tn_symbol *bucket(void *arg, tn_app *app, int64_t key)
 {
     char file[64];
@@ -126,7 +177,8 @@ static void bucketing_module(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(module), cmocka_unit_test(bucketing_module)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(module), cmocka_unit_test(module_as_given),
+                                       cmocka_unit_test(module_scored), cmocka_unit_test(bucketing_module)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,6 +229,9 @@ static void test_refused(void **state)
         {{.batch_scale = -2}, ".batch_scale"},
         {{.warmup_epochs = -2}, ".warmup_epochs"},
         {{.epoch_updates = -1}, ".epoch_updates"},
+        {{.rescale_grad = (double)INFINITY}, ".rescale_grad"},
+        {{.rescale_grad = (double)NAN}, ".rescale_grad"},
+        {{.begin_num_update = -1}, ".begin_num_update"},
         {{.optimizer = "lbsgd", .strategy = "powder2"}, "did you mean \"power2\""},
     };
 

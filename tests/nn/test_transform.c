@@ -297,6 +297,38 @@ static void test_groups(void **state)
     nn_close(app);
 }
 
+/* A drawn angle turns as that angle does; other images than float32 (C, H, W) are the operator's errors. */
+static void test_rotations(void **state)
+{
+    static const tn_transform_step turn[] = {{.kind = "rotate", .angle = {25}, .zoom = 1}, {.kind = NULL}},
+                                   fixed[] = {{.kind = "random_rotation", .angle = {25, 25}, .zoom = 1},
+                                              {.kind = NULL}},
+                                   drawn[] = {{.kind = "random_rotation", .angle = {-60, 60}},
+                                              {.kind = NULL}};
+    static const int64_t shape[] = {3, H, W}, flat[] = {H, W}, row[] = {3, 1, W};
+    tn_app *app = nn_open(NULL);
+    tn_array *x = nn_array(app, 3, shape, 1), *bytes = cast(app, x, TN_U8), *y = NULL;
+    float a[PIXELS], b[PIXELS], c[PIXELS];
+
+    (void)state;
+    (void)nn_read(app, apply(app, turn, 1, 1, x), a, PIXELS);
+    (void)nn_read(app, apply(app, fixed, 5, 7, x), b, PIXELS);
+    assert_memory_equal(a, b, sizeof a);
+    (void)nn_read(app, apply(app, drawn, 5, 7, x), a, PIXELS);
+    (void)nn_read(app, apply(app, drawn, 5, 7, x), b, PIXELS);
+    (void)nn_read(app, apply(app, drawn, 5, 8, x), c, PIXELS);
+    assert_memory_equal(a, b, sizeof a);
+    assert_memory_not_equal(a, c, sizeof a);
+    nn_shape(apply(app, turn, 1, 1, nn_array(app, 3, row, 1)), 3, row);
+    assert_int_not_equal(tn_transform_apply(tn_transform_new(app, turn), 1, 1, bytes, &y), TN_OK);
+    assert_true(strlen(tn_error_text()) > 0);
+    assert_int_not_equal(tn_transform_apply(tn_transform_new(app, turn), 1, 1, nn_array(app, 2, flat, 1), &y),
+                         TN_OK);
+    assert_true(strlen(tn_error_text()) > 0);
+    assert_null(y);
+    nn_close(app);
+}
+
 static void test_wrong_groups(void **state)
 {
     static const tn_transform_step rows[][4] = {
@@ -307,6 +339,11 @@ static void test_wrong_groups(void **state)
         {{.kind = "random_color_jitter", .amounts = {0, -1}}},
         {{.kind = "random_color_jitter", .amounts = {0, NAN}}},
         {{.kind = "crop_resize", .at = {0, 0}, .crop = {2, 2}}},
+        {{.kind = "rotate", .angle = {NAN}}},
+        {{.kind = "random_rotation", .angle = {10, INFINITY}}},
+        {{.kind = "random_rotation", .angle = {10, 9}}},
+        {{.kind = "rotate", .zoom = 2}},
+        {{.kind = "rotate", .zoom = -2}},
     };
 
     (void)state;
@@ -324,7 +361,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups),  cmocka_unit_test(test_wrong_groups), cmocka_unit_test(test_mxnet),
         cmocka_unit_test(test_random),  cmocka_unit_test(test_kinds),        cmocka_unit_test(test_draws),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_rotations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

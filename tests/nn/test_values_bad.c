@@ -251,7 +251,19 @@ static tn_x f_gates(tn_x x)
 {
     tn_x states[2] = {NULL};
 
-    return tn_lstm_cell(x, states, .name = "a", .units = 2, .activation = "relu");
+    return tn_gru_cell(x, states, .name = "a", .units = 2, .activation = "relu");
+}
+static tn_x f_recurrent(tn_x x)
+{
+    tn_x states[2] = {NULL};
+
+    return tn_gru_cell(x, states, .name = "a", .units = 2, .recurrent_activation = "relu");
+}
+static tn_x f_recurrent_name(tn_x x)
+{
+    tn_x states[2] = {NULL};
+
+    return tn_lstm_cell(x, states, .name = "a", .units = 2, .recurrent_activation = "sigmod");
 }
 static tn_x f_dilation(tn_x x)
 {
@@ -362,6 +374,8 @@ static void test_refused(void **state)
         {f_deformed_sides, "not within 1", 2, 0},
         {f_deformed_changes, "net.deformable_conv0: pad (1, 0) at", 1, 0},
         {f_gates, "have no .activation", 2, 0},
+        {f_recurrent, "has a .recurrent_activation", 2, 0},
+        {f_recurrent_name, "did you mean \"sigmoid\"", 2, 0},
         {f_dilation, "a dilation is below 1", 2, 0},
         {f_state_window, ".state_kernel is below 0, or above 1024", 2, 0},
         {f_steps, "sequence_length (4, 5) has 2 dimensions", 1, 0},
@@ -679,6 +693,8 @@ static tn_x f_nulls(tn_x x)
     NOTHING(((void)tn_arg(NULL), NULL));
     NOTHING(((void)tn_param_(NULL, "dense0.weight", NULL, 0), NULL));
     NOTHING(tn_param_(x, NULL, NULL, 0));
+    NOTHING(tn_weight_(NULL, "w", NULL));
+    NOTHING(tn_weight_(x, NULL, NULL));
     NOTHING(((void)tn_read_(NULL, 1, &value, NULL, 0), NULL));
     NOTHING(((void)tn_read_(x, 1, NULL, NULL, 0), NULL));
     NOTHING(((void)tn_read_(x, 3, &value, NULL, 0), NULL));

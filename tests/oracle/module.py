@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usage: $(tests/oracle/setup mxnet)/bin/python tests/oracle/module.py
 
-A training with MXNet 1.9.1's Module and one with its BucketingModule, into recorded/module, in MXNet's own files: the symbol,
+Trainings with MXNet 1.9.1's Module, one from the first values that its variables ask for, and one with its BucketingModule, into recorded/module, in MXNet's own files: the symbol,
 parameters before (epoch 0) and after (epoch 4), batches and outputs. The test nn.module_mxnet makes the same steps.
 """
 import os
@@ -42,6 +42,19 @@ def bucket(length):
     return mx.sym.SoftmaxOutput(x, name="softmax")
 
 
+def given():
+    """Variables that say how they begin and decay; one whose name does not tell what it is."""
+    x = mx.sym.Variable("data")
+    weight, bias = mx.sym.Variable("fc1_weight", init=mx.init.Constant(0.25)), mx.sym.Variable("fc1_bias", init=mx.init.LSTMBias(0.5))
+    x = mx.sym.FullyConnected(x, weight=weight, bias=bias, num_hidden=8, name="fc1")
+    x = mx.sym.LeakyReLU(x, act_type="prelu", name="act")
+    offset = mx.sym.Variable("offset", shape=(1, 8), init=mx.init.Constant(-0.125), wd_mult=0.5)
+    x = mx.sym.broadcast_add(x, offset, name="moved")
+    bias = mx.sym.Variable("fc2_bias", init="ones", wd_mult=1.0)
+    x = mx.sym.FullyConnected(x, bias=bias, num_hidden=3, name="fc2")
+    return mx.sym.SoftmaxOutput(x, name="softmax")
+
+
 def first_values(module):
     """The same for all parameters whatever the order: by name."""
     args, states = module.get_params()
@@ -50,11 +63,11 @@ def first_values(module):
     module.set_params(args, states)
 
 
-def train(name, module, batches):
+def train(name, module, batches, more=(), begin=first_values):
     """batches: (key, data, label). Weight decay and momentum act as the module's optimizer has them."""
-    first_values(module)
+    begin(module)
     module.save_checkpoint(os.path.join(FOLDER, name), 0)
-    module.init_optimizer(optimizer="sgd", optimizer_params=(("learning_rate", 0.3), ("momentum", 0.9), ("wd", 0.05)))
+    module.init_optimizer(optimizer="sgd", optimizer_params=(("learning_rate", 0.3), ("momentum", 0.9), ("wd", 0.05)) + more)
     kept = {}
     for step, (key, data, label) in enumerate(batches):
         module.forward(mx.io.DataBatch(data=[data], label=[label], bucket_key=key,
@@ -67,12 +80,34 @@ def train(name, module, batches):
     mx.nd.save(os.path.join(FOLDER, name + "-batches.params"), kept)
 
 
+def scored():
+    """Two outputs with labels of their own: metrics count both."""
+    x = mx.sym.Variable("data")
+    outs = [mx.sym.SoftmaxOutput(mx.sym.FullyConnected(x, num_hidden=3, name="fc_" + name), name=name) for name in ("one", "two")]
+    module = mx.mod.Module(mx.sym.Group(outs), label_names=("one_label", "two_label"))
+    values = {"data": array("r", (6, 5), "scored"), "one_label": array("i3", (6,), "one"), "two_label": array("i3", (6,), "two")}
+    batches = mx.io.NDArrayIter(values["data"], {name: values[name] for name in ("one_label", "two_label")}, 2)
+    module.bind(batches.provide_data, batches.provide_label)
+    module.init_params()
+    first_values(module)
+    module.save_checkpoint(os.path.join(FOLDER, "scored"), 0)
+    for name, made in (("acc", mx.metric.Accuracy()), ("ce", mx.metric.CrossEntropy()), ("pcc", mx.metric.PCC())):
+        values[name] = mx.nd.array([module.score(batches, made)[0][1]])
+    mx.nd.save(os.path.join(FOLDER, "scored-batches.params"), values)
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     plain = mx.mod.Module(net())
     plain.bind([("data", (4, 5))], [("softmax_label", (4,))])
     plain.init_params()
     train("plain", plain, [(None, array("r", (4, 5), "x%d" % i), array("i3", (4,), "y%d" % i)) for i in range(STEPS)])
+    made = mx.mod.Module(given(), fixed_param_names=["act_gamma"])  # whose gradient is wrong there in a graph
+    made.bind([("data", (4, 5))], [("softmax_label", (4,))])
+    made.init_params(mx.init.Constant(0.0625))
+    train("given", made, [(None, array("r", (4, 5), "g%d" % i), array("i3", (4,), "h%d" % i)) for i in range(STEPS)],
+          (("rescale_grad", 0.125),), lambda module: None)
+    scored()
     lengths = [5, 3, 4, 3]
     buckets = mx.mod.BucketingModule(lambda key: (bucket(key), ("data",), ("softmax_label",)), default_bucket_key=5)
     buckets.bind([("data", (2, 5, 4))], [("softmax_label", (2,))])

@@ -3,11 +3,12 @@
 
 What MXNet 1.9.1's Gluon computes for the losses, metrics, schedules, optimizers, initializers and layers of nn, into
 recorded/nn/calls.txt.gz, for recurrent layers, unrolled cells and CTC into recorded/nn/sequences.txt.gz, and a net of two inputs and two
-outputs as it exports one, recorded/nn/pair-*. The tests mxnet.nn and mxnet.sequences replay them. The form is that of recorded/ops: `call KIND.NAME f32 OPTION=VALUE...`, then arrays; options are those of nn.
+outputs as it exports one, recorded/nn/pair-*, and one with a parameter and a constant of its own, recorded/nn/own*. The tests mxnet.nn and mxnet.sequences replay them. The form is that of recorded/ops: `call KIND.NAME f32 OPTION=VALUE...`, then arrays; options are those of nn.
 """
 import gzip
 import io
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -94,6 +95,7 @@ def losses():
     loss("poisson_nll", L.PoissonNLLLoss(from_logits=False), [array("p", (4, 3), "r", "f64"), positive], {"transformed": 1})
     call("loss.poisson_nll", {"full": 1}, [x, positive],  # which MXNet cannot differentiate
          [L.PoissonNLLLoss(compute_full=True)(x, positive)], dtype="f64")
+    axes()
     labels = array("=1;-1;1;-1", (4,), "s", "f64")
     x, y, labels = x.astype("float32"), y.astype("float32"), labels.astype("float32")  # it has constants of float32
     loss("cosine_embedding", L.CosineEmbeddingLoss(), [x, y, labels])
@@ -101,6 +103,28 @@ def losses():
     x, y = array("r", (4, 3), "x", "f64"), array("r", (4, 3), "y", "f64")
     loss("sdml", Wide(), [x, y])
     loss("sdml", Wide(smoothing_parameter=0.1), [x, y], {"smoothing": 0.1})
+
+
+def axes():
+    """Classes and samples along other axes than the last and the first."""
+    L, image = gluon.loss, array("r", (2, 3, 4), "image", "f64")
+    spots, other = array("i3", (2, 4), "spots", "f64"), array("r", (2, 3, 4), "other", "f64")
+    logs, dense = mx.nd.log_softmax(image, axis=1), mx.nd.softmax(other, axis=1)
+    weight = array("q", (2, 1, 4), "spot weights", "f64")
+    loss("softmax_ce", L.SoftmaxCELoss(axis=1), [image, spots], {"axis": 1})
+    loss("softmax_ce", L.SoftmaxCELoss(axis=-2, weight=2), [image, spots, weight], {"axis": -2, "weight": 2, "sample_weight": 1})
+    loss("softmax_ce", L.SoftmaxCELoss(axis=1, sparse_label=False), [image, dense], {"axis": 1, "dense": 1})
+    loss("softmax_ce", L.SoftmaxCELoss(axis=1, from_logits=True), [logs, spots], {"axis": 1, "transformed": 1})
+    loss("softmax_ce", L.SoftmaxCELoss(batch_axis=1), [image, array("i4", (2, 3), "steps", "f64")], {"batch_axis": 1})
+    loss("softmax_ce", L.SoftmaxCELoss(axis=1, batch_axis=2), [image, spots], {"axis": 1, "batch_axis": 2})
+    loss("kl_div", L.KLDivLoss(from_logits=False, axis=1), [image, dense], {"axis": 1})
+    loss("kl_div", L.KLDivLoss(batch_axis=2), [logs, dense], {"transformed": 1, "batch_axis": 2})
+    for name, made in (("l2", L.L2Loss), ("l1", L.L1Loss), ("huber", L.HuberLoss), ("hinge", L.HingeLoss),
+                       ("sigmoid_ce", L.SigmoidBCELoss), ("logistic", L.LogisticLoss)):
+        loss(name, made(batch_axis=1), [image, other], {"batch_axis": 1})
+    loss("l2", L.L2Loss(batch_axis=1, weight=0.5), [image, other, array("q", (1, 3, 1), "sample weights", "f64")],
+         {"batch_axis": 1, "weight": 0.5, "sample_weight": 1})
+    loss("triplet", L.TripletLoss(batch_axis=1), [image, other, array("r", (2, 3, 4), "third", "f64")], {"batch_axis": 1})
 
 
 # ---- schedules: the rates of updates 1 to 40
@@ -127,8 +151,8 @@ def schedules():
 # ---- optimizers: a weight, then the gradients of six steps; what the weight is after each
 
 
-def optimizer(name, given=None, options=None, shape=(3, 4)):
-    made = mx.optimizer.create(name, **dict(given or {}, rescale_grad=0.5))
+def optimizer(name, given=None, options=None, shape=(3, 4), scale=1):
+    made = mx.optimizer.create(name, **dict(given or {}, rescale_grad=0.5 * scale))
     update, weight = mx.optimizer.get_updater(made), array("u", shape, "weight")
     grads = [array("r", shape, "grad %d" % step) for step in range(6)]
     ins, outs = [weight.copy()] + grads, []
@@ -173,6 +197,10 @@ def optimizers():
              for s in ("power2", "sqrt", "lars")]
     for clip in ({}, {"clip_gradient": 0.3}):
         optimizer("groupadagrad", dict(clip, learning_rate=0.1), ours(dict(clip, learning_rate=0.1), {}))
+    for name in ("sgd", "adam", "adagrad", "rmsprop", "ftrl", "lamb"):
+        optimizer(name, {"wd": 0.01}, {"wd": 0.01, "rescale_grad": -3}, scale=-3)
+    for name in ("adam", "adamax", "ftml", "lamb"):
+        optimizer(name, {"begin_num_update": 7}, {"begin_num_update": 7})
     for name, given, names in rows:
         for more in common:
             told = {key: (int(value) if value is True else value) for key, value in ours(dict(given, **more), names).items()
@@ -323,9 +351,32 @@ def metrics():
     metric("accuracy", M.Accuracy(), scores)
     for k in (1, 2, 3):
         metric("top_k_accuracy", M.TopKAccuracy(k) if k > 1 else M.Accuracy(), scores, {"k": k})
+    signs = [(x, 2 * labels - 1) for x, labels in two]
     for average in ("micro", "macro"):
-        metric("f1", M.F1(average=average), two, {"macro": int(average == "macro")})
-        metric("mcc", M.MCC(average=average), two, {"macro": int(average == "macro")})
+        for batches in (two, signs):
+            metric("f1", M.F1(average=average), batches, {"micro": int(average == "micro")})
+            metric("mcc", M.MCC(average=average), batches, {"micro": int(average == "micro")})
+    metric("f1", M.F1(), two)
+    metric("mcc", M.MCC(), two)
+    image = [(array("r", (n, 3, 2, 4), "image %d" % n), array("i3", (n, 2, 4), "spots %d" % n)) for n in (2, 3)]
+    steps = [(mx.nd.softmax(array("r", (n, 4, 5), "steps %d" % n)), array("i5", (n, 4), "words %d" % n)) for n in (2, 3)]
+    square = [(array("r", (n, 4, 4), "square %d" % n), array("i4", (n, 4), "columns %d" % n)) for n in (2, 3)]
+    taken = [(array("i4", (n,), "taken %d" % n), array("i4", (n,), "right %d" % n)) for n in (9, 5)]
+    metric("accuracy", M.Accuracy(), image)
+    metric("accuracy", M.Accuracy(axis=-3), image, {"axis": -3})
+    metric("accuracy", M.Accuracy(), square)
+    for axis in (2, -1):
+        metric("accuracy", M.Accuracy(axis=axis), square, {"axis": axis})
+        metric("accuracy", M.Accuracy(axis=axis), steps, {"axis": axis})
+    metric("accuracy", M.Accuracy(), taken)
+    metric("accuracy", M.Accuracy(), [(x + 0.75, labels + 0.25) for x, labels in taken])  # compared as whole numbers
+    metric("accuracy", M.Accuracy(), [(x.reshape((-1, 1)), labels.reshape((-1, 1))) for x, labels in taken])
+    metric("accuracy", M.Accuracy(), [(x.reshape((-1, 1)), labels) for x, labels in taken])
+    metric("pcc", M.PCC(), taken)
+    metric("perplexity", M.Perplexity(3), [(x.reshape((-1, 5)), labels) for x, labels in steps], {"ignore": 3})
+    for eps in (0.25, 1e-3):
+        metric("cross_entropy", M.CrossEntropy(eps=eps), scores, {"eps": eps})
+        metric("nll", M.NegativeLogLikelihood(eps=eps), scores, {"eps": eps})
     metric("perplexity", M.Perplexity(None), scores)
     metric("perplexity", M.Perplexity(2), scores, {"ignore": 2})
     metric("cross_entropy", M.CrossEntropy(), scores)
@@ -333,8 +384,8 @@ def metrics():
     for name, made in (("mae", M.MAE), ("mse", M.MSE), ("rmse", M.RMSE)):
         metric(name, made(), real)
         metric(name, made(), flat)
-    metric("pearson", M.PearsonCorrelation(average="micro"), flat)
-    metric("pearson", M.PearsonCorrelation(), flat, {"macro": 1})
+    metric("pearson", M.PearsonCorrelation(average="micro"), flat, {"micro": 1})
+    metric("pearson", M.PearsonCorrelation(), flat)
     metric("pcc", M.PCC(), scores)
     metric("loss", M.Loss(), [(array("r", (n,), "loss %d" % n), array("r", (n,), "none")) for n in (4, 2)])
 
@@ -485,6 +536,8 @@ def cells():
     cell("rnn", R.RNNCell(4, activation="relu"), {"activation": "relu"})
     cell("lstm", R.LSTMCell(4))
     cell("gru", R.GRUCell(4))
+    cell("lstm", R.LSTMCell(4, activation="relu"), {"activation": "relu"})
+    cell("lstm", R.LSTMCell(4, activation="softsign", recurrent_activation="tanh"), {"activation": "softsign", "recurrent": "tanh"})
     from mxnet.gluon.contrib import rnn as C
     windows = {"kernel": 3, "pad": 1, "state_kernel": 3}
     cell("rnn", C.Conv1DRNNCell((3, 5), 4, 3, 3, 1), windows, (5,))
@@ -600,6 +653,7 @@ def ctcs():
     ctc(L.CTCLoss(layout="TNC"), {"layout": "TNC"}, array("r", (6, 3, 5), "x"), y)
     ctc(L.CTCLoss(), {"data_lengths": 1, "label_lengths": 1}, x, y, steps, labels)
     ctc(L.CTCLoss(), {"label_lengths": 1}, x, y, None, labels)
+    ctc(L.CTCLoss(label_layout="TN"), {"label_layout": "TN"}, x, array("=1;3;2;2;0;-1", (3, 3), "turned").T)
 
 
 # ---- a net of two inputs and two outputs
@@ -629,6 +683,73 @@ def pair():
     net.export(os.path.join(FOLDER, "pair"))
 
 
+def stale(name, given, options):
+    """Two layers; each step reaches those of its mask, and leaves the other one as it is."""
+    layers, x = [gluon.nn.Dense(3, use_bias=False, in_units=2) for _ in range(2)], array("r", (2, 2), "stale x")
+    ins = [array("u", (3, 2), "stale %d" % i) for i in range(2)]
+    for block, value in zip(layers, ins):
+        block.initialize()
+        block.weight.set_data(value)
+    trainer = gluon.Trainer([block.weight for block in layers], name, given, kvstore=None)
+    for mask in (3, 1, 2, 1, 3):
+        with autograd.record():
+            total = sum((block(x) ** 2).sum() for i, block in enumerate(layers) if mask >> i & 1)
+        total.backward()
+        trainer.step(2, ignore_stale_grad=True)
+    call("stale." + name, options, ins + [x], [block.weight.data() for block in layers])
+
+
+def stales():
+    stale("sgd", {"learning_rate": 0.1, "momentum": 0.9, "wd": 0.1}, {"lr": 0.1, "momentum": 0.9, "wd": 0.1})
+    for name in ("adam", "adamax", "lamb", "adagrad", "rmsprop"):
+        stale(name, {"learning_rate": 0.1, "wd": 0.1}, {"lr": 0.1, "wd": 0.1})
+
+
+def rotations():
+    from mxnet.gluon.data.vision import transforms
+    for shape in ((2, 5, 7), (3, 4, 4), (1, 6, 2)):
+        x = array("r", shape, "rotated")
+        for degrees in (0, 30, -75, 90, 180, 400.5):
+            for zoom in (0, 1, -1):
+                call("rotate.image", {"degrees": degrees, "zoom": zoom}, [x], [transforms.Rotate(degrees, zoom == 1, zoom == -1)(x)])
+
+
+# ---- a net with a parameter and a constant of its own: its files, an output, gradients
+
+
+class Own(gluon.HybridBlock):
+    def __init__(self, **more):
+        super().__init__(**more)
+        with self.name_scope():
+            self.fc = gluon.nn.Dense(4)
+            self.scale = self.params.get("scale", shape=(4,), init=mx.init.Constant(1.5))
+            self.shift = self.params.get_constant("shift", [[0.5, -1, 2, 0.25]])
+
+    def hybrid_forward(self, F, x, scale, shift):
+        return F.broadcast_add(F.broadcast_mul(self.fc(x), scale), shift)
+
+
+def own():
+    net, x, head = Own(prefix="own_"), array("r", (3, 5), "own x"), array("u", (3, 4), "own head")
+    net.initialize()
+    net(x)
+    for name in ("weight", "bias"):
+        getattr(net.fc, name).set_data(array("u", getattr(net.fc, name).shape, "own " + name))
+    net.hybridize()
+    with autograd.record():
+        out = net(x)
+        scalar = (out * head).sum()
+    scalar.backward()
+    call("own.net", {}, [x, head], [out], [net.scale.grad(), net.fc.weight.grad()])
+    path = os.path.join(FOLDER, "own")
+    net.save_parameters(path + ".params")
+    net.export(path)
+    with open(path + "-symbol.json") as file:
+        text = file.read()
+    with open(path + "-symbol.json", "w") as file:  # a constant's initializer has an address in its name
+        file.write(re.sub(r"Constant_own_shift_\d+", "Constant_own_shift_0", text, flags=re.I))
+
+
 def write(name):
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
@@ -656,6 +777,9 @@ def main():
     recurrents()
     unrolls()
     ctcs()
+    rotations()
+    stales()
+    own()
     write("sequences.txt.gz")
 
 

@@ -61,6 +61,10 @@ TN_API tn_array *tn_array_grad(const tn_array *a);
 /** How the attached gradient is filled in: TN_MODE_…. @threads any @since 0.1 */
 TN_API uint32_t tn_array_grad_mode(const tn_array *a);
 
+/** 1: a tn_backward() was through the array since the last such call, so its gradient is that one's; 0: none
+ * was, or `a` is NULL. @threads owner @since 0.1 */
+TN_API int32_t tn_array_grad_fresh(tn_array *a);
+
 #define TN_BACKWARD_RETAIN 1u /* what was recorded stays and may be walked again */
 #define TN_BACKWARD_PREDICT                                                                                  \
     2u /* gradients of operators that differ in training (Dropout, BatchNorm) are                            \

@@ -321,7 +321,8 @@ typedef struct tn_elu_options {
 typedef struct tn_init_options {
     TN_NN_HEAD;
     /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one, orthogonal, bilinear (for
-     * transposed convolutions), lstmbias (for tn_net_init_where: the second quarter); NULL: xavier */
+     * transposed convolutions), lstmbias (for tn_net_init_where: the second quarter), in letters of any size,
+     * as MXNet's zeros and ones; NULL: xavier */
     const char *with;
     double magnitude;         /* xavier: 0: 3 */
     const char *factor;       /* xavier, msraprelu: avg, in, out; NULL: avg */
@@ -598,6 +599,17 @@ TN_API void tn_net_save(tn_net *net, const char *path);
 /** Reads what tn_net_save() or tn_net_export() wrote, or Gluon for the same net; names and shapes must be the
  * net's, but names of graphs may begin with another net's name. @since 0.1 */
 TN_API void tn_net_load_params(tn_net *net, const char *path);
+
+#define TN_PARAMS_MISSING 1 /* parameters that the file, or list, does not have keep their values */
+#define TN_PARAMS_EXTRA 2   /* names that the net, or module, does not have are passed over */
+/**
+ * The same with Gluon's allow_missing and ignore_extra: a net with another head takes the values of its body,
+ * by both flags. Arrays of both must have the same shape.
+ * @param flags TN_PARAMS_…; 0: as tn_net_load_params()
+ * @return how many parameters have got values; 0: failed, also where the file has none of them (TN_E_KEY)
+ * @since 0.1
+ */
+TN_API size_t tn_net_load_some(tn_net *net, const char *path, int32_t flags);
 /** Writes PREFIX-symbol.json and PREFIX-0000.params, which MXNet reads; the input is called `data`. On an
  * error neither is changed; but in a folder without hard links whose PREFIX-symbol.json cannot be replaced
  * the parameters may be. @since 0.1 */
@@ -658,7 +670,7 @@ TN_API tn_array *tn_loss_l1(tn_app *app, tn_array *x, tn_array *labels);
 typedef struct tn_meter_options {
     TN_NN_HEAD;
     int32_t k;       /* top_k_accuracy; 0: 1 */
-    int32_t macro;   /* f1, mcc, pearson: 1: the mean of the batches' values, 0: one of all samples */
+    int32_t micro;   /* f1, mcc, pearson: 1: one value of all samples, 0: the mean of the batches' values */
     int32_t ignores; /* perplexity, cross_entropy, nll: 1: labels that are `ignore` do not count */
     int64_t ignore;
     /* A metric of the program, as CustomMetric, whose name is `what` (NULL: custom): of a batch's `count`
@@ -667,13 +679,18 @@ typedef struct tn_meter_options {
     int64_t (*function)(void *arg, const float *x, size_t count, const float *labels, size_t rows,
                         double *sum);
     void *arg;
+    int32_t axis; /* of the classes, of metrics of scores; below 0 from the last. 0: 1, or the last one where
+                     the labels say so; of perplexity the last one */
+    int32_t reserved;
+    double eps; /* cross_entropy, nll: added to probabilities; 0: 1e-12 */
 } tn_meter_options;
 
 /**
- * A metric, as mxnet.metric has it. Of scores x (N, classes) and labels (N): accuracy, top_k_accuracy, f1
- * and mcc (of two classes), pcc; of probabilities: perplexity, cross_entropy, nll. Of numbers and as many
- * labels: mae, mse, rmse (each batch counts once), pearson. Of what a loss returned: loss. MXNet's other
- * names are known, too (acc, ce, nll-loss, pearsonr).
+ * A metric, as mxnet.metric has it. Of scores x (N, classes, …) and labels (N, …): accuracy,
+ * top_k_accuracy, f1 and mcc (of two classes, the label 1 against another one), pcc; of probabilities:
+ * perplexity, cross_entropy, nll. accuracy and pcc also take numbers of classes, in the shape of the labels.
+ * Of numbers and as many labels: mae, mse, rmse (each batch counts once), pearson. Of what a loss returned:
+ * loss. MXNet's other names are known, too (acc, ce, nll-loss, pearsonr).
  * tn_meter_open(app, "top_k_accuracy", .k = 5)
  * Several, up to 64, with commas between them are CompositeEvalMetric: a list, to which batches are added at
  * once; blanks around a name do not count.
@@ -837,9 +854,9 @@ TN_API int tn_data_sha256(tn_data *data, char out_hex[65]);
 typedef struct tn_trainer_options {
     TN_NN_HEAD;
     /* sgd, nag, adam, signum, rmsprop, adagrad, adadelta, adamax, nadam, dcasgd, ftrl, ftml, lamb, lans,
-     * lars, lbsgd, sgld, groupadagrad, adamw, adabelief; NULL: sgd. With lr 0 a step of ftrl and ftml changes
-     * nothing. lars leaves the rates of biases, gammas and betas as they are; groupadagrad takes matrices
-     * alone and no wd. */
+     * lars, lbsgd, sgld, groupadagrad, adamw, adabelief, in letters of any size; NULL: sgd. With lr 0 a step
+     * of ftrl and ftml changes nothing. lars leaves the rates of biases, gammas and betas as they are;
+     * groupadagrad takes matrices alone and no wd. */
     const char *optimizer;
     double lr;       /* 0: 0.01, of adam, nadam, rmsprop, lamb and its like 0.001, adamax 0.002, ftrl 0.1 */
     double momentum; /* sgd, nag, signum, lars, lbsgd */
@@ -884,6 +901,13 @@ typedef struct tn_trainer_options {
     int32_t multi_precision;
     int32_t no_bias_correction;      /* lamb, adamw, adabelief: 1: first steps are as all others */
     double lower_bound, upper_bound; /* lamb, lans: of a weight's norm; 0: none */
+    double rescale_grad; /* gradients times this, divided by `batch`; of a module times this alone. 0: 1 */
+    int64_t begin_num_update; /* steps that count as done, for schedules and bias corrections */
+    /* A step behind a backward that has not reached all parameters is an error (TN_E_STATE): the gradients of
+     * the others are those of an earlier step. 1: these parameters stay as they are, but where a store
+     * updates; which step each is at is not saved. */
+    int32_t ignore_stale_grad;
+    int32_t reserved;
 } tn_trainer_options;
 
 /** An optimizer for all parameters of `net`. @since 0.1 */
@@ -1142,7 +1166,7 @@ TN_API tn_trainer *tn_train_trainer(tn_train *train);
 #define tn_fit(...) TN_NN_FIT_(__VA_ARGS__, )
 #define TN_NN_FIT_(net, data, ...)                                                                           \
     tn_fit_(net, data, &(const tn_train_options){TN_NN_HERE_(tn_train_options), __VA_ARGS__})
-/* tn_meter_open(app, "f1", .macro = 1) */
+/* tn_meter_open(app, "f1", .micro = 1) */
 #define tn_meter_open(...) TN_NN_METER_(__VA_ARGS__, )
 #define TN_NN_METER_(app, what, ...)                                                                         \
     tn_meter_open_(app, what, &(const tn_meter_options){TN_NN_HERE_(tn_meter_options), __VA_ARGS__})

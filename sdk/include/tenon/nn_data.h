@@ -367,6 +367,7 @@ typedef struct tn_transform_step {
      * random_flip_top_bottom: with chance 1/2 · random_brightness, random_contrast, random_saturation,
      * random_hue, random_lighting: amount · random_color_jitter: amounts, in a random order · crop_resize:
      * at, crop, size · random_crop: size; of a smaller image the largest part of that ratio ·
+     * rotate: angle[0], zoom; random_rotation: a drawn angle, zoom; both of float32 (C, H, W), in its size ·
      * random_apply: the next size[0] steps with the chance `amount` (0: 1/2) · random_order: the next size[0]
      * ones in a random order */
     const char *kind;
@@ -379,9 +380,11 @@ typedef struct tn_transform_step {
     double std[4];      /* 0: 1 */
     double amount;      /* how far a factor may be from 1; of lighting the deviation */
     int32_t dtype;      /* TN_F32 … */
-    int32_t reserved;
-    double amounts[4];      /* of brightness, contrast, saturation, hue */
+    int32_t zoom;      /* of rotations: 1: in, so that nothing beside the image shows; -1: out, so that all of
+                           it does; 0: corners are cut off and filled with 0 */
+    double amounts[4]; /* of brightness, contrast, saturation, hue */
     int64_t at[2], crop[2]; /* x, y; width, height */
+    double angle[2];        /* degrees: the angle; of random_rotation the smallest and the largest one */
 } tn_transform_step;
 
 /**

@@ -30,7 +30,8 @@ typedef struct tn_module_options {
     const char *json;          /* a -symbol.json */
     const char *const *data;   /* names of the inputs, NULL-ended; NULL: "data" */
     const char *const *labels; /* of the labels; NULL: "softmax_label", if the symbol has it */
-    const char *const *fixed;  /* ends of names of parameters that are not trained; NULL: none */
+    const char *const *fixed;  /* ends of names of parameters that are not trained; one that fits none is
+                                  TN_E_KEY. NULL: none */
     /* Several symbols over the same parameters, one for each key (a length, say): it gives the symbol of a
      * key, which the module releases; NULL: failed. Called once for each. */
     tn_symbol *(*bucket)(void *arg, tn_app *app, int64_t key);
@@ -67,8 +68,6 @@ TN_API void tn_module_bind_(tn_module *m, const tn_module_bind_options *options)
  */
 TN_API void tn_module_init_params_(tn_module *m, const tn_init_options *options);
 
-#define TN_PARAMS_MISSING 1 /* parameters that the list does not have keep their values */
-#define TN_PARAMS_EXTRA 2   /* names that the module does not have are passed over */
 /** Values by name, with or without "arg:" and "aux:". Nothing changes if one does not fit. @since 0.1 */
 TN_API void tn_module_set_params(tn_module *m, const tn_params *params, int32_t flags);
 /** All parameters as they stand, "arg:fc1_weight", "aux:bn_moving_mean": the very arrays. Yours
@@ -96,7 +95,8 @@ TN_API void tn_module_forward(tn_module *m, int32_t train, size_t count, tn_arra
 /** Gradients of the last forward. `head_grads`: one per output; NULL: ones, which losses do not read.
  * @since 0.1 */
 TN_API void tn_module_backward(tn_module *m, tn_array *const *head_grads);
-/** One step of the optimizer; gradients are divided by the last batch's samples. @since 0.1 */
+/** One step of the optimizer; gradients are divided by the last batch's samples, or where the optimizer has a
+ * .rescale_grad multiplied by that. @since 0.1 */
 TN_API void tn_module_update(tn_module *m);
 /** Outputs of the symbol. @since 0.1 */
 TN_API size_t tn_module_output_count(const tn_module *m);
@@ -134,7 +134,16 @@ typedef struct tn_module_fit_options {
  * @since 0.1
  */
 TN_API void tn_module_fit_(tn_module *m, tn_data *data, const tn_module_fit_options *options);
-/** Mean of a metric (NULL: accuracy) over a data set; NaN on error. @since 0.1 */
+/**
+ * An .event of tn_module_fit_options, whose .arg is a tn_speed: each so many batches a line with samples per
+ * second and the metrics of the epoch so far, as MXNet's Speedometer writes it with auto_reset=False:
+ * "epoch 0, batch 50: 1234.5 samples/s, accuracy 0.912500". Reads the metrics, so it waits. @return 0
+ * @since 0.1
+ */
+TN_API int32_t tn_module_speed(void *speed, tn_module *m, int64_t epoch, int64_t batch, double train,
+                               double valid);
+/** Mean of a metric (NULL: accuracy) over a data set, of output 0 and the first labels, or of each output and
+ * its labels if there are as many; NaN on error. @since 0.1 */
 TN_API double tn_module_score(tn_module *m, tn_data *data, const char *metric);
 /** The same by a meter of the program, which begins anew and then has all values. @since 0.1 */
 TN_API double tn_module_score_by(tn_module *m, tn_data *data, tn_meter *meter);

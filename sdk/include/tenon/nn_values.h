@@ -108,6 +108,29 @@ TN_API void tn_scope_end_(tn_x x, const char *file, int32_t line);
  */
 TN_API tn_x tn_param_(tn_x x, const char *path, const char *file, int32_t line);
 
+typedef struct tn_weight_options {
+    TN_NN_HEAD;
+    int64_t shape[8]; /* each at least 1, up to the first 0; none: one number, (1) */
+    /* First values: an initialiser, as .with of tn_init_options, whatever the net's is. NULL: zeros where the
+     * name ends with bias or beta, ones with gamma, else as tn_net_init() says for weights */
+    const char *init;
+    double scale;        /* as of tn_init_options */
+    const float *values; /* these, row-major: a constant (Gluon's get_constant), which is saved, but never
+                            trained. Copied at the first call. NULL: it is none */
+    int32_t fixed;       /* 1: it has no gradient, until tn_net_set() says so */
+    int32_t share;       /* 1: other calls of this name give the same parameter */
+} tn_weight_options;
+
+/**
+ * A parameter of the function's own, beside those of its layers: Gluon's params.get(). Files have it under
+ * the open scopes and its name, "stage1.scale". Every call must ask for the same shape.
+ * tn_add(x, tn_weight(x, "position", .shape = {64, 128}, .init = "normal"))
+ * @param x    any value of the running call
+ * @param name letters, digits, _ and -
+ * @since 0.1
+ */
+TN_API tn_x tn_weight_(tn_x x, const char *name, const tn_weight_options *options);
+
 /* ---- layers: options as of chains ---- */
 
 /** Fully connected: y = activation(x w' + b). @since 0.1 */
@@ -278,13 +301,14 @@ typedef struct tn_cell_options {
     TN_NN_HEAD;
     const char *name;       /* of the scope of its parameters: needed, steps of one name share them */
     int64_t units;          /* width of the states */
-    const char *activation; /* tn_rnn_cell, and cells with a .kernel; NULL: tanh */
+    const char *activation; /* of the new values, not of a GRU without a .kernel; NULL: tanh */
     int64_t projection;     /* tn_lstm_cell: width of the projected output, at most units; 0: none */
     /* A convolutional cell, of x and states (N, C, …) with one to three axes: sides of the windows on x, the
      * zeros around x, and the sides of the windows on the state, which are odd. 0: dense layers. */
     int32_t kernel[3], pad[3], state_kernel[3];
     int32_t reserved;
     int32_t dilate[3], state_dilate[3]; /* of a convolutional cell; 0: 1, behind the first: as that */
+    const char *recurrent_activation;   /* of the gates of an LSTM without a .kernel; NULL: sigmoid */
 } tn_cell_options;
 
 /**
@@ -378,6 +402,9 @@ typedef struct tn_loss_options {
     tn_x data_lengths;  /* ctc: steps of each sample (N); NULL: all */
     tn_x label_lengths; /* ctc: labels of each sample (N); NULL: up to the first -1 */
     const char *layout; /* ctc: of x, "NTC" or "TNC"; NULL: NTC */
+    int32_t axis;       /* softmax_ce, kl_div: of the classes; below 0 from the last one; 0: the last one */
+    int32_t batch_axis; /* of x, of the samples; not of ctc, cosine_embedding and sdml */
+    const char *label_layout; /* ctc: "NT" or "TN"; NULL: NT */
 } tn_loss_options;
 
 /**
@@ -389,7 +416,8 @@ typedef struct tn_loss_options {
  * @since 0.1
  */
 TN_API tn_x tn_loss_(tn_x x, tn_x labels, const char *kind, const tn_loss_options *options);
-/** 1 where the largest score is that of the class, else 0. @since 0.1 */
+/** 1 where the largest score is that of the class, else 0: of scores (N, classes, …), or along the last axis
+ * where labels (N, …) fit that alone. @since 0.1 */
 TN_API tn_x tn_accuracy_(tn_x x, tn_x labels, const char *file, int32_t line);
 
 /** Arguments of a call with several values are evaluated from here on: the macros call it. @since 0.1 */
@@ -411,6 +439,10 @@ TN_API void tn_arguments_(const char *file, int32_t line);
 #define tn_dim(x, axis) tn_dim_(x, axis, __FILE__, __LINE__)
 #define tn_ndim(x) tn_ndim_(x, __FILE__, __LINE__)
 #define tn_param(x, path) tn_param_(x, path, __FILE__, __LINE__)
+/* tn_weight(x, "scale", .shape = {64}) */
+#define tn_weight(...) TN_NN_WEIGHT_(__VA_ARGS__, )
+#define TN_NN_WEIGHT_(x, name, ...)                                                                          \
+    tn_weight_(x, name, &(const tn_weight_options){TN_NN_HERE_(tn_weight_options), __VA_ARGS__})
 #define tn_read(x, count, out) tn_read_(x, count, out, __FILE__, __LINE__)
 #define tn_scope_begin(x, ...) tn_scope_begin_(x, __FILE__, __LINE__, __VA_ARGS__)
 #define tn_scope_end(x) tn_scope_end_(x, __FILE__, __LINE__)
