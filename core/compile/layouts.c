@@ -139,7 +139,7 @@ const char *tni_layouts_take(tni_layouts *s, const tni_request *r, tni_prepared 
             return "asks for a private layout, which this host does not give here";
         if (!layout_valid(*at, t, p->plugin->descriptor->name))
             return "asks for a layout that is not its own, or whose size or flags are not sound";
-        if (output && r->modes[i - r->in_count] == TN_MODE_ADD)
+        if (output && p->adds && r->modes[i - r->in_count] == TN_MODE_ADD)
             return "asks for a private layout of an output that is added to";
         if ((*st = layout_intern(s, at)))
             return NULL;

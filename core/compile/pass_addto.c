@@ -17,7 +17,10 @@ static tn_status add_from(tni_edit *e, uint32_t index, uint32_t from, uint32_t t
     if ((st = tni_code_helper(e->c, "_copy", index, &add)))
         return st;
     if (!(st = tni_code_prepare(e->c, &add, operands, modes)))
-        st = tni_edit_add(e, &add, operands, modes);
+        st = add.prepared->kernel->flags & TN_KERNEL_ADD_TO
+                 ? tni_edit_add(e, &add, operands, modes)
+                 : tni_error(TN_E_UNSUPPORTED, "kernel %s copies and does not add",
+                             add.prepared->kernel->name);
     if (st)
         tni_instruction_fini(&add);
     return st;

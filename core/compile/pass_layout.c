@@ -91,13 +91,15 @@ static tn_status instruction_place(placer *p, uint32_t index)
     tni_code *c = p->e.c;
     const tni_instruction in = *tni_code_at(c, index);
     const uint32_t count = in.in_count + in.out_count;
-    const uint8_t *modes = tni_code_modes(c, &in);
+    const uint8_t *given = tni_code_modes(c, &in);
     uint32_t *operands = tni_calloc(count + 1u, sizeof *operands);
-    tn_status st = operands ? TN_OK : TN_E_NOMEM;
+    uint8_t *modes = tni_calloc(count + 1u, 1);
+    tn_status st = operands && modes ? TN_OK : TN_E_NOMEM;
 
     for (uint32_t k = 0; k < count && !st; k++) {
         const uint32_t value = operands[k] = tni_code_operands(c, &in)[k];
 
+        modes[k] = given[k];
         if (tni_code_value(c, value)->tensor.layout == wanted(&in, k))
             continue;
         if (tni_code_value(c, value)->place == TNI_PLACE_SHAPE) {
@@ -107,13 +109,15 @@ static tn_status instruction_place(placer *p, uint32_t index)
         }
         st = k < in.in_count ? brought(p, index, value, wanted(&in, k), &operands[k])
                              : like_add(c, value, wanted(&in, k), &operands[k]);
+        modes[k] = modes[k] == TN_MODE_ADD ? TN_MODE_WRITE : modes[k]; /* the reorder adds */
     }
     if (!st)
         st = tni_edit_add(&p->e, &in, operands, modes);
     for (uint32_t k = in.in_count; k < count && !st; k++)
         if (operands[k] != tni_code_operands(c, &in)[k])
-            st = reorder_add(p, index, operands[k], tni_code_operands(c, &in)[k], modes[k]);
+            st = reorder_add(p, index, operands[k], tni_code_operands(c, &in)[k], given[k]);
     tni_free(operands);
+    tni_free(modes);
     return st;
 }
 

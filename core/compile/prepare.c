@@ -172,12 +172,8 @@ static bool any_strided(const tni_request *r, const tni_prepared *p)
 /* What the core would do for the kernel, if it could touch the device's memory; NULL: nothing. */
 static const char *needs_reach(const tni_request *r, const tni_prepared *p)
 {
-    if (r->device->host_addressable)
-        return NULL;
-    if (p->dense)
-        return "takes dense tensors only, and the host does not reach this device's memory to make them so";
-    return !p->adds && any_added(r)
-               ? "only overwrites, and the host does not reach this device's memory to add"
+    return p->dense && !r->device->host_addressable
+               ? "takes dense tensors only, and the host does not reach this device's memory to make them so"
                : NULL;
 }
 

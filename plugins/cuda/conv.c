@@ -8,7 +8,7 @@
 
 typedef struct conv_state {
     char y[TNCUDA_NAME_BYTES], dx[TNCUDA_NAME_BYTES], dw[TNCUDA_NAME_BYTES];
-    bool bias;
+    bool bias, turned; /* turned: a deconvolution, whose output is convolution's gradient by its input */
     int64_t sum_outer, sum_channels, sum_inner; /* of the bias' gradient */
     tncuda_window_args args;                    /* all but the arrays */
 } conv_state;
@@ -54,12 +54,11 @@ tn_status tncuda_conv_args(const tn_node *node, tncuda_window_args *args, tn_err
 /* The gradient of the bias: the sums of dy, which is y or, of a deconvolution, x. */
 static void bias_plan(conv_state *s, const tn_node *node, tn_plan *plan)
 {
-    const bool turned = strstr(node->op, "Deconvolution") != NULL;
-    const int64_t *extent = turned ? s->args.in : s->args.out;
+    const int64_t *extent = s->turned ? s->args.in : s->args.out;
     const int64_t space = extent[0] * extent[1] * extent[2];
 
     s->sum_outer = s->args.batch * (s->args.last ? space : 1);
-    s->sum_channels = turned ? s->args.channels : s->args.filters;
+    s->sum_channels = s->turned ? s->args.channels : s->args.filters;
     s->sum_inner = s->args.last ? 1 : space;
     plan->workspace_bytes =
         tncuda_bias_back_room(s->sum_outer, s->sum_channels, s->sum_inner, node->in[0]->dtype);
@@ -77,6 +76,7 @@ static tn_status conv_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     s = plan->state;
     s->args = args;
     s->bias = node->out_count > 1 ? node->out_count > 2 : node->in_count > 2;
+    s->turned = strstr(node->op, "Deconvolution") != NULL;
     if (node->out_count > 2)
         bias_plan(s, node, plan);
     names(s);
@@ -101,16 +101,10 @@ static tn_status conv_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     const conv_state *s = plan->state;
     tncuda_window_args a = s->args;
 
-    a.x = x->in[0]->data;
+    a.x = a.dy = x->in[0]->data; /* a kernel reads one of them */
     a.w = x->in[1]->data;
     a.bias = s->bias ? x->in[2]->data : NULL;
-    return window_run(x, 0, "conv", s->y, &a, err);
-}
-
-/* Sums of dy over all but its channels. */
-static tn_status bias_back(const conv_state *s, const tn_exec *x, tn_err *err)
-{
-    return s->bias ? tncuda_bias_back(x, 2, s->sum_outer, s->sum_channels, s->sum_inner, err) : TN_OK;
+    return window_run(x, 0, "conv", s->turned ? s->dx : s->y, &a, err);
 }
 
 /* dy, data, weight -> ddata, dweight, dbias */
@@ -120,40 +114,13 @@ static tn_status conv_back_run(const tn_plan *plan, const tn_exec *x, tn_err *er
     tncuda_window_args a = s->args;
     tn_status st;
 
-    a.dy = x->in[0]->data;
-    a.x = x->in[1]->data;
+    a.dy = x->in[s->turned]->data;
+    a.x = x->in[!s->turned]->data;
     a.w = x->in[2]->data;
-    if ((st = window_run(x, 0, "conv", s->dx, &a, err)) || (st = window_run(x, 1, "conv", s->dw, &a, err)))
+    if ((st = window_run(x, 0, "conv", s->turned ? s->y : s->dx, &a, err)) ||
+        (st = window_run(x, 1, "conv", s->dw, &a, err)))
         return st;
-    return bias_back(s, x, err);
-}
-
-/* ---- Deconvolution: convolution's gradient by its input is the output ----------------------------- */
-
-static tn_status deconv_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const conv_state *s = plan->state;
-    tncuda_window_args a = s->args;
-
-    a.dy = x->in[0]->data;
-    a.w = x->in[1]->data;
-    a.bias = s->bias ? x->in[2]->data : NULL;
-    return window_run(x, 0, "conv", s->dx, &a, err);
-}
-
-/* dy, data, weight -> ddata, dweight, dbias */
-static tn_status deconv_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
-{
-    const conv_state *s = plan->state;
-    tncuda_window_args a = s->args;
-    tn_status st;
-
-    a.x = x->in[0]->data;
-    a.dy = x->in[1]->data;
-    a.w = x->in[2]->data;
-    if ((st = window_run(x, 0, "conv", s->y, &a, err)) || (st = window_run(x, 1, "conv", s->dw, &a, err)))
-        return st;
-    return bias_back(s, x, err);
+    return s->bias ? tncuda_bias_back(x, 2, s->sum_outer, s->sum_channels, s->sum_inner, err) : TN_OK;
 }
 
 /* ---- UpSampling with a weight ---------------------------------------------------------------------- */
@@ -171,6 +138,7 @@ tn_status tncuda_upsampling_prepare(void *plugin, const tn_node *node, tn_plan *
     if ((st = tncuda_state(plugin, node, plan, sizeof(conv_state), err)))
         return st;
     s = plan->state;
+    s->turned = true;
     a = &s->args;
     tnb_window_extents(y, data, 2, window_of(a));
     tnb_window_scale(scale, window_of(a));
@@ -183,7 +151,7 @@ tn_status tncuda_upsampling_prepare(void *plugin, const tn_node *node, tn_plan *
 
 tn_status tncuda_upsampling_run(const tn_plan *plan, const tn_exec *x, bool back, tn_err *err)
 {
-    return (back ? deconv_back_run : deconv_run)(plan, x, err);
+    return (back ? conv_back_run : conv_run)(plan, x, err);
 }
 
 /* ---- im2col, col2im: s->y is the kernel ----------------------------------------------------------- */
@@ -228,8 +196,8 @@ const tn_kernel *const tncuda_family_conv[] = {
     TNCUDA_ROW_NAMED("Convolution", "bytes", bytes_types, 0, conv_prepare, conv_run),
     TNCUDA_ROW("_backward_Convolution", back_types, TN_KERNEL_ADD_TO | TN_KERNEL_EMPTY_OK, conv_prepare,
                conv_back_run),
-    TNCUDA_ROW("Deconvolution", any, DECONV, conv_prepare, deconv_run),
-    TNCUDA_ROW("_backward_Deconvolution", any, DECONV, conv_prepare, deconv_back_run),
+    TNCUDA_ROW("Deconvolution", any, DECONV, conv_prepare, conv_run),
+    TNCUDA_ROW("_backward_Deconvolution", any, DECONV, conv_prepare, conv_back_run),
     UNFOLD("im2col"),
     UNFOLD("_backward_im2col"),
     UNFOLD("col2im"),

@@ -12,16 +12,6 @@ typedef struct deform_state {
     bool bias;
 } deform_state;
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + 255) & ~(uint64_t)255;
-}
-
-static uint64_t compute_bytes(int32_t dtype)
-{
-    return dtype == TN_F64 ? sizeof(double) : sizeof(float);
-}
-
 /* in: [dy,] data, offset[, mask], weight[, bias] */
 static tn_status deform_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
@@ -43,8 +33,10 @@ static tn_status deform_prepare(void *plugin, const tn_node *node, tn_plan *plan
     s->args.dtype = data->dtype;
     s->batch = data->shape[0];
     s->bias = !tn_value_int(node->attrs[TN_contrib_DeformableConvolution_no_bias]);
-    s->columns = aligned((uint64_t)(d->channels * d->taps * d->out_pixels) * compute_bytes(data->dtype));
-    s->entries = aligned(4 * TNCUDA_ENTRY_BYTES * (uint64_t)(d->offset_groups * d->taps * d->out_pixels));
+    s->columns =
+        tncuda_aligned((uint64_t)(d->channels * d->taps * d->out_pixels) * tncuda_wide_bytes(data->dtype));
+    s->entries =
+        tncuda_aligned(4 * TNCUDA_ENTRY_BYTES * (uint64_t)(d->offset_groups * d->taps * d->out_pixels));
     plan->workspace_bytes = s->columns + 16;
     if (back)
         plan->workspace_bytes += 2 * s->entries + tncuda_sums_bytes(node->out[2 + d->modulated]);

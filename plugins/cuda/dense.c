@@ -186,7 +186,7 @@ static tn_status forward_lt(void *plugin, const tn_node *node, tn_plan *plan, tn
 /* In half precision, where it costs the library nothing. */
 static bool sums_fit(const dense_state *s, const tn_node *node)
 {
-    return (s->dtype == TN_F16 || s->dtype == TN_BF16) && s->bias && node->modes[1] != TN_MODE_NONE &&
+    return tncuda_is_short(s->dtype) && s->bias && node->modes[1] != TN_MODE_NONE &&
            node->modes[2] == TN_MODE_WRITE;
 }
 

@@ -239,17 +239,13 @@ static tn_status nms_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err
 
 /* ---- MultiBoxDetection --------------------------------------------------------------------------------- */
 
-static uint64_t wide_bytes(const tn_tensor *t)
-{
-    return t->dtype == TN_F64 ? sizeof(double) : sizeof(float);
-}
-
 /* Boxes as they are predicted, and sorted; entries by score, and by place. */
 static tn_status detection_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const uint64_t boxes = (uint64_t)tn_tensor_count(node->out[0]) / 6;
 
-    return ranks_prepare(plugin, node, plan, 2 * (int64_t)boxes, 12 * boxes * wide_bytes(node->out[0]), err);
+    return ranks_prepare(plugin, node, plan, 2 * (int64_t)boxes,
+                         12 * boxes * tncuda_wide_bytes(node->out[0]->dtype), err);
 }
 
 static tn_status detection_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
@@ -265,7 +261,7 @@ static tn_status detection_run(const tn_plan *plan, const tn_exec *x, tn_err *er
                                 overlap > 0 && overlap <= 1},
                           .f = {tn_value_float(x->attrs[TN_contrib_MultiBoxDetection_threshold])}};
     char *places = (char *)x->workspace + 2 * TNCUDA_ENTRY_BYTES * (uint64_t)a.count +
-                   12 * (uint64_t)a.count * wide_bytes(y);
+                   12 * (uint64_t)a.count * tncuda_wide_bytes(y->dtype);
     void *sorted = NULL;
     tn_status st;
 
@@ -334,7 +330,8 @@ static tn_status proposal_prepare(void *plugin, const tn_node *node, tn_plan *pl
     if (count_of(node, TN_contrib_Proposal_scales) + count_of(node, TN_contrib_Proposal_ratios) >
         TNCUDA_CALL_NUMBERS - 1)
         return tn_failf(err, TN_E_UNSUPPORTED, "at most %d scales and ratios", TNCUDA_CALL_NUMBERS - 1);
-    return ranks_prepare(plugin, node, plan, boxes, 5 * (uint64_t)boxes * wide_bytes(node->out[0]), err);
+    return ranks_prepare(plugin, node, plan, boxes,
+                         5 * (uint64_t)boxes * tncuda_wide_bytes(node->out[0]->dtype), err);
 }
 
 static tn_status proposal_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

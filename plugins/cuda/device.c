@@ -247,6 +247,16 @@ static tn_status cuda_info(tn_device_handle *device, tn_device_info *out, tn_err
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
 
+static void blocks_span(tn_device_handle *device, uint64_t at, uint64_t bytes)
+{
+    pthread_mutex_lock(&device->lock);
+    if (!device->behind || at < device->lowest)
+        device->lowest = at;
+    if (at + bytes > device->behind)
+        device->behind = at + bytes;
+    pthread_mutex_unlock(&device->lock);
+}
+
 static tn_status cuda_alloc(tn_device_handle *device, int32_t memory, uint64_t bytes, void **out, tn_err *err)
 {
     const tncuda_driver *d = device->driver;
@@ -274,6 +284,7 @@ static tn_status cuda_alloc(tn_device_handle *device, int32_t memory, uint64_t b
         return st;
     tncuda_count(&device->count.allocations);
     *out = memory == TN_MEMORY_PINNED ? data : (void *)(uintptr_t)at;
+    blocks_span(device, (uintptr_t)*out, bytes);
     return TN_OK;
 }
 
@@ -309,46 +320,6 @@ static void cuda_host_unregister(tn_device_handle *device, void *data)
         return;
     (void)tncuda_check(device, device->driver->host_unregister(data), "cuMemHostUnregister", NULL);
     tncuda_leave(device);
-}
-
-/* ---- graphs -------------------------------------------------------------------------------------------- */
-
-/* Events before a graph are recorded before it. */
-static tn_status before_graph(tn_stream *stream, tn_err *err)
-{
-    tn_status st;
-
-    if (!stream)
-        return TN_OK; /* what comes next says so */
-    if ((st = tncuda_usable(stream->device, err)))
-        return st;
-    pthread_mutex_lock(&stream->lock);
-    st = stream->recording ? TN_OK : tncuda_moment_close(stream, err);
-    pthread_mutex_unlock(&stream->lock);
-    return st;
-}
-
-static tn_status cuda_graph_begin(tn_stream *stream, tn_err *err)
-{
-    const tn_status st = before_graph(stream, err);
-
-    return st ? st : tncuda_graph_begin(stream, err);
-}
-
-static tn_status cuda_graph_launch(tn_device_graph *graph, tn_stream *stream, tn_err *err)
-{
-    const tn_status st = before_graph(stream, err);
-
-    return st ? st : tncuda_graph_launch(graph, stream, err);
-}
-
-static tn_status cuda_graph_run(tn_device_graph **graph, tn_stream *stream,
-                                tn_status (*fn)(void *arg, tn_err *err), void *arg, uint32_t *moved,
-                                tn_err *err)
-{
-    const tn_status st = before_graph(stream, err);
-
-    return st ? st : tncuda_graph_run(graph, stream, fn, arg, moved, err);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------ */
@@ -413,10 +384,10 @@ const tn_device_ops tncuda_device_ops = {
     .peer = cuda_peer,
     .host_register = cuda_host_register,
     .host_unregister = cuda_host_unregister,
-    .graph_begin = cuda_graph_begin,
+    .graph_begin = tncuda_graph_begin,
     .graph_end = tncuda_graph_end,
     .graph_update = tncuda_graph_update,
-    .graph_launch = cuda_graph_launch,
+    .graph_launch = tncuda_graph_launch,
     .graph_free = tncuda_graph_free,
-    .graph_run = cuda_graph_run,
+    .graph_run = tncuda_graph_run,
 };

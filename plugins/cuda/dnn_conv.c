@@ -107,16 +107,6 @@ bool tncuda_dnn_form_of(const tncuda_plugin *plugin, const tn_node *node, const 
     return true;
 }
 
-static uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + TNCUDA_ALIGN - 1) & ~(uint64_t)(TNCUDA_ALIGN - 1);
-}
-
-static uint64_t tensor_bytes(const tn_tensor *t)
-{
-    return (uint64_t)tn_tensor_count(t) * (t->dtype == TN_F64 ? 8u : t->dtype == TN_F32 ? 4u : 2u);
-}
-
 /* With the bias in it where that can be. */
 static tn_status whole_plan(tncuda_plugin *plugin, int32_t device, tncuda_dnn_form *form, bool bias,
                             dnn_output *out, tn_err *err)
@@ -152,7 +142,8 @@ static tn_status output_plan(tncuda_plugin *plugin, const tn_node *node, uint32_
     }
     if (!st) {
         const uint64_t bytes =
-            aligned(out->plan->workspace_bytes) + (out->apart ? tensor_bytes(node->out[o]) : 0);
+            tncuda_aligned(out->plan->workspace_bytes) +
+            (out->apart ? tn_dtype_size(node->out[o]->dtype, (uint64_t)tn_tensor_count(node->out[o])) : 0);
 
         if (plan->workspace_bytes < bytes)
             plan->workspace_bytes = bytes;
@@ -199,19 +190,8 @@ static int64_t rows_behind(const dnn_state *s, int64_t *channels)
     return s->args.batch * extent[0] * extent[1] * extent[2];
 }
 
-/* The workspace is free when a bias' gradient is summed from channels that stand last. */
-static void sums_room(const dnn_state *s, tn_plan *plan)
-{
-    int64_t channels;
-    const int64_t rows = rows_behind(s, &channels);
-    const uint64_t bytes =
-        s->back && s->bias && s->args.last ? tncuda_last_sums_bytes(rows, channels, s->args.dtype) : 0;
-
-    if (plan->workspace_bytes < bytes)
-        plan->workspace_bytes = bytes;
-}
-
-static tn_status dnn_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
+/* `all`: each output that is made is to be made by an engine. */
+static tn_status dnn_prepare(void *plugin, const tn_node *node, tn_plan *plan, bool all, tn_err *err)
 {
     const bool turned = strstr(node->op, "Deconvolution") != NULL, back = node->out_count > 1;
     const tn_plan like = *plan;
@@ -235,17 +215,18 @@ static tn_status dnn_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
     s->back = back;
     s->bias = back ? node->out_count > 2 : node->in_count > 2;
     form_of(plugin, node, &args, &form);
-    if (!(st = tncuda_dnn_plain_plan(plugin, node, s->plain, &s->inner, plan, err)) &&
-        !(st = output_plan(plugin, node, 0, turned == back ? TNCUDA_DNN_FORWARD : TNCUDA_DNN_DATA, &form,
-                           &s->output[0], plan, err)) &&
-        back)
-        st = output_plan(plugin, node, 1, TNCUDA_DNN_FILTER, &form, &s->output[1], plan, err);
+    st = tncuda_dnn_plain_plan(plugin, node, s->plain, &s->inner, plan, err);
+    for (uint32_t o = 0; o <= back && !st; o++) {
+        const int32_t kind = o ? TNCUDA_DNN_FILTER : turned == back ? TNCUDA_DNN_FORWARD : TNCUDA_DNN_DATA;
+
+        st = output_plan(plugin, node, o, kind, &form, &s->output[o], plan, err);
+        if (!st && all && !s->output[o].plan && node->modes[o] != TN_MODE_NONE)
+            st = TN_E_UNSUPPORTED;
+    }
     if (!st && !s->output[0].plan && !s->output[1].plan)
         st = TN_E_UNSUPPORTED; /* as it was said last */
     if (st)
         dnn_release(plan);
-    else
-        sums_room(s, plan);
     return st;
 }
 
@@ -270,20 +251,10 @@ bool tncuda_dnn_last(const tncuda_plugin *plugin, const tn_node *node, uint32_t 
     *ins = more | 3u | (back && node->modes[0] != TN_MODE_NONE ? 4u : 0u);
     *outs = back ? 3 : 1;
     if (!tncuda_last_given(node, *outs) || tncuda_conv_args(node, &a, NULL) || a.last || a.groups < 1 ||
-        !(a.dtype == TN_F16 || a.dtype == TN_BF16 || (a.dtype == TN_F32 && plugin->tf32)) ||
-        !channels_fit(&a))
+        !(tncuda_is_short(a.dtype) || (a.dtype == TN_F32 && plugin->tf32)) || !channels_fit(&a))
         return false;
     return tncuda_last_see(l, node, more | (back ? 7u : 3u), *outs, attr,
                            node->in[0]->ndim == 5 ? TN_Convolution_layout_NDHWC : TN_Convolution_layout_NHWC);
-}
-
-/* Each output that is made is made by an engine. */
-static bool all_served(const dnn_state *s)
-{
-    for (int o = 0; o <= (int)s->back; o++)
-        if (!s->output[o].plan && s->output[o].mode != TN_MODE_NONE)
-            return false;
-    return true;
 }
 
 static tn_status last_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
@@ -294,14 +265,14 @@ static tn_status last_prepare(void *plugin, const tn_node *node, tn_plan *plan, 
     tn_status st;
 
     if (!tncuda_dnn_last(plugin, node, 0, &last, &ins, &outs))
-        return dnn_prepare(plugin, node, plan, err);
-    if (!(st = dnn_prepare(plugin, &last.node, plan, NULL))) {
-        if (all_served(plan->state) && !(st = tncuda_last_ask(plugin, node, plan, ins, outs, err)))
+        return dnn_prepare(plugin, node, plan, false, err);
+    if (!(st = dnn_prepare(plugin, &last.node, plan, true, NULL))) {
+        if (!(st = tncuda_last_ask(plugin, node, plan, ins, outs, err)))
             return TN_OK;
         dnn_release(plan);
     }
     *plan = like;
-    return st == TN_E_NOMEM ? tncuda_nomem(err, "a plan") : dnn_prepare(plugin, node, plan, err);
+    return st == TN_E_NOMEM ? tncuda_nomem(err, "a plan") : dnn_prepare(plugin, node, plan, false, err);
 }
 
 /* ---- running ------------------------------------------------------------------------------------------- */
@@ -352,7 +323,7 @@ static tn_status output_run(const dnn_state *s, const tn_exec *x, uint32_t o, tn
     tn_status st;
 
     if (out->plan && out->apart)
-        made.data = (char *)x->workspace + aligned(out->plan->workspace_bytes);
+        made.data = (char *)x->workspace + tncuda_aligned(out->plan->workspace_bytes);
     places(s, x, o, made.data, &a);
     a.bias = out->whole ? x->in[2]->data : NULL;
     if (!served(out, x, o, &a))
@@ -383,30 +354,18 @@ static tn_status dnn_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static tn_status dnn_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
     const dnn_state *s = plan->state;
-    int64_t channels;
-    const int64_t rows = rows_behind(s, &channels);
     tn_status st = TN_OK;
 
     for (uint32_t o = 0; o < 2 && !st; o++)
         if (x->modes[o] != TN_MODE_NONE)
             st = output_run(s, x, o, err);
-    if (st || !s->bias)
-        return st;
-    if (!s->args.last || (st = tncuda_last_sums(x, 2, rows, channels, x->workspace, err)) == TN_E_UNSUPPORTED)
-        st = plain_run(s, x, 2, err);
-    return st;
+    return st || !s->bias ? st : plain_run(s, x, 2, err);
 }
 
 static const char *const types[] = {"*:" TNCUDA_FLOATS, NULL};
 
 #define ROW(op_, run_, flags_)                                                                               \
-    &(const tn_kernel)                                                                                       \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 128, .op = op_, .name = "cudnn",        \
-        .device = "cuda", .isa = "", .op_version_min = 1, .op_version_max = 1,                               \
-        .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_ADD_TO | (flags_), .types = types,                      \
-        .prepare = last_prepare, .run = run_, .release = dnn_release                                         \
-    }
+    TNCUDA_ROW_RANKED(op_, "cudnn", 128, types, TN_KERNEL_ADD_TO | (flags_), last_prepare, run_, dnn_release)
 
 const tn_kernel *const tncuda_family_dnn_conv[] = {
     ROW("Convolution", dnn_run, TN_KERNEL_LAYOUTS),

@@ -133,18 +133,7 @@ static tn_status fused_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static const char *const types[] = {"data:f32,f16,bf16", "*:=data", NULL};
 
 const tn_kernel *const tncuda_family_dnn_fused[] = {
-    &(const tn_kernel){.struct_size = (uint32_t)TN_END(tn_kernel, release),
-                       .rank = 128,
-                       .op = "_fused_conv",
-                       .name = "cudnn",
-                       .device = "cuda",
-                       .isa = "",
-                       .op_version_min = 1,
-                       .op_version_max = 1,
-                       .flags = TN_KERNEL_DETERMINISTIC | TN_KERNEL_LAYOUTS,
-                       .types = types,
-                       .prepare = last_prepare,
-                       .run = fused_run,
-                       .release = fused_release},
+    TNCUDA_ROW_RANKED("_fused_conv", "cudnn", 128, types, TN_KERNEL_LAYOUTS, last_prepare, fused_run,
+                      fused_release),
     NULL,
 };

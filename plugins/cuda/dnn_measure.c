@@ -31,7 +31,7 @@ static uint64_t room(memory *m, int64_t count, uint64_t each)
 {
     const uint64_t at = m->bytes;
 
-    m->bytes += ((uint64_t)count * each + TNCUDA_ALIGN - 1) & ~(uint64_t)(TNCUDA_ALIGN - 1);
+    m->bytes += tncuda_aligned((uint64_t)count * each);
     return at;
 }
 
@@ -93,7 +93,7 @@ static uint32_t fastest(const tncuda_dnn_plan *p, uint32_t count, const tncuda_d
 /* The arrays of the form, one behind the other. */
 static void arrays(const tncuda_dnn_form *f, uint64_t workspace_bytes, memory *m, uint64_t at[6])
 {
-    const uint64_t each = f->dtype == TN_F64 ? 8 : f->dtype == TN_F32 ? 4 : 2;
+    const uint64_t each = tn_dtype_bytes(f->dtype);
     const int64_t count = f->batch * f->filters * volume(f->out);
 
     at[0] = room(m, f->batch * f->channels * volume(f->in), each);

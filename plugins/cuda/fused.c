@@ -30,11 +30,6 @@ typedef struct planner {
 
 /* ---- planning ------------------------------------------------------------------------------------------ */
 
-static bool same_shape(const tn_tensor *a, const tn_tensor *b)
-{
-    return a->ndim == b->ndim && !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape);
-}
-
 static tn_status code_read(planner *w, tn_err *err)
 {
     const tn_node *n = w->node;
@@ -49,7 +44,7 @@ static tn_status code_read(planner *w, tn_err *err)
         dtypes[i] = n->in[i]->dtype;
     tn_point_dtypes(&w->code, dtypes);
     for (uint32_t o = 0; o < n->out_count; o++)
-        if (!same_shape(n->out[o], n->out[0]) ||
+        if (!tncuda_same_shape(n->out[o], n->out[0]) ||
             n->out[o]->dtype != w->code.step[w->code.output[o] - TN_POINT_RESULT].dtype)
             return tn_fail(err, TN_E_SHAPE,
                            "an output has another shape than the first, or another data type than the "
@@ -164,7 +159,7 @@ static tn_status sum_plan(planner *w, const tn_point_step *s, uint32_t index, tn
     tn_point_step part = {.dtype = s->dtype, .operand_count = 2, .operand = {s->operand[0], s->operand[0]}};
     tn_status st = TN_OK;
 
-    if ((s->dtype == TN_F16 || s->dtype == TN_BF16) && s->operand_count > 2)
+    if (tncuda_is_short(s->dtype) && s->operand_count > 2)
         return tn_fail(err, TN_E_UNSUPPORTED, "a sum of short floats");
     (void)snprintf(part.op, sizeof part.op, "%s", s->operand_count == 1 ? "_copy" : "_grad_add");
     if (s->operand_count == 1) {
@@ -240,7 +235,7 @@ static bool lies_alike(const planner *w, uint32_t input, uint32_t out)
     bool read = false;
 
     if (a->out[out].mode != TN_MODE_WRITE || w->node->in[input]->dtype != a->out[out].dtype ||
-        !same_shape(w->node->in[input], w->node->out[0]))
+        !tncuda_same_shape(w->node->in[input], w->node->out[0]))
         return false;
     for (uint32_t i = 0; i < w->p->in_count; i++) {
         if (w->p->in_of[i] != input)
@@ -429,24 +424,9 @@ static const char *const most[] = {"*:" TNCUDA_MOST, NULL};
 
 #define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO | TN_KERNEL_LAYOUTS)
 
-static const tn_kernel kernel_nvrtc = {
-    .struct_size = (uint32_t)TN_END(tn_kernel, release),
-    .rank = 128,
-    .op = "_fused_pointwise",
-    .name = "nvrtc",
-    .device = "cuda",
-    .isa = "",
-    .op_version_min = 1,
-    .op_version_max = 1,
-    .flags = TN_KERNEL_DETERMINISTIC | FLAGS,
-    .types = most,
-    .prepare = nvrtc_prepare,
-    .run = nvrtc_run,
-    .release = tncuda_release,
-};
-
 const tn_kernel *const tncuda_family_fused[] = {
-    &kernel_nvrtc,
+    TNCUDA_ROW_RANKED("_fused_pointwise", "nvrtc", 128, most, FLAGS, nvrtc_prepare, nvrtc_run,
+                      tncuda_release),
     TNCUDA_ROW("_fused_pointwise", most, FLAGS, plain_prepare, plain_run),
     NULL,
 };

@@ -149,7 +149,8 @@ static tn_status begin_locked(tn_stream *s, tn_device_graph *g, tn_err *err)
     if (s->recording || tncuda_stream_failed(s, NULL))
         return tn_fail(err, TN_E_STATE,
                        s->recording ? "the stream is recording already" : "the stream has failed");
-    if ((st = tncuda_check(d, d->driver->capture_begin(s->handle, TNCUDA_CAPTURE_RELAXED),
+    if ((st = tncuda_moment_close(s, err)) ||
+        (st = tncuda_check(d, d->driver->capture_begin(s->handle, TNCUDA_CAPTURE_RELAXED),
                            "cuStreamBeginCapture", err)))
         return st;
     s->recording = g;
@@ -546,7 +547,7 @@ static tn_status launch_locked(tn_device_graph *g, tn_stream *s, tn_err *err)
                        s->recording ? "the stream is recording"
                        : g->broken  ? "an update of the graph failed"
                                     : "the graph is launched by its runs");
-    if ((st = tncuda_stream_failed(s, err)))
+    if ((st = tncuda_stream_failed(s, err)) || (st = tncuda_moment_close(s, err)))
         return st;
     s->work++;
     if (g->call_count)

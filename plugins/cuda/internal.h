@@ -117,6 +117,7 @@ struct tn_device_handle {
     char text[1024];
     tncuda_counters count;
     atomic_uint streams;            /* made so far */
+    atomic_ullong lowest, behind;   /* all its blocks lie between them; both 0: there are none */
     struct tncuda_kernels *kernels; /* launch.c; NULL: none was launched so far */
 };
 

@@ -1,13 +1,9 @@
-/* Channels last: what plans ask for, `_reorder`, and sums of channels that stand last (kernels/last.cu). */
+/* Channels last: what plans ask for, and `_reorder` (kernels/last.cu). */
 #include "last.h"
 #include "product.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define SLICES_MOST 264 /* two blocks for each multiprocessor of the largest GPU */
-#define SLICE_STEPS 8   /* rows of a slice for each thread, at least */
-#define PACK_BYTES 16
 
 static const char owner[] = "cuda", bytes[] = "channels last";
 
@@ -25,8 +21,7 @@ bool tncuda_may_be_last(const tn_tensor *t)
 {
     int64_t step = 1;
 
-    if (t->ndim < 3 || t->ndim > TNCUDA_LAST_DIMS ||
-        (t->dtype != TN_F32 && t->dtype != TN_F16 && t->dtype != TN_BF16))
+    if (t->ndim < 3 || t->ndim > TNCUDA_LAST_DIMS || (t->dtype != TN_F32 && !tncuda_is_short(t->dtype)))
         return false;
     for (int32_t d = t->ndim; d-- > 0; step *= t->shape[d])
         if (t->shape[d] < 1 || (t->shape[d] > 1 && t->stride[d] != step))
@@ -284,53 +279,6 @@ static tn_status reorder_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     a.from = x->in[0]->data;
     a.to = x->out[0]->data;
     return tncuda_launch_blocks(x, "last", odd ? s->odd : s->kernel, a.tiles, &a, err);
-}
-
-/* ---- sums ---------------------------------------------------------------------------------------------- */
-
-static bool sums_plan(tncuda_last_sums_args *a, int64_t outer, int64_t n, int32_t dtype)
-{
-    const int64_t each = PACK_BYTES / (int64_t)tn_dtype_bytes(dtype);
-    int64_t step;
-
-    if (dtype == TN_F64 || n % each || n < 1 || outer < 1)
-        return false;
-    *a = (tncuda_last_sums_args){.outer = outer, .n = n, .packs = n / each, .dtype = dtype};
-    a->per = tnb_least(a->packs, TNCUDA_THREADS);
-    a->tiles = tncuda_ceil(a->packs, a->per);
-    step = TNCUDA_THREADS / a->per;
-    a->slices = tnb_least(SLICES_MOST / a->tiles, outer / (step * SLICE_STEPS));
-    a->slices = a->slices < 1 ? 1 : a->slices;
-    a->slice = tncuda_ceil(outer, a->slices);
-    a->slices = tncuda_ceil(outer, a->slice);
-    return true;
-}
-
-uint64_t tncuda_last_sums_bytes(int64_t outer, int64_t n, int32_t dtype)
-{
-    tncuda_last_sums_args a;
-
-    return sums_plan(&a, outer, n, dtype) ? (uint64_t)(a.slices * n) * sizeof(double) : 0;
-}
-
-tn_status tncuda_last_sums(const tn_exec *x, uint32_t o, int64_t outer, int64_t n, void *room, tn_err *err)
-{
-    const int32_t dtype = x->in[0]->dtype;
-    tncuda_last_sums_args a;
-    tn_status st;
-
-    if (x->modes[o] == TN_MODE_NONE)
-        return TN_OK;
-    if (!sums_plan(&a, outer, n, dtype) || !room || (uintptr_t)x->in[0]->data % PACK_BYTES)
-        return tn_fail(err, TN_E_UNSUPPORTED, "rows that are not whole packs");
-    a.x = x->in[0]->data;
-    a.y = x->out[o]->data;
-    a.room = room;
-    a.add = x->modes[o] == TN_MODE_ADD;
-    if ((st = tncuda_launch_blocks(x, "last", dtype == TN_F32 ? "last_sums_4" : "last_sums_2",
-                                   a.slices * a.tiles, &a, err)))
-        return st;
-    return tncuda_launch_blocks(x, "last", "last_sums_end", tncuda_ceil(n, 8), &a, err);
 }
 
 static const char *const types[] = {"*:f32,f16,bf16", NULL};

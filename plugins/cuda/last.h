@@ -46,9 +46,5 @@ bool tncuda_last_given(const tn_node *node, uint32_t outs);
 /* Operators of which each element follows from one element of each input: whether all of these have one shape
  * and one of them has channels last. The plan is one for rows then, and asks for all of them so. */
 bool tncuda_last_pointwise(const tn_node *node);
-/* The gradient of a bias, output `o`: sums of dy (outer, n), input 0, not of float64. `room`: memory of the
- * run, tncuda_last_sums_bytes of it. TN_E_UNSUPPORTED: rows that are not whole packs of 16 bytes. */
-uint64_t tncuda_last_sums_bytes(int64_t outer, int64_t n, int32_t dtype);
-tn_status tncuda_last_sums(const tn_exec *x, uint32_t o, int64_t outer, int64_t n, void *room, tn_err *err);
 
 #endif

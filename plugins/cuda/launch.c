@@ -459,21 +459,17 @@ int64_t tncuda_call_numbers(const tn_value *attrs, uint32_t index, int64_t at, t
 
 /* ---- sums ---------------------------------------------------------------------------------------------- */
 
-static bool is_short(const tn_tensor *t)
-{
-    return t->dtype == TN_F16 || t->dtype == TN_BF16;
-}
-
 uint64_t tncuda_sums_bytes(const tn_tensor *t)
 {
-    return is_short(t) ? ((uint64_t)tn_tensor_count(t) * sizeof(float) + 15) & ~(uint64_t)15 : 0;
+    return tncuda_is_short(t->dtype) ? ((uint64_t)tn_tensor_count(t) * sizeof(float) + 15) & ~(uint64_t)15
+                                     : 0;
 }
 
 void *tncuda_sums(const tn_exec *x, uint32_t o, uint64_t *at)
 {
     char *place = (char *)x->workspace + *at;
 
-    if (!is_short(x->out[o]))
+    if (!tncuda_is_short(x->out[o]->dtype))
         return x->out[o]->data;
     *at += tncuda_sums_bytes(x->out[o]);
     return place;

@@ -19,12 +19,15 @@
     TNCUDA_ROW_NAMED(op_, "plain", types_, flags_, prepare_, run_)
 /* Of two kernels of an operator each has its own name. */
 #define TNCUDA_ROW_NAMED(op_, name_, types_, flags_, prepare_, run_)                                         \
+    TNCUDA_ROW_RANKED(op_, name_, 64, types_, flags_, prepare_, run_, tncuda_release)
+/* Those of libraries and compilers come before ours. */
+#define TNCUDA_ROW_RANKED(op_, name_, rank_, types_, flags_, prepare_, run_, release_)                       \
     &(const tn_kernel)                                                                                       \
     {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = op_, .name = name_,           \
+        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = rank_, .op = op_, .name = name_,        \
         .device = "cuda", .isa = "", .op_version_min = 1, .op_version_max = 1,                               \
         .flags = TN_KERNEL_DETERMINISTIC | (flags_), .types = types_, .prepare = prepare_, .run = run_,      \
-        .release = tncuda_release                                                                            \
+        .release = release_                                                                                  \
     }
 
 /* Memory of plan->state, zeroed; tncuda_release frees it. Sets what all plans have in common. */
@@ -82,9 +85,40 @@ static inline const char *tncuda_suffix(int32_t dtype)
     return dtype == TN_F64 ? "f64" : "f32";
 }
 
+/* The bytes of a number of that. */
+static inline uint64_t tncuda_wide_bytes(int32_t dtype)
+{
+    return dtype == TN_F64 ? sizeof(double) : sizeof(float);
+}
+
+static inline uint64_t tncuda_aligned(uint64_t bytes)
+{
+    return (bytes + TNCUDA_ALIGN - 1) & ~(uint64_t)(TNCUDA_ALIGN - 1);
+}
+
+static inline bool tncuda_same_shape(const tn_tensor *a, const tn_tensor *b)
+{
+    bool same = a->ndim == b->ndim;
+
+    for (int32_t d = 0; d < a->ndim && same; d++)
+        same = a->shape[d] == b->shape[d];
+    return same;
+}
+
+/* "f32", "f16" or "bf16": kernels for packs of one of these. */
+static inline const char *tncuda_pack_suffix(int32_t dtype)
+{
+    return dtype == TN_F32 ? "f32" : dtype == TN_F16 ? "f16" : "bf16";
+}
+
+static inline bool tncuda_is_short(int32_t dtype)
+{
+    return dtype == TN_F16 || dtype == TN_BF16;
+}
+
 static inline bool tncuda_is_float(int32_t dtype)
 {
-    return dtype == TN_F32 || dtype == TN_F64 || dtype == TN_F16 || dtype == TN_BF16;
+    return dtype == TN_F32 || dtype == TN_F64 || tncuda_is_short(dtype);
 }
 
 /* `mode`: of outputs. */

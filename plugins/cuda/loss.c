@@ -8,22 +8,14 @@ typedef struct loss_state {
     tncuda_call_args args;
 } loss_state;
 
-static bool same_shape(const tn_tensor *a, const tn_tensor *b)
-{
-    bool same = a->ndim == b->ndim;
-
-    for (int32_t d = 0; d < a->ndim && same; d++)
-        same = a->shape[d] == b->shape[d];
-    return same;
-}
-
 /* ---- SoftmaxOutput: (y - label) scale ------------------------------------------------------------------ */
 
 static tn_status output_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tn_tensor *label = node->in[0], *y = node->in[1];
     const bool multi = node->attrs[TN_SoftmaxOutput_multi_output] != 0,
-               last = node->attrs[TN_SoftmaxOutput_preserve_shape] != 0, probabilities = same_shape(label, y);
+               last = node->attrs[TN_SoftmaxOutput_preserve_shape] != 0,
+               probabilities = tncuda_same_shape(label, y);
     const uint64_t normalization = node->attrs[TN_SoftmaxOutput_normalization];
     const tn_status st = tncuda_state(plugin, node, plan, sizeof(loss_state), err);
     loss_state *s = plan->state;

@@ -534,7 +534,7 @@ tn_status tncuda_lt_make(tncuda_plugin *plugin, const tn_node *node, tn_plan *pl
 
 void tncuda_lt_room(tn_plan *plan)
 {
-    const uint64_t at = (plan->workspace_bytes + TNCUDA_ALIGN - 1) & ~(uint64_t)(TNCUDA_ALIGN - 1);
+    const uint64_t at = tncuda_aligned(plan->workspace_bytes);
     uint64_t most = 0;
 
     for (tncuda_owned *o = tncuda_owned_of(plan); o; o = o->next) {

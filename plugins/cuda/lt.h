@@ -102,12 +102,6 @@ tn_status tncuda_product(const tn_exec *x, tncuda_lt *lt, const tncuda_product_a
                          tn_err *err);
 
 #define TNCUDA_LT_ROW(op_, types_, flags_, prepare_, run_)                                                   \
-    &(const tn_kernel)                                                                                       \
-    {                                                                                                        \
-        .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 128, .op = op_, .name = "cublaslt",     \
-        .device = "cuda", .isa = "", .op_version_min = 1, .op_version_max = 1,                               \
-        .flags = TN_KERNEL_DETERMINISTIC | (flags_), .types = types_, .prepare = prepare_, .run = run_,      \
-        .release = tncuda_release                                                                            \
-    }
+    TNCUDA_ROW_RANKED(op_, "cublaslt", 128, types_, flags_, prepare_, run_, tncuda_release)
 
 #endif

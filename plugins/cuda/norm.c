@@ -56,12 +56,7 @@ static tn_status norm_plan(void *plugin, const tn_node *node, tn_plan *plan, tn_
 /* The elements of a pack of 16 bytes; 0: there are no kernels for packs of it. */
 static int64_t pack_of(int32_t dtype)
 {
-    return dtype == TN_F32 ? 4 : dtype == TN_F16 || dtype == TN_BF16 ? 8 : 0;
-}
-
-static const char *pack_suffix(int32_t dtype)
-{
-    return dtype == TN_F32 ? "f32" : dtype == TN_F16 ? "f16" : "bf16";
+    return dtype == TN_F32 ? 4 : tncuda_is_short(dtype) ? 8 : 0;
 }
 
 static void divisor_set(int64_t *n, int64_t by)
@@ -207,7 +202,7 @@ static tn_status last_batch_prepare(void *plugin, const tn_node *node, tn_plan *
 static void batch_name(const norm_state *s, const tncuda_call_args *a, const char *what, char *name)
 {
     (void)snprintf(name, TNCUDA_NAME_BYTES, "norm_batch%s%s_%s_%s", s->back ? "_back" : "", what,
-                   s->form == BATCH_LAST ? "last" : "planes", pack_suffix(a->in[0].dtype));
+                   s->form == BATCH_LAST ? "last" : "planes", tncuda_pack_suffix(a->in[0].dtype));
 }
 
 /* Sums of channels. Channels of few elements are a thread's each; else several blocks make parts of few
@@ -392,7 +387,7 @@ static tn_status rows_make(const norm_state *s, const tn_exec *x, const tncuda_c
 
     if (is_held(s, a)) {
         (void)snprintf(kernel, sizeof kernel, "norm_held%s_%s", s->back ? "_back" : "",
-                       pack_suffix(a->in[0].dtype));
+                       tncuda_pack_suffix(a->in[0].dtype));
         return tncuda_launch_blocks(x, "norm", kernel, tnb_least((a->count + 7) / 8, INT32_MAX), a, err);
     }
     return row_launch(x, names[2 * s->is_l2 + s->back], (a->count + rows - 1) / rows, a, err);
@@ -410,7 +405,7 @@ static tn_status parameters_make(const norm_state *s, const tn_exec *x, const tn
     if (a->n[TNCUDA_ROW_GROUPS])
         return tncuda_launch_blocks(x, "norm", "norm_groups", tnb_least(a->n[TNCUDA_ROW_GROUPS], 65535), a,
                                     err);
-    (void)snprintf(kernel, sizeof kernel, "norm_elements_held_%s", pack_suffix(a->in[0].dtype));
+    (void)snprintf(kernel, sizeof kernel, "norm_elements_held_%s", tncuda_pack_suffix(a->in[0].dtype));
     st = held ? tncuda_launch_blocks(x, "norm", kernel, tnb_least(tiles * slices, INT32_MAX), a, err)
               : row_launch(x, "norm_elements", tiles * slices, a, err);
     return st || slices == 1

@@ -185,7 +185,7 @@ static bool packs(const tncuda_operand *o, uint32_t kind, bool *mixed)
     if (o->dtype == native[kind])
         return true;
     *mixed = true;
-    return kind == K_F32 && (o->dtype == TN_F16 || o->dtype == TN_BF16);
+    return kind == K_F32 && tncuda_is_short(o->dtype);
 }
 
 /* The elements of a pack lie side by side, or all read one. */
@@ -222,7 +222,7 @@ static bool rows_fit(const tncuda_point_args *a, uint32_t in_count, uint32_t pac
 /* The best way for arrays that are aligned. */
 static void places_plan(tncuda_point_args *a, uint32_t kind, uint32_t in_count)
 {
-    bool mixed = false, types = true, shorts = a->out.dtype == TN_F16 || a->out.dtype == TN_BF16;
+    bool mixed = false, types = true, shorts = tncuda_is_short(a->out.dtype);
 
     a->places = TNCUDA_PLACES_WIDE;
     for (uint32_t k = 0; k <= in_count; k++) {

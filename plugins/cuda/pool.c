@@ -61,7 +61,7 @@ static void names_set(pool_state *s, bool two)
     const int32_t *k = s->plane.kernel, dtype = s->args.dtype;
     const char *square = k[0] == k[1] && k[0] == 2 ? "2" : k[0] == k[1] && k[0] == 3 ? "3" : "";
     const char *few = two ? "2" : "", *suffix = tncuda_suffix(dtype);
-    const char *packs = dtype == TN_F32 ? "f32" : dtype == TN_F16 ? "f16" : "bf16";
+    const char *packs = tncuda_pack_suffix(dtype);
 
     (void)snprintf(s->back ? s->taps : s->kernel, TNCUDA_NAME_BYTES, "pool_plane_y%s_%s", square, suffix);
     if (!s->back) {

@@ -8,7 +8,7 @@ uint64_t tncuda_product_room(int64_t m, int64_t n, int64_t k, int64_t batch, int
 {
     const tncuda_product_form f = tncuda_product_form_of(m, n, k, batch, dtype == TN_F64);
 
-    return f.slices > 1 ? (uint64_t)(f.slices * m * n * batch) * (dtype == TN_F64 ? 8 : 4) : 0;
+    return f.slices > 1 ? (uint64_t)(f.slices * m * n * batch) * tncuda_wide_bytes(dtype) : 0;
 }
 
 static bool aligned(const void *data, int64_t step, int64_t batch_step)

@@ -196,17 +196,13 @@ static const char *const dropout_types[] = {"data:" TNCUDA_FLOATS, "*:=data", NU
 static const char *const backward_dropout_types[] = {"dy:" TNCUDA_FLOATS, "*:=dy", NULL};
 
 /* clang-format off */
-static const tn_kernel dropout = {
-    .struct_size = (uint32_t)TN_END(tn_kernel, release), .rank = 64, .op = "Dropout", .name = "plain",
-    .device = "cuda", .isa = "", .op_version_min = 1, .op_version_max = 1, .flags = TN_KERNEL_DETERMINISTIC,
-    .types = dropout_types, .prepare = dropout_prepare, .run = dropout_run, .release = dropout_release};
-
 const tn_kernel *const tncuda_family_random[] = {
     DISTRIBUTIONS(ROWS) NUMPYS(NUMPY_ROW) NUMPYS_F32(NUMPY_F32_ROW)
     KERNEL("_npi_powerd", powerd_types),
     KERNEL("_npi_bernoulli", all_types),
     TNCUDA_ROW("_random_randint", randint_types, 0, tncuda_plain_prepare, randint_run),
-    &dropout,
+    TNCUDA_ROW_RANKED("Dropout", "plain", 64, dropout_types, 0, dropout_prepare, dropout_run,
+                      dropout_release),
     TNCUDA_ROW("_backward_Dropout", backward_dropout_types, 0, backward_dropout_prepare, tncuda_point_run),
     NULL,
 };

@@ -6,10 +6,12 @@
  * graph has a form for each combination of them: a graph of its own, recorded by a run, with the arguments
  * that its nodes have. A run is a launch of the form that has its arguments. If none has them:
  *
- * - it is recorded into a further form, and where there is no room, into the place of the one that was
+ * - where a form has the same addresses, and other numbers alone (a learning rate, a scale), these are set
+ *   in its nodes, however many: numbers that change with each step take no forms;
+ * - else it is recorded into a further form, and where there is no room, into the place of the one that was
  *   launched least recently;
- * - where there is no room, and only a few kernels or copies were given others (a learning rate), these are
- *   set in the form that is nearest;
+ * - where there is no room, and only a few kernels or copies were given others, these are set in the form
+ *   that is nearest;
  * - where recording was in vain too often (`credit`), kernels and copies are set, however many; and where a
  *   library's call was given others, whose nodes nobody but the library knows, the run is plain.
  *
@@ -202,37 +204,39 @@ static void form_drop(tn_device_graph *g, uint32_t at)
     g->form_last = 0;
 }
 
+/* Whether one form more may be: few of a large graph, and as the device's memory is now. The driver is asked
+ * last. */
+static bool form_fits(const tn_device_graph *g)
+{
+    tn_device_handle *d = g->device;
+    const uint64_t nodes = g->form_count ? g->forms[0]->node_count + 1 : 1,
+                   some = NODES_MOST / nodes > FORMS_LEAST ? NODES_MOST / nodes : FORMS_LEAST;
+    size_t free_bytes = 0, total = 0;
+    bool tight;
+
+    if (g->form_count >= (some < TNCUDA_FORMS ? some : TNCUDA_FORMS))
+        return false;
+    if (!g->form_count || tncuda_enter(d, NULL))
+        return true;
+    tight = !d->driver->memory_info(&free_bytes, &total) && free_bytes < FREE_LEAST;
+    tncuda_leave(d);
+    return !tight;
+}
+
 /* Takes the place of the one that was launched least recently, where there is no room. */
-static void form_keep(tn_device_graph *g, tn_device_graph *form, uint32_t room)
+static void form_keep(tn_device_graph *g, tn_device_graph *form)
 {
     uint32_t oldest = 0;
 
     for (uint32_t i = 1; i < g->form_count; i++)
         if (g->forms[i]->used < g->forms[oldest]->used)
             oldest = i;
-    if (g->form_count < room)
+    if (form_fits(g))
         oldest = g->form_count++;
     else
         tncuda_graph_free(g->forms[oldest]);
     g->forms[oldest] = form;
     g->form_last = oldest;
-}
-
-/* The number of forms that may be: as the device's memory is now, and few of a large graph. */
-static uint32_t forms_room(const tn_device_graph *g)
-{
-    tn_device_handle *d = g->device;
-    const uint64_t nodes = g->form_count ? g->forms[0]->node_count + 1 : 1,
-                   some = NODES_MOST / nodes > FORMS_LEAST ? NODES_MOST / nodes : FORMS_LEAST,
-                   most = some < TNCUDA_FORMS ? some : TNCUDA_FORMS;
-    size_t free_bytes = 0, total = 0;
-    bool tight;
-
-    if (!g->form_count || g->form_count >= most || tncuda_enter(d, NULL))
-        return (uint32_t)most;
-    tight = !d->driver->memory_info(&free_bytes, &total) && free_bytes < FREE_LEAST;
-    tncuda_leave(d);
-    return tight ? g->form_count : (uint32_t)most;
 }
 
 /* The form that has the arguments given. Steps take turns: the next one is tried first. */
@@ -254,12 +258,31 @@ static tn_device_graph *form_find(tn_device_graph *g)
 typedef struct form_lack {
     uint32_t at;
     uint64_t entries, calls, first; /* all, and those of libraries; the first of them */
+    uint64_t places;                /* those of which an address is another */
 } form_lack;
 
 static bool moved(const tn_device_graph *g, const tn_device_graph *f, const tncuda_entry *e)
 {
     return memcmp(f->args + e->at, g->args + e->at, head_of(f->args, e).bytes) != 0 ||
            head_of(f->args, e).blocks != head_of(g->args, e).blocks;
+}
+
+/* Kernels are given addresses and numbers in words of their own: a word is an address if it lies within the
+ * device's blocks, as it was or as it is. A number that looks like one costs a form, or a node to set. */
+static bool place_moved(const tn_device_graph *g, const tn_device_graph *f, const tncuda_entry *e)
+{
+    const uint64_t from = atomic_load_explicit(&g->device->lowest, memory_order_relaxed),
+                   size = atomic_load_explicit(&g->device->behind, memory_order_relaxed) - from;
+    const entry_head head = head_of(f->args, e);
+    bool moved = !head.function || e->library;
+    uint64_t was, is;
+
+    for (uint32_t i = 0; i < head.bytes && !moved; i += sizeof was) {
+        memcpy(&was, f->args + e->at + i, sizeof was);
+        memcpy(&is, g->args + e->at + i, sizeof is);
+        moved = was != is && (was - from < size || is - from < size);
+    }
+    return moved;
 }
 
 /* False: something else was given. */
@@ -278,12 +301,13 @@ static bool lack_of(const tn_device_graph *g, uint32_t at, form_lack *out)
             continue;
         out->first = out->entries++ ? out->first : k;
         out->calls += e->library;
+        out->places += place_moved(g, f, e);
     }
     return like;
 }
 
-/* The form that lacks the fewest calls of libraries, then entries, and was launched least recently. False:
- * none is alike. */
+/* The form that lacks the fewest calls of libraries, then addresses, then entries, and was launched least
+ * recently. False: none is alike. */
 static bool form_nearest(const tn_device_graph *g, form_lack *best)
 {
     bool any = false;
@@ -294,6 +318,7 @@ static bool form_nearest(const tn_device_graph *g, form_lack *best)
         if (!lack_of(g, i, &l))
             continue;
         if (any && (l.calls != best->calls       ? l.calls > best->calls
+                    : l.places != best->places   ? l.places > best->places
                     : l.entries != best->entries ? l.entries > best->entries
                                                  : g->forms[i]->used > g->forms[best->at]->used))
             continue;
@@ -429,7 +454,6 @@ static uint64_t entries_nodes(const tn_device_graph *g)
 static tn_status recorded_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(void *arg, tn_err *err),
                               void *arg, tn_err *err)
 {
-    const uint32_t room = forms_room(g);
     tn_device_graph *made = NULL;
     tn_status st = tncuda_graph_begin(s, err), ended;
 
@@ -451,7 +475,7 @@ static tn_status recorded_run(tn_device_graph *g, tn_stream *s, tn_status (*fn)(
         g->told |= 1u;
         tncuda_graph_free(made);
     } else
-        form_keep(g, made, room);
+        form_keep(g, made);
     return st;
 }
 
@@ -463,7 +487,7 @@ static tn_status other_run(tn_device_graph *g, tn_stream *s, bool *record, uint3
     const tn_device_graph *f = like ? g->forms[lack.at] : NULL;
     const bool few = settable && lack.entries <= FEW + f->entry_count / FEW_OF;
 
-    *record = g->credit >= RECORDING_RUNS && (!few || g->form_count < forms_room(g));
+    *record = g->credit >= RECORDING_RUNS && !(settable && !lack.places) && (!few || form_fits(g));
     if (!*record && settable) {
         told(g, 1, "sets nodes", like, &lack);
         if (!form_set(g, g->forms[lack.at], count, NULL)) {

@@ -62,12 +62,6 @@ static tn_status var_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 
 /* ---- average ------------------------------------------------------------------------------------------- */
 
-static bool same_shape(const tn_tensor *a, const tn_tensor *b)
-{
-    return a->ndim == b->ndim &&
-           (!a->ndim || !memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape));
-}
-
 static tn_status average_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const uint32_t first = strncmp(node->op, "_backward_", 10) == 0; /* dy */
@@ -76,7 +70,8 @@ static tn_status average_prepare(void *plugin, const tn_node *node, tn_plan *pla
     const tn_status st = over_plan(plugin, node, plan, data, true, err);
 
     if (!st)
-        ((tncuda_moments_args *)plan->state)->line = weighted && !same_shape(data, node->in[first + 1]);
+        ((tncuda_moments_args *)plan->state)->line =
+            weighted && !tncuda_same_shape(data, node->in[first + 1]);
     return st;
 }
 

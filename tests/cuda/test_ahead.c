@@ -5,6 +5,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,8 @@
 #define SIDE 600      /* of a product, whose sums take more than 1 MiB */
 #define PRODUCTS 60
 #define PRODUCT_HOLD 24 /* items: the device waits for so many */
+#define KEPT 16         /* losses that a list keeps */
+#define BEHIND 2        /* steps that are queued behind a host that lags */
 #define NET_FRAMES 12   /* three under way, those that are on their way back; forward and backward */
 
 #define MUST(call)                                                                                           \
@@ -98,6 +101,51 @@ static void nets(tn_ctx *ctx, tn_array **x, bool train)
     tn_symbol_release(s);
 }
 
+static tn_status gate_wait(void *arg)
+{
+    while (!atomic_load((atomic_int *)arg))
+        ;
+    return TN_OK;
+}
+
+/* Steps of a net whose losses are all kept; `flags`: of their backwards. Those that are done count no more:
+ * further ones are queued while nothing runs. */
+static void kept(tn_ctx *ctx, tn_array **x, uint32_t flags)
+{
+    static atomic_int gate;
+    tn_var *const var = tn_array_var(*x);
+    const tn_task task = {.struct_size = TN_SIZE(tn_task),
+                          .run = gate_wait,
+                          .arg = &gate,
+                          .writes = &var,
+                          .write_count = 1,
+                          .flags = TN_TASK_HOST};
+    const tn_cached_options o = {.struct_size = TN_SIZE(tn_cached_options)};
+    tn_array *losses[KEPT] = {NULL};
+    tn_cached_op *net = NULL;
+    tn_symbol *s = NULL;
+
+    MUST(tn_symbol_variable(ctx, "x", &s));
+    s = node(ctx, "_minus_scalar", node(ctx, "_plus_scalar", s));
+    MUST(tn_cached_op_create(ctx, s, &o, &net));
+    MUST(tn_attach_grad(ctx, *x, TN_MODE_WRITE, NULL));
+    for (int i = 0; i < KEPT; i++) {
+        if (i == KEPT - BEHIND) {
+            MUST(tn_array_wait(tn_array_grad(*x)));
+            MUST(tn_engine_push(ctx, &task));
+        }
+        (void)tn_record_set(1);
+        MUST(tn_cached_op_call(net, 1, x, 1, &losses[i]));
+        (void)tn_record_set(0);
+        MUST(tn_backward(ctx, 1, &losses[i], NULL, flags));
+    }
+    atomic_store(&gate, 1);
+    for (int i = 0; i < KEPT; i++)
+        tn_array_release(losses[i]);
+    tn_cached_op_release(net);
+    tn_symbol_release(s);
+}
+
 /* A column by a row, of ones, into the same place each time; the least element of it becomes x. */
 static void products(tn_ctx *ctx, tn_array **x)
 {
@@ -124,7 +172,7 @@ static void products(tn_ctx *ctx, tn_array **x)
     tn_site_release(min);
 }
 
-/* child operators|products|nets|steps QUEUE_MAX */
+/* child operators|products|nets|steps|kept|retained QUEUE_MAX */
 static int child(char **argv)
 {
     const float one = 1;
@@ -147,6 +195,8 @@ static int child(char **argv)
         operators(ctx, &x);
     else if (!strcmp(argv[1], "products"))
         products(ctx, &x);
+    else if (!strcmp(argv[1], "kept") || !strcmp(argv[1], "retained"))
+        kept(ctx, &x, argv[1][0] == 'k' ? 0 : TN_BACKWARD_RETAIN);
     else
         nets(ctx, &x, !strcmp(argv[1], "steps"));
     MUST(tn_array_scalar(x, &value));
@@ -230,10 +280,18 @@ static void few_calls(void **state)
     }
 }
 
+/* Of losses that a list keeps none is under way. */
+static void kept_losses(void **state)
+{
+    (void)state;
+    assert_true(ran("kept", 65536, 0).kernels >= KEPT);
+    assert_true(ran("retained", 65536, 0).kernels >= KEPT);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(bounded), cmocka_unit_test(room_passes),
-                                       cmocka_unit_test(few_calls)};
+                                       cmocka_unit_test(kept_losses), cmocka_unit_test(few_calls)};
 
     (void)snprintf(self, sizeof self, "%s", argv[0]);
     if (argc > 2)

@@ -1,8 +1,9 @@
 /*
  * Kernels of compiled nets as graphs, on the emulated GPU: recorded at the third run, one launch from then
- * on, a further form for other arguments while there is room, set where a few moved, plain where recording is
- * in vain; the bits are those of plain launches. The plugin's function is called with wrong arguments and by
- * itself, too. The program is its own child, which has the double of the driver.
+ * on, a further form for other addresses while there is room, set where numbers alone are others or a few
+ * moved, plain where recording is in vain; the bits are those of plain launches. The plugin's function is
+ * called with wrong arguments and by itself, too. The program is its own child, which has the double of the
+ * driver.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +24,8 @@
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define SIDE 3
 #define RUNS 8
+#define STEPS 24      /* of a training, each with numbers of its own */
+#define STEPS_FORMS 8 /* sets of buffers that these may take turns with: each step is waited for */
 #define ROUNDS 6
 
 #define MUST(call)                                                                                           \
@@ -123,6 +126,50 @@ static void net_run(tn_ctx *ctx, bool still, const char *const *groups)
     tn_symbol_release(s);
 }
 
+/* A training without a net: backward is a program, and the scale of the loss is a number that it is given.
+ * The scale and the learning rate are others at each step. */
+static void rates(tn_ctx *ctx)
+{
+    static const char *const ops[] = {"dot", "relu", "_mul_scalar", "sgd_update"};
+    static const char *const lr[] = {"lr", "1", NULL}, *const scalar[] = {"scalar", "1", NULL};
+    const int64_t shape[] = {SIDE, SIDE};
+    tn_array *x = NULL, *w = NULL;
+    tn_site *sites[4];
+    uint32_t scale, rate;
+
+    MUST(tn_array_create(ctx, TN_F32, 2, shape, NULL, &x));
+    MUST(tn_array_create(ctx, TN_F32, 2, shape, NULL, &w));
+    numbers(x, 1);
+    numbers(w, 2);
+    MUST(tn_attach_grad(ctx, w, TN_MODE_WRITE, NULL));
+    for (int i = 0; i < 4; i++)
+        MUST(tn_site_create(ctx, ops[i], i == 2 ? scalar : i == 3 ? lr : NULL, &sites[i]));
+    MUST(tn_site_attr(sites[2], "scalar", &scale));
+    MUST(tn_site_attr(sites[3], "lr", &rate));
+    for (int step = 0; step < STEPS; step++) {
+        tn_array *values[3] = {NULL, NULL, NULL}, *const in[] = {w, x},
+                 *const update[] = {w, tn_array_grad(w)};
+
+        MUST(tn_site_set_float(sites[2], scale, 1 + step));
+        MUST(tn_site_set_float(sites[3], rate, 1 + step % 3));
+        (void)tn_record_set(1);
+        for (int i = 0; i < 3; i++)
+            MUST(tn_invoke(sites[i], i ? 1 : 2, i ? &values[i - 1] : in, 1, &values[i]));
+        (void)tn_record_set(0);
+        MUST(tn_backward(ctx, 1, &values[2], NULL, 0));
+        MUST(tn_invoke(sites[3], 2, update, 1, &w));
+        printf("values");
+        told(w);
+        printf("\n");
+        for (int i = 0; i < 3; i++)
+            tn_array_release(values[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        tn_site_release(sites[i]);
+    tn_array_release(x);
+    tn_array_release(w);
+}
+
 static atomic_int lines[2]; /* of the log: a way that a graph's runs took, what became of all of them */
 
 static void log_line(void *arg, int32_t level, const char *text)
@@ -132,7 +179,7 @@ static void log_line(void *arg, int32_t level, const char *text)
         atomic_fetch_add(&lines[strstr(text, "graph ends") != NULL], 1);
 }
 
-/* child nets DEVICE whole|still|spread|host [SETTING] */
+/* child nets DEVICE whole|still|spread|host|rates [SETTING] */
 static int nets(int argc, char **argv)
 {
     char plugins[4200], device[64];
@@ -147,10 +194,13 @@ static int nets(int argc, char **argv)
     (void)snprintf(plugins, sizeof plugins, "plugins.path=%s", getenv("TENON_TEST_PLUGINS"));
     (void)snprintf(device, sizeof device, "device.default=%s", argv[2]);
     MUST(tn_open(&o, &ctx));
-    net_run(ctx, !strcmp(argv[3], "still"),
-            !strcmp(argv[3], "whole") || !strcmp(argv[3], "still") ? NULL
-            : !strcmp(argv[3], "spread") ? LIST("a", "cuda:0", "b", "cpu:0", "c", "cuda:1")
-                                         : LIST("a", "cpu:0", "b", "cpu:0", "c", "cpu:0"));
+    if (!strcmp(argv[3], "rates"))
+        rates(ctx);
+    else
+        net_run(ctx, !strcmp(argv[3], "still"),
+                !strcmp(argv[3], "whole") || !strcmp(argv[3], "still") ? NULL
+                : !strcmp(argv[3], "spread") ? LIST("a", "cuda:0", "b", "cpu:0", "c", "cuda:1")
+                                             : LIST("a", "cpu:0", "b", "cpu:0", "c", "cpu:0"));
     MUST(tn_ctx_stats(ctx, &stats));
     printf("graphs %d, launched %d, changed %d\n", (int)stats.graphs, (int)stats.graph_launches,
            (int)stats.graph_updates);
@@ -215,6 +265,21 @@ static void without_draws(void **state)
 {
     (void)state;
     steady("cuda:0 still");
+}
+
+/* A number that is another at each step is set in the nodes of a form, and never takes one of its own. */
+static void other_rates(void **state)
+{
+    static char host[32768], graphs[32768];
+    int count[3];
+
+    (void)state;
+    nets_say("cpu:0 rates", host, sizeof host, count);
+    nets_say("cuda:0 rates", graphs, sizeof graphs, count);
+    assert_string_equal(graphs, host);
+    assert_int_equal(count[1], STEPS - 2);
+    assert_in_range(count[0], 1, STEPS_FORMS);
+    assert_int_equal(count[0] + count[2], count[1]); /* none was like one before */
 }
 
 /* At the end of each graph what became of its runs; nothing where the level is another. */
@@ -709,7 +774,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_plain_launches), cmocka_unit_test(without_draws), cmocka_unit_test(tells_the_log),
         cmocka_unit_test(of_a_library),      cmocka_unit_test(over_devices),  cmocka_unit_test(by_itself),
-        cmocka_unit_test(shared_events),     cmocka_unit_test(late_events),
+        cmocka_unit_test(shared_events),     cmocka_unit_test(late_events),   cmocka_unit_test(other_rates),
     };
 
     (void)snprintf(self, sizeof self, "%s", argv[0]);

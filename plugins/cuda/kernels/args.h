@@ -111,16 +111,6 @@ typedef struct tncuda_last_args {
 #define TNCUDA_LAST_TILE 64   /* rows and columns of a tile that is no strip */
 #define TNCUDA_LAST_ROOM 4160 /* elements of shared memory: a tile of 64 rows of 65 */
 
-/* Sums of the columns of x (outer, n), by slices of rows: room (slices, n), then y (n). */
-typedef struct tncuda_last_sums_args {
-    int64_t outer, n, slices, slice; /* slice: rows */
-    int64_t packs, per, tiles;       /* of 16 bytes in a row; that a block takes; blocks for a row */
-    const void *x;
-    void *y;
-    double *room;
-    int32_t dtype, add;
-} tncuda_last_sums_args;
-
 /* Numbers of the host, as int64. */
 typedef struct tncuda_words_args {
     int64_t count;

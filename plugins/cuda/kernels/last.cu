@@ -1,6 +1,6 @@
 /*
  * Between (batch, channels, space) and (batch, space, channels): matrices are turned by tiles in shared
- * memory, which are read along their rows and written along their columns. Sums of channels that stand last.
+ * memory, which are read along their rows and written along their columns.
  */
 #include "element.h"
 
@@ -103,97 +103,3 @@ TNCUDA_KERNEL(last_pairs, SYNC, tncuda_last_args)
     }
 LAST_STRIP(2, uint16_t)
 LAST_STRIP(4, uint32_t)
-
-/* ---- sums ---------------------------------------------------------------------------------------------- */
-
-typedef struct last_pack {
-    uint32_t v[4];
-} TNCUDA_ALIGNED(16) last_pack;
-
-/* Element j of the pack, of a short type. */
-TNCUDA_INLINE float last_short(const last_pack *p, int32_t dtype, int32_t j)
-{
-    const uint16_t bits = (uint16_t)(p->v[j / 2] >> j % 2 * 16);
-
-    return dtype == ELEMENT_F16 ? tnb_half_float(bits) : tnb_bf16_float(bits);
-}
-
-TNCUDA_INLINE float last_single(const last_pack *p, int32_t dtype, int32_t j)
-{
-    (void)dtype;
-    return tnb_bits_float(p->v[j]);
-}
-
-/* Threads stand side by side along a row, and below each other over every step-th row of a slice. */
-#define LAST_SUMS(bytes, count, get)                                                                         \
-    TNCUDA_KERNEL(last_sums_##bytes, SYNC, tncuda_last_sums_args)                                            \
-    {                                                                                                        \
-        TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);                                                   \
-        const int32_t per = (int32_t)call->per, step = TNCUDA_BLOCK_THREADS / per;                           \
-        const int32_t down = TNCUDA_THREAD / per, across = TNCUDA_THREAD % per;                              \
-        const last_pack *x = (const last_pack *)call->x;                                                     \
-                                                                                                             \
-        for (int64_t b = TNCUDA_BLOCK; b < call->slices * call->tiles; b += TNCUDA_BLOCKS) {                 \
-            const int64_t slice = b / call->tiles, p = b % call->tiles * per + across,                       \
-                          first = slice * call->slice;                                                       \
-            const int32_t active = down < step && p < call->packs;                                           \
-            int64_t end = first + call->slice < call->outer ? first + call->slice : call->outer;             \
-            double sum[count];                                                                               \
-                                                                                                             \
-            TNCUDA_UNROLL                                                                                    \
-            for (int32_t j = 0; j < (count); j++)                                                            \
-                sum[j] = 0;                                                                                  \
-            end = active ? end : 0;                                                                          \
-            TNCUDA_UNROLL_4                                                                                  \
-            for (int64_t r = first + down; r < end; r += step) {                                             \
-                const last_pack v = x[r * call->packs + p];                                                  \
-                                                                                                             \
-                TNCUDA_UNROLL                                                                                \
-                for (int32_t j = 0; j < (count); j++)                                                        \
-                    sum[j] += (double)get(&v, call->dtype, j);                                               \
-            }                                                                                                \
-            TNCUDA_UNROLL                                                                                    \
-            for (int32_t j = 0; j < (count); j++) {                                                          \
-                TNCUDA_PUT(part, TNCUDA_THREAD, sum[j]);                                                     \
-                TNCUDA_SYNC();                                                                               \
-                if (active && down == 0) {                                                                   \
-                    double all = sum[j];                                                                     \
-                                                                                                             \
-                    for (int32_t k = 1; k < step; k++)                                                       \
-                        all += TNCUDA_GET(part, TNCUDA_THREAD + k * per);                                    \
-                    call->room[slice * call->n + p * (count) + j] = all;                                     \
-                }                                                                                            \
-                TNCUDA_SYNC();                                                                               \
-            }                                                                                                \
-        }                                                                                                    \
-    }
-LAST_SUMS(2, 8, last_short)
-LAST_SUMS(4, 4, last_single)
-
-#define SIDE 8                             /* columns of a block */
-#define DEEP (TNCUDA_BLOCK_THREADS / SIDE) /* threads of a column */
-
-/* The slices' sums: a block makes 8 columns. */
-TNCUDA_KERNEL(last_sums_end, SYNC, tncuda_last_sums_args)
-{
-    TNCUDA_SHARED(double, part, TNCUDA_BLOCK_THREADS);
-    const int32_t across = TNCUDA_THREAD % SIDE, down = TNCUDA_THREAD / SIDE;
-
-    for (int64_t b = TNCUDA_BLOCK; b * SIDE < call->n; b += TNCUDA_BLOCKS) {
-        const int64_t c = b * SIDE + across;
-        double sum = 0;
-
-        TNCUDA_UNROLL_4
-        for (int64_t s = down; s < (c < call->n ? call->slices : 0); s += DEEP)
-            sum += call->room[s * call->n + c];
-        TNCUDA_PUT(part, TNCUDA_THREAD, sum);
-        TNCUDA_SYNC();
-        if (down == 0 && c < call->n) {
-            for (int32_t k = 1; k < DEEP; k++)
-                sum += TNCUDA_GET(part, k * SIDE + across);
-            element_set_f32(call->y, call->dtype, c,
-                            call->add ? element_f32(call->y, call->dtype, c) + (float)sum : (float)sum);
-        }
-        TNCUDA_SYNC();
-    }
-}
