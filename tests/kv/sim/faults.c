@@ -94,6 +94,10 @@ static void job_plan(sim *s)
     s->apart = sim_below(s, 2) && !s->o.byte_ns;
     for (uint32_t k = 0; k < s->o.keys; k++)
         s->rows[k] = s->o.seed % 5 < 2 && k % 2 == s->o.seed % 2 && !s->o.byte_ns;
+    s->tells = s->mode == SIM_ASYNC && s->o.seed % 3 == 1;
+    for (uint32_t w = 0; w < s->settings.workers && w < SIM_WORKERS_MAX; w++)
+        least = s->last_round[w] < least ? s->last_round[w] : least;
+    s->late = s->mode == SIM_ASYNC && s->o.seed % 16 >= 12 && s->o.keys > 1 && least >= SIM_LATE_STEP;
     s->in_place = s->o.seed % 4 == 2 && !s->o.byte_ns;
     s->hurry = sim_below(s, 2) && !(s->faults & (SIM_KILL_WORKER | SIM_KILL_SERVER | SIM_PAUSE | SIM_CUT));
     s->break_worker = (uint32_t)sim_below(s, s->settings.workers);
