@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kv/rows.h"
+#include "kv/update.h"
 #include "kv/worker.h"
 
 #define COMMANDS_BYTES (1u << 20)
@@ -264,7 +265,7 @@ bool tni_kv_log_whole(const tni_kv_worker *w)
 }
 
 /* A request for a snapshot of our own; NULL: one waits already; or there is no memory; or the program of a
- * worker in another's place still gives values: its first gradient says that these are all. */
+ * worker in another's place still gives values. */
 static tni_kv_op *end_make(const tni_kv_worker *w)
 {
     tni_kv_op *end;
@@ -272,7 +273,7 @@ static tni_kv_op *end_make(const tni_kv_worker *w)
     for (const tni_kv_op *op = w->saves.first; op; op = op->after)
         if (op->silent && !op->released)
             return NULL;
-    if (!(w->pushed || original(w)) || !(end = tni_zalloc(sizeof *end)))
+    if (!(w->given || original(w)) || !(end = tni_zalloc(sizeof *end)))
         return NULL;
     end->r.kind = TNI_KV_DO_SNAPSHOT;
     end->r.step = 1; /* servers count on from theirs */
@@ -281,16 +282,20 @@ static tni_kv_op *end_make(const tni_kv_worker *w)
     return end;
 }
 
-void tni_kv_log_end(tni_kv_worker *w)
+void tni_kv_log_given(tni_kv_worker *w, const tni_kv_request *r)
 {
+    const bool gradient = tni_kv_kinds[r->kind].pushes && tni_kv_is_gradient(r->what);
     tni_kv_op *end;
 
-    if (!w->node.async || tni_kv_worker_rank(w) || w->pushed)
+    if (w->given || !w->node.async || tni_kv_worker_rank(w) ||
+        !(gradient || r->kind == TNI_KV_DO_END || r->kind == TNI_KV_DO_SNAPSHOT))
         return;
-    w->pushed = true;
-    if ((end = end_make(w)))
+    w->given = true;
+    if (r->kind != TNI_KV_DO_SNAPSHOT && w->node.settings->snapshot_steps && !original(w) &&
+        (end = end_make(w))) {
         tni_kv_op_link(w, end);
-    tni_kv_ops_start(w);
+        tni_kv_ops_start(w);
+    }
 }
 
 /* All begins anew, since a request that has not ended may have ended at that server. */

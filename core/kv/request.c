@@ -721,8 +721,7 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
         st = lasts_request(w, r->step, now);
     if (st)
         return st;
-    if (r->kind == TNI_KV_DO_END)
-        tni_kv_log_end(w);
+    tni_kv_log_given(w, r);
     op = tni_zalloc(sizeof *op);
     if (!op) {
         if (tni_kv_kinds[r->kind].pushes && r->kind != TNI_KV_DO_BREAK)

@@ -424,14 +424,17 @@ static uint64_t common_step(const tni_kv_scheduler *s)
 }
 
 /* Without rounds a server that came back with no snapshot goes on with what worker 0 gives it, if that one
- * knows of it and has all: then the others stay. */
+ * knows of it and has all, and all workers know their own rounds: then the others stay. */
 static bool given_check(const tni_kv_scheduler *s, bool *gives)
 {
-    const uint8_t state = s->node.view.members[0].state;
-    const bool lives = state == TNI_KV_ALIVE || state == TNI_KV_ENDED;
+    const tni_kv_view *v = &s->node.view;
+    bool may = s->node.async && !(v->flags & TNI_KV_ALL_ENDED);
 
-    *gives = s->node.async && lives && s->seats[0].gives;
-    return !s->node.async || !lives || s->seats[0].view >= s->recovering_view;
+    for (uint32_t i = 0; i < v->workers; i++)
+        may = may && !((OUT | IN(TNI_KV_DEAD)) >> v->members[i].state & 1u) &&
+              v->members[i].incarnation <= s->count;
+    *gives = may && s->seats[0].gives;
+    return !may || s->seats[0].view >= s->recovering_view;
 }
 
 /* From here on workers hear of no step behind the cut: they forget what lies before the one they hear of. */

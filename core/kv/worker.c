@@ -281,7 +281,7 @@ static bool tells_step(const tni_kv_lot *l)
  *   gradient of each key that is set back is lost: the log says how many keys that may be.
  * - Servers would drop a value that is assigned, too: a key that had one first stays where it is.
  * - A key whose parts may all lack rounds (not `sure`) goes on from where the others are, if those are all in
- *   one step, and otherwise from where it is. One without any round may be new: it begins with the first. */
+ *   one step, and otherwise from where it is. */
 void tni_kv_step_again(tni_kv_worker *w, tni_kv_lot *pushes, uint8_t what)
 {
     uint32_t most = 0, least = UINT32_MAX, back = 0;
@@ -308,8 +308,7 @@ void tni_kv_step_again(tni_kv_worker *w, tni_kv_lot *pushes, uint8_t what)
     for (uint32_t i = 0; i < w->key_count; i++) {
         tni_kv_lot *l = w->keys[i];
 
-        if (!l || !l->known || l->assigned ||
-            !(l->sure ? l->round > most : l->round && l->round < most && least >= most))
+        if (!l || !l->known || l->assigned || !(l->sure ? l->round > most : l->round < most && least >= most))
             continue;
         back += l->sure;
         l->round = most;

@@ -81,6 +81,7 @@ struct tni_kv_worker {
     bool broken, over, starved; /* over: `status` holds; starved: there was no memory to send, later */
     bool logs, lacks;           /* it keeps what it sends again; async: but not all of it */
     bool pushed;                /* a gradient, since it came or was rolled back */
+    bool given;                 /* its program has given all values: tni_kv_log_given */
     tni_kv_op *log, *log_last;  /* replay.c: they are kept */
     uint64_t log_bytes;         /* of its requests with their copies, and of copies that others have */
     tn_status status;
@@ -147,7 +148,9 @@ bool tni_kv_log_back(tni_kv_worker *w, uint64_t step);
 bool tni_kv_log_whole(const tni_kv_worker *w); /* it has all since the job, or this worker, began */
 /* Async, of worker 0: a server came back by itself, and gets what it may lack. */
 void tni_kv_log_again(tni_kv_worker *w);
-void tni_kv_log_end(tni_kv_worker *w); /* no first gradient comes that would say that it has got all */
+/* Before each request. The program of a worker 0 in another's place has given all values when it asks for a
+ * snapshot, pushes a gradient, or ends: servers that wait for them hear of it by a snapshot. */
+void tni_kv_log_given(tni_kv_worker *w, const tni_kv_request *r);
 
 /* Before each push, with its key and code. The first gradient begins the step that the process before this
  * one tore, and sets rounds of keys accordingly. `pushes` is not looked at for a gradient. */

@@ -75,8 +75,8 @@ static void applied_check(sim *s, sim_proc *p, uint32_t key, uint32_t round, boo
             sim_violation(s, "I1: key %u part %u round %u of worker %u was acknowledged, but is not applied",
                           key, i, round, p->rank);
         for (uint32_t w = 0; pulled && s->mode == SIM_ASYNC && w < s->settings.workers; w++)
-            if (round > s->settings.staleness &&
-                round - s->settings.staleness + sim_before(s, key) <= s->last_round[w] &&
+            if (round > s->settings.staleness && round - s->settings.staleness <= s->last_round[w] &&
+                !sim_before(s, key) &&
                 tni_kv_server_applied(server->server, part.key, w) < round - s->settings.staleness)
                 sim_violation(s, "I5: worker %u reads key %u at clock %u, worker %u is at %u", p->rank, key,
                               round, w, tni_kv_server_applied(server->server, part.key, w));
@@ -104,19 +104,6 @@ static bool another_0(const sim *s)
     return false;
 }
 
-static void begin_anew(sim *s, const sim_proc *p)
-{
-    for (uint32_t i = 0; p->rank && i < s->proc_count; i++) {
-        sim_proc *first = &s->procs[i];
-
-        if (first->alive && first->app && !first->rank && !first->dying &&
-            first->begun_ns + 3 * SIM_S < s->now) {
-            sim_restart_later(s, first, 100 * SIM_MS);
-            sim_proc_kill(s, first);
-        }
-    }
-}
-
 static void failed(sim *s, sim_proc *p, tn_status st)
 {
     sim_app *a = p->app;
@@ -137,9 +124,7 @@ static void failed(sim *s, sim_proc *p, tn_status st)
         a->stage = SIM_BEGIN;
     } else if (st == TN_E_STATE && (another_0(s) || s->settings.replay_bytes != SIM_REPLAY_ENOUGH) &&
                strstr(tni_error_message(), "came back without")) {
-        a->stage =
-            SIM_BEGIN; /* it was told at once, and begins anew; so does worker 0, which has the value */
-        begin_anew(s, p);
+        s->told_at_once = true; /* the job ends with this error */
     } else if (st == TN_E_STATE && s->broke) {
         a->broken = true;
         for (uint32_t k = 0; k < s->o.keys; k++)
@@ -355,7 +340,7 @@ static void pull_ask(sim *s, sim_proc *p, sim_stage stage)
     }
 }
 
-/* Worker 0 gives the first value, before others ask for it. */
+/* Worker 0 gives the first value; others ask for it later. */
 static void late_ask(sim *s, sim_proc *p)
 {
     const uint32_t k = s->o.keys - 1;
@@ -365,7 +350,7 @@ static void late_ask(sim *s, sim_proc *p)
 
     (void)tni_kv_worker_cut(p->worker, &epochs);
     p->app->stage = epochs == p->app->epochs ? SIM_LATE : SIM_BEGIN; /* no request was there to be told */
-    if (epochs != p->app->epochs || (p->rank && !s->late_given))
+    if (epochs != p->app->epochs)
         return;
     for (uint32_t i = 0; i < s->elements[k] && !p->rank; i++)
         value[i] = sim_first_value(k, i);
@@ -385,7 +370,9 @@ static void next_step(sim *s, sim_proc *p)
             least = round_of(s, p, k);
     a->step = least + 1;
     a->last = s->last_round[p->rank] < a->last ? s->last_round[p->rank] : a->last;
-    if (s->late && !a->made && a->step >= SIM_LATE_STEP) {
+    if (s->late && !a->made &&
+        (p->rank ? s->late_given && (a->step >= SIM_LATE_STEP || p->index >= s->base_count)
+                 : a->step >= SIM_LATE_STEP)) {
         late_ask(s, p);
         return;
     }
@@ -433,12 +420,13 @@ static void advance(sim *s, sim_proc *p)
         /* fall through */
     case SIM_TELL:
         s->came[p->rank] = true;
-        if (v->released == 0)
+        if (v->released == 0 && !a->met)
             control_ask(s, p, TNI_KV_DO_BARRIER, 0, SIM_BARRIER);
         else
             steps_begin(s, p);
         break;
     case SIM_BARRIER:
+        a->met = true;
         steps_begin(s, p);
         break;
     case SIM_STEP:
@@ -529,7 +517,7 @@ static void each_once(sim *s, uint32_t key, uint32_t part, uint32_t worker)
 
     for (uint32_t i = s->base_count; i < s->proc_count; i++)
         torn += s->procs[i].role == TNI_KV_WORKER && s->procs[i].rank == worker;
-    for (uint32_t r = 1; r + sim_before(s, key) <= s->last_round[worker]; r++)
+    for (uint32_t r = 1; r <= s->last_round[worker] && !sim_before(s, key); r++)
         if (shadow->applied[r] > 1 || (!shadow->applied[r] && !torn--))
             sim_violation(s, "I1: key %u part %u round %u of worker %u was applied %u times", key, part, r,
                           worker, shadow->applied[r]);

@@ -58,7 +58,7 @@ typedef struct sim_app { /* a worker's program */
     uint32_t asked_round[SIM_KEYS_MAX + 1];
     uint32_t epoch;                                                 /* of its view, and 1; 0: none yet */
     bool pushed[SIM_KEYS_MAX + 1], pulls[SIM_KEYS_MAX + 1], broken; /* pulls: the push came first */
-    bool made;                                                      /* the late key */
+    bool made, met;             /* the late key; the first barrier is behind it */
     bool goes_on[SIM_KEYS_MAX]; /* the round was pushed before: the value alone is asked for */
     float *gradient[SIM_KEYS_MAX], *value[SIM_KEYS_MAX];
     tni_kv_cut *cuts[SIM_KEYS_MAX]; /* of rows that are pushed, or asked for */
@@ -110,6 +110,7 @@ struct sim {
     bool rows[SIM_KEYS_MAX]; /* gradients of this key are rows of one element */
     bool in_place;           /* the value comes to where the gradient is */
     bool tells;              /* async: worker 0 commands something before the first gradient */
+    bool told_at_once;       /* async: a worker, of a key that nobody has any more */
     bool late, late_given;   /* async: the last key is made by SIM_LATE_STEP; worker 0 has given its value */
     bool broke, cut, violated, killed, voided[SIM_KEYS_MAX]; /* voided: in the step that was broken */
     uint16_t victim;
