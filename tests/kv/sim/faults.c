@@ -98,7 +98,7 @@ static void job_plan(sim *s)
     s->tells = s->mode == SIM_ASYNC && s->o.seed % 3 == 1;
     for (uint32_t w = 0; w < s->settings.workers && w < SIM_WORKERS_MAX; w++)
         least = s->last_round[w] < least ? s->last_round[w] : least;
-    /* Where rounds are bounded a worker in another's place and others may wait for each other: decision 48. */
+    /* Bounded, a worker in another's place and others may wait for each other: decision 48. */
     s->late = s->mode == SIM_ASYNC && s->o.seed % 4 && s->settings.staleness == UINT32_MAX && s->o.keys > 1 &&
               least >= SIM_LATE_STEP;
     s->in_place = s->o.seed % 4 == 2 && !s->o.byte_ns;
