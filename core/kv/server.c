@@ -285,16 +285,17 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *asked)
 }
 
 /* Without rounds a server that came back may lack first values and commands, among them the optimizer: it
- * takes no gradients of others until worker 0 has given them again. That one's snapshot or gradient, sent
- * since it knows of this server, says so (replay.c). */
+ * takes no gradients of others until worker 0 has given them again, and of that one nothing from before it
+ * knew of this server. Its snapshot or gradient says that these were all (replay.c). */
 static bool waits_for_first(tni_kv_server *s, const tni_kv_header *h)
 {
-    const bool gradient = h->type == TNI_KV_PUSH && tni_kv_is_gradient(h->what),
-               first = !TNI_KV_RANK(h->from);
+    const bool gradient = h->type == TNI_KV_PUSH && tni_kv_is_gradient(h->what);
 
-    if (first && h->view >= s->came && (gradient || h->type == TNI_KV_SNAPSHOT))
-        s->waits = false;
-    return s->waits && gradient && !first && !(h->flags & (TNI_KV_BROKEN | TNI_KV_LAST)) &&
+    if (!TNI_KV_RANK(h->from)) {
+        s->waits = h->view < s->came || !(gradient || h->type == TNI_KV_SNAPSHOT);
+        return h->view < s->came;
+    }
+    return gradient && !(h->flags & (TNI_KV_BROKEN | TNI_KV_LAST)) &&
            s->node.view.members[0].state <= TNI_KV_ENDED;
 }
 
