@@ -164,6 +164,7 @@ static bool original(const tni_kv_worker *w)
 void tni_kv_log_begin(tni_kv_worker *w)
 {
     w->logs = w->node.async ? !tni_kv_worker_rank(w) : w->node.settings->replay_bytes && original(w);
+    w->given = original(w);
     tni_kv_log_mark(w, 0);
 }
 
@@ -240,7 +241,7 @@ bool tni_kv_log_back(tni_kv_worker *w, uint64_t step)
     if (w->node.async) { /* all of them are empty */
         tni_kv_log_clear(w);
         tni_kv_log_mark(w, step);
-        w->lacks = false;
+        w->lacks = w->given = false;
         return false;
     }
     if (w->log && w->first && is_mark(w->first) &&
@@ -261,11 +262,11 @@ bool tni_kv_log_back(tni_kv_worker *w, uint64_t step)
 
 bool tni_kv_log_whole(const tni_kv_worker *w)
 {
-    return w->log && !w->log->r.step && !w->lacks;
+    return w->log && !w->log->r.step && !w->lacks && w->given;
 }
 
 /* A request for a snapshot of our own; NULL: one waits already; or there is no memory; or the program of a
- * worker in another's place still gives values. */
+ * worker in another's place, or one that was rolled back, still gives values. */
 static tni_kv_op *end_make(const tni_kv_worker *w)
 {
     tni_kv_op *end;
@@ -273,7 +274,7 @@ static tni_kv_op *end_make(const tni_kv_worker *w)
     for (const tni_kv_op *op = w->saves.first; op; op = op->after)
         if (op->silent && !op->released)
             return NULL;
-    if (!(w->given || original(w)) || !(end = tni_zalloc(sizeof *end)))
+    if (!w->given || !(end = tni_zalloc(sizeof *end)))
         return NULL;
     end->r.kind = TNI_KV_DO_SNAPSHOT;
     end->r.step = 1; /* servers count on from theirs */
@@ -291,8 +292,7 @@ void tni_kv_log_given(tni_kv_worker *w, const tni_kv_request *r)
         !(gradient || r->kind == TNI_KV_DO_END || r->kind == TNI_KV_DO_SNAPSHOT))
         return;
     w->given = true;
-    if (r->kind != TNI_KV_DO_SNAPSHOT && w->node.settings->snapshot_steps && !original(w) &&
-        (end = end_make(w))) {
+    if (r->kind != TNI_KV_DO_SNAPSHOT && w->node.settings->snapshot_steps && (end = end_make(w))) {
         tni_kv_op_link(w, end);
         tni_kv_ops_start(w);
     }
