@@ -200,6 +200,7 @@ static void init_ask(sim *s, sim_proc *p)
     (void)tni_kv_worker_cut(p->worker, &a->epochs);
     a->stage = SIM_INIT;
     a->broken = a->made = false;
+    s->late_given = s->late_given && p->rank;
     for (uint32_t k = 0; k < s->o.keys - s->late; k++) {
         tni_kv_request r = {.kind = TNI_KV_DO_INIT, .key = k, .in = a->value[k]};
 
