@@ -315,14 +315,17 @@ tn_status tni_kv_dist_wait(tni_kv_dist *d)
     return tni_engine_wait_write(d->kv->ctx->engine, &d->turn, 0);
 }
 
+/* A worker in another's place passes as many as the others have behind them: it makes the same calls. */
 tn_status tni_kv_dist_barrier(tni_kv_dist *d)
 {
-    const tni_kv_request r = {.kind = TNI_KV_DO_BARRIER};
+    const bool behind = d->barriers < tni_kv_process_behind(d->process);
+    const tni_kv_request r = {.kind = TNI_KV_DO_BARRIER, .step = behind ? d->barriers + 1 : 0};
     tn_status st;
 
-    if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
-        return st;
-    return tni_kv_process_call(d->process, &r);
+    if (!(st = tni_kv_dist_flush(d)) && !(st = tni_kv_dist_wait(d)) &&
+        !(st = tni_kv_process_call(d->process, &r)))
+        d->barriers++;
+    return st;
 }
 
 /* Keys that were pushed more seldom wait for nobody either. */

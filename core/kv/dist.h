@@ -17,6 +17,7 @@ typedef struct tni_kv_dist {
     uint64_t first_step; /* that the servers held when this process came */
     uint64_t steps;      /* pushes of the key that was pushed most often */
     uint64_t kept;       /* steps at the last snapshot that was asked for */
+    uint32_t barriers;   /* that this program has passed */
     bool fresh;          /* no snapshot has its newest keys, or its optimizer, yet */
     atomic_bool broken;  /* a step of this job failed, and no value was assigned since */
 } tni_kv_dist;

@@ -69,7 +69,15 @@ void tni_kv_stale_count(tni_kv_server *s, const tni_kv_store_part *p, const tni_
 
 static bool took_a_place(const tni_kv_server *s, uint32_t rank)
 {
-    return s->node.view.members[rank].incarnation > s->node.settings->workers + s->node.settings->servers;
+    return tni_kv_late_comer(s, s->node.view.members[rank].incarnation);
+}
+
+void tni_kv_part_unheard(const tni_kv_server *s, tni_kv_store_part *p)
+{
+    for (uint32_t w = 0; w < s->node.settings->workers; w++) {
+        p->slots[w].lost = TNI_KV_UNHEARD;
+        p->slots[w].back = true;
+    }
 }
 
 /* A worker that was there before the server came back knows its rounds. A replacement worker knows only the

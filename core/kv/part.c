@@ -690,7 +690,8 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
     tni_kv_part_heard(s, p, rank_of(h));
     if (raised)
         waiting_answer(s, p);
-    if (h->flags & TNI_KV_ANY || due(s, p, h->round, &who)) {
+    /* While others wait for worker 0 it waits for nobody. */
+    if (h->flags & TNI_KV_ANY || (s->waits && !rank_of(h)) || due(s, p, h->round, &who)) {
         if (!(h->flags & TNI_KV_ANY) && !s->node.async && was_void(p, h->round))
             answer(s, p, h, TNI_KV_VOID, p->breaker, 1);
         else

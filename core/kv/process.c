@@ -53,6 +53,7 @@ struct tni_kv_process {
     tn_err error;                         /* guarded */
     uint64_t cut, heard_ns;               /* guarded */
     uint32_t rank, epochs, view, gone[3]; /* guarded; gone: nodes by role */
+    uint32_t behind;                      /* guarded */
     uint64_t owner;                       /* guarded: number of the thread */
 };
 
@@ -104,9 +105,11 @@ static void news_publish(tni_kv_process *p)
         if (st && !p->status)
             error_take(p, st);
         p->status = st;
-        p->ready = ready;
         p->view = v->number;
         p->rank = tni_kv_worker_rank(p->worker);
+        if (ready && !p->ready && v->members[p->rank].incarnation > v->workers + v->servers)
+            p->behind = v->released;
+        p->ready = ready;
         p->cut = cut;
         p->epochs = epochs;
         memset(p->gone, 0, sizeof p->gone);
@@ -549,6 +552,17 @@ uint32_t tni_kv_process_dead(const tni_kv_process *process, uint32_t role)
         count = role <= TNI_KV_WORKER ? p->gone[role] : 0;
     tni_mutex_unlock(&p->lock);
     return count;
+}
+
+uint32_t tni_kv_process_behind(const tni_kv_process *process)
+{
+    tni_kv_process *p = (tni_kv_process *)(uintptr_t)process;
+    uint32_t behind;
+
+    tni_mutex_lock(&p->lock);
+    behind = p->behind;
+    tni_mutex_unlock(&p->lock);
+    return behind;
 }
 
 uint64_t tni_kv_process_cut(const tni_kv_process *process, uint32_t *epochs)

@@ -34,6 +34,8 @@ uint32_t tni_kv_process_workers(const tni_kv_process *p); /* of the job */
 uint32_t tni_kv_process_servers(const tni_kv_process *p);
 uint32_t tni_kv_process_dead(const tni_kv_process *p,
                              uint32_t role); /* nodes of it that are silent or gone */
+/* Barriers that the others had passed when this one took another's place; 0: it did not. */
+uint32_t tni_kv_process_behind(const tni_kv_process *p);
 /* The step from which to go on after a server came back; counts epochs. */
 uint64_t tni_kv_process_cut(const tni_kv_process *p, uint32_t *epochs);
 tn_status tni_kv_process_status(

@@ -46,7 +46,9 @@
  *      servers hold (0: none, empty stores) and begins a new epoch: all servers load it, messages of older
  *      views have no effect, and each worker sends again, in order, what it pushed and commanded since then
  *      (replay.c): the servers come to the same bits, and the program does not notice. A worker that does not
- *      have all of it gets TN_E_STATE with the step from which to go on. `async`: the others stay.
+ *      have all of it gets TN_E_STATE with the step from which to go on. `async`: the others stay; worker 0
+ *      gives the one that came back first values and commands that its snapshot lacks, before it takes
+ *      gradients of others. If it has no snapshot and worker 0 not all of them, all begin empty.
  *  10. Each request has a deadline. Its error names key, part, round, and who is silent or missing.
  */
 #ifndef TN_KV_PROTOCOL_H
@@ -411,8 +413,8 @@ typedef enum tni_kv_kind {
     TNI_KV_DO_PUSHPULL, /* both */
     TNI_KV_DO_COMMAND,  /* in: text of `bytes` */
     TNI_KV_DO_SNAPSHOT, /* step */
-    TNI_KV_DO_BARRIER,
-    TNI_KV_DO_END, /* step: the last one; complete when all workers have ended */
+    TNI_KV_DO_BARRIER,  /* step: which one; 0: the next one of the job */
+    TNI_KV_DO_END,      /* step: the last one; complete when all workers have ended */
     TNI_KV_DO_BYE,
     TNI_KV_DO_BREAK, /* a push that never comes; by tni_kv_worker_break */
     TNI_KV_DO_LAST   /* no push of this key comes any more; by END, of keys that are pushed seldom */

@@ -5,17 +5,26 @@
  * Invariant: the log is empty, or begins with a mark: a request for a snapshot. All requests before a mark
  * had ended when it was made, and none behind it had begun. The mark of step 0 is the beginning of the job. A
  * log that lacks something is emptied, and begins again with the next mark.
+ *
+ * Without rounds a server goes back alone, and gradients that it lost stay lost. What it may lack beside them
+ * only worker 0 has: first values, and commands, since the last snapshot that all servers have written, which
+ * it knows by the end of its request. It gives them again, and asks for a snapshot then: so the server knows
+ * that it has all, and takes the gradients of others from then on.
  */
 #include <string.h>
 
 #include "kv/rows.h"
+#include "kv/update.h"
 #include "kv/worker.h"
 
-static bool is_logged(const tni_kv_op *op)
+#define COMMANDS_BYTES (1u << 20)
+
+static bool is_logged(const tni_kv_worker *w, const tni_kv_op *op)
 {
     const uint32_t others = 1u << TNI_KV_DO_PULL | 1u << TNI_KV_DO_BARRIER | 1u << TNI_KV_DO_BYE;
+    const uint32_t given = 1u << TNI_KV_DO_INIT | 1u << TNI_KV_DO_COMMAND | 1u << TNI_KV_DO_SNAPSHOT;
 
-    return !(others >> op->r.kind & 1u);
+    return (w->node.async ? given : ~others) >> op->r.kind & 1u;
 }
 
 static bool is_mark(const tni_kv_op *op)
@@ -77,11 +86,22 @@ void tni_kv_log_trim(tni_kv_worker *w, uint64_t step)
         log_cut(w, mark);
 }
 
-/* Takes `bytes` of what the log may have. False: there are not as many, and the log is empty now. */
+/* Something is not in it. With rounds the rest is of no use then. */
+static void lack(tni_kv_worker *w)
+{
+    w->lacks = true;
+    if (!w->node.async)
+        tni_kv_log_clear(w);
+}
+
+/* Takes `bytes` of what the log may have. False: there are not as many. Without rounds commands, which are
+ * short, have some more: a server without an optimizer would not know that it lacks one. */
 static bool charge(tni_kv_worker *w, tni_kv_op *op, uint64_t bytes)
 {
-    if (bytes > w->node.settings->replay_bytes - w->log_bytes) {
-        tni_kv_log_clear(w);
+    const bool more = w->node.async && op->r.kind == TNI_KV_DO_COMMAND;
+
+    if (w->log_bytes + bytes > w->node.settings->replay_bytes + (more ? COMMANDS_BYTES : 0)) {
+        lack(w);
         return false;
     }
     op->copied += bytes;
@@ -92,14 +112,16 @@ static bool charge(tni_kv_worker *w, tni_kv_op *op, uint64_t bytes)
 void tni_kv_log_copy(tni_kv_worker *w, tni_kv_op *op)
 {
     const uint64_t bytes = bytes_of(op);
+    const bool logged = is_logged(w, op), lands = w->node.async && op->r.out == op->r.in;
 
-    if (!w->log || op->copy || !bytes || !is_logged(op) ||
-        !charge(w, op, bytes + sizeof *op))
+    if (!w->log || op->copy || !bytes || !(logged || lands))
         return;
-    if ((op->copy = tni_alloc(bytes)))
+    if (charge(w, op, bytes + sizeof *op) && (op->copy = tni_alloc(bytes)))
         tni_kv_bytes_copy(op->copy, op->r.cuts ? (const void *)op->r.cuts : op->r.in, bytes);
+    else if (logged)
+        lack(w);
     else
-        tni_kv_log_clear(w);
+        tni_kv_log_clear(w); /* this one could not begin anew */
 }
 
 void tni_kv_log_use(tni_kv_op *op)
@@ -133,26 +155,43 @@ void tni_kv_log_mark(tni_kv_worker *w, uint64_t step)
     log_append(w, mark);
 }
 
+/* It has taken nobody's place. */
+static bool original(const tni_kv_worker *w)
+{
+    return w->node.incarnation <= w->node.settings->workers + w->node.settings->servers;
+}
+
 void tni_kv_log_begin(tni_kv_worker *w)
 {
-    w->logs = w->node.settings->replay_bytes && !w->node.async &&
-              w->node.incarnation <= w->node.settings->workers + w->node.settings->servers;
+    w->logs = w->node.async ? !tni_kv_worker_rank(w) : w->node.settings->replay_bytes && original(w);
+    w->given = original(w);
     tni_kv_log_mark(w, 0);
+}
+
+/* A snapshot is over. Without rounds all servers have written what lies before it. If not, and there were
+ * gradients, first values are too old for a server without any snapshot. */
+static void saved(tni_kv_worker *w, const tni_kv_op *op, tn_status st)
+{
+    if (!st && !op->released)
+        tni_kv_log_mark(w, op->r.step);
+    if (!st && w->node.async)
+        tni_kv_log_trim(w, UINT64_MAX);
+    else if (w->pushed)
+        w->lacks = true;
 }
 
 /* Whether the log needs it; what ended with an error and is needed empties the log. A broken round is part of
  * it, and so is a command whose error others ask for; a round behind the end of the data never was. */
 static bool needed(tni_kv_worker *w, tni_kv_op *op, tn_status st)
 {
-    if (!w->logs || !is_logged(op) || st == TN_E_CANCELLED)
+    if (!w->logs || !is_logged(w, op) || st == TN_E_CANCELLED)
         return false;
     if (is_mark(op)) {
-        if (!st && !op->released)
-            tni_kv_log_mark(w, op->r.step);
+        saved(w, op, st);
         return false;
     }
     if (st && op->r.kind != TNI_KV_DO_COMMAND && op->r.kind != TNI_KV_DO_BREAK) {
-        tni_kv_log_clear(w);
+        lack(w);
         return false;
     }
     tni_kv_log_copy(w, op);
@@ -175,10 +214,36 @@ void tni_kv_log_take(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     log_append(w, op);
 }
 
+/* What follows `mark`, without further marks, which servers have forgotten. */
+static tni_kv_op *log_cut_off(tni_kv_worker *w, tni_kv_op *mark)
+{
+    tni_kv_op *list = mark->next, **at = &list;
+
+    mark->next = NULL;
+    w->log_last = mark;
+    while (*at) {
+        tni_kv_op *op = *at;
+
+        if (!is_mark(op)) {
+            at = &op->next;
+            continue;
+        }
+        *at = op->next;
+        tni_kv_op_free(w, op);
+    }
+    return list;
+}
+
 bool tni_kv_log_back(tni_kv_worker *w, uint64_t step)
 {
-    tni_kv_op *mark, *list, **at = &list;
+    tni_kv_op *mark;
 
+    if (w->node.async) { /* all of them are empty */
+        tni_kv_log_clear(w);
+        tni_kv_log_mark(w, step);
+        w->lacks = w->given = false;
+        return false;
+    }
     if (w->log && w->first && is_mark(w->first) &&
         w->first->r.step == step) { /* all that has ended is in it */
         log_cut(w, w->log_last);
@@ -191,19 +256,65 @@ bool tni_kv_log_back(tni_kv_worker *w, uint64_t step)
         return false;
     }
     log_cut(w, mark);
-    list = mark->next;
-    mark->next = NULL;
-    w->log_last = mark;
-    while (*at) {
-        tni_kv_op *op = *at;
-
-        if (!is_mark(op)) {
-            at = &op->next;
-            continue;
-        }
-        *at = op->next; /* servers have forgotten it */
-        tni_kv_op_free(w, op);
-    }
-    tni_kv_ops_again(w, list);
+    tni_kv_ops_again(w, log_cut_off(w, mark));
     return true;
+}
+
+bool tni_kv_log_whole(const tni_kv_worker *w)
+{
+    return w->log && !w->log->r.step && !w->lacks && w->given;
+}
+
+/* A request for a snapshot of our own; NULL: one waits already; or there is no memory; or the program of a
+ * worker in another's place, or one that was rolled back, still gives values. */
+static tni_kv_op *end_make(const tni_kv_worker *w)
+{
+    tni_kv_op *end;
+
+    for (const tni_kv_op *op = w->saves.first; op; op = op->after)
+        if (op->silent && !op->released)
+            return NULL;
+    if (!w->given || !(end = tni_zalloc(sizeof *end)))
+        return NULL;
+    end->r.kind = TNI_KV_DO_SNAPSHOT;
+    end->r.step = 1; /* servers count on from theirs */
+    end->lot = (tni_kv_lot *)(uintptr_t)&w->saves;
+    end->silent = true;
+    return end;
+}
+
+void tni_kv_log_given(tni_kv_worker *w, const tni_kv_request *r)
+{
+    const bool gradient = tni_kv_kinds[r->kind].pushes && tni_kv_is_gradient(r->what);
+    tni_kv_op *end;
+
+    if (w->given || !w->node.async || tni_kv_worker_rank(w) ||
+        !(gradient || r->kind == TNI_KV_DO_END || r->kind == TNI_KV_DO_SNAPSHOT))
+        return;
+    w->given = true;
+    if (r->kind != TNI_KV_DO_SNAPSHOT && w->node.settings->snapshot_steps && (end = end_make(w))) {
+        tni_kv_op_link(w, end);
+        tni_kv_ops_start(w);
+    }
+}
+
+/* All begins anew, since a request that has not ended may have ended at that server. */
+void tni_kv_log_again(tni_kv_worker *w)
+{
+    tni_kv_op *list = w->log ? log_cut_off(w, w->log) : NULL, **at = &list, *end;
+
+    if (list)
+        tni_logf(w->node.host.log, TN_LOG_WARNING,
+                 "kvstore: a server came back: it gets the first values and commands that no snapshot has; "
+                 "later gradients are lost there");
+    for (; *at; at = &(*at)->next)
+        (*at)->again = (*at)->r.kind == TNI_KV_DO_INIT;
+    if (w->log) {
+        *at = end_make(w);
+        tni_kv_ops_again(w, list);
+    } else if (w->saves.first && w->saves.first->started) {
+        tni_kv_save_again(w);
+    } else if ((end = end_make(w))) {
+        tni_kv_op_link_first(w, end);
+    }
 }

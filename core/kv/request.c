@@ -14,21 +14,6 @@
 #define RETRY_MAX_NS 2000000000u
 #define CACHE_BYTES ((uint64_t)16 << 20) /* values of a round that are more do not stay in caches */
 
-const tni_kv_kind_row tni_kv_kinds[] = {
-    [TNI_KV_DO_INIT] = {TNI_KV_INIT, 0, false, false, false, false, "init of", 0},
-    [TNI_KV_DO_PUSH] = {TNI_KV_PUSH, 0, false, true, false, false, "push of", TNI_KV_T_PUSH + 1},
-    [TNI_KV_DO_PULL] = {TNI_KV_PULL, 0, false, false, false, true, "pull of", TNI_KV_T_PULL + 1},
-    [TNI_KV_DO_PUSHPULL] = {TNI_KV_PUSH, TNI_KV_WANT, false, true, false, true, "pushpull of",
-                            TNI_KV_T_PUSHPULL + 1},
-    [TNI_KV_DO_COMMAND] = {TNI_KV_COMMAND, 0, true, false, false, false, "command", 0},
-    [TNI_KV_DO_SNAPSHOT] = {TNI_KV_SNAPSHOT, 0, true, false, false, false, "snapshot", 0},
-    [TNI_KV_DO_BARRIER] = {TNI_KV_BARRIER, 0, true, false, true, false, "barrier", TNI_KV_T_BARRIER + 1},
-    [TNI_KV_DO_END] = {TNI_KV_END, 0, true, false, true, false, "end of data", 0},
-    [TNI_KV_DO_BYE] = {TNI_KV_BYE, 0, true, false, true, false, "leaving", 0},
-    [TNI_KV_DO_BREAK] = {TNI_KV_PUSH, TNI_KV_BROKEN, false, true, false, false, "break of", 0},
-    [TNI_KV_DO_LAST] = {TNI_KV_PUSH, TNI_KV_LAST, false, false, false, false, "end of", 0},
-};
-
 uint16_t tni_kv_op_target(const tni_kv_worker *w, const tni_kv_lot *l, uint32_t piece)
 {
     return l == &w->scheduler
@@ -102,7 +87,7 @@ static void piece_send(tni_kv_worker *w, tni_kv_lot *l, uint32_t index)
     const void *payload = op->r.in;
     uint64_t bytes = l->control ? op->r.bytes : 0;
 
-    h.flags |= (p->tries ? TNI_KV_RETRY : 0) | (ask ? TNI_KV_PROBE : 0);
+    h.flags |= (p->tries ? TNI_KV_RETRY : 0) | (ask ? TNI_KV_PROBE : 0) | (op->again ? TNI_KV_LOST : 0);
     h.flags |= op->r.kind == TNI_KV_DO_PULL && (!l->known || op->r.any) ? TNI_KV_ANY : 0;
     if (!ask && (c || tni_kv_op_sends(op))) {
         payload = (const char *)op->r.in + (c ? c[index].at : part.offset >> code);
@@ -280,49 +265,22 @@ void tni_kv_ops_start(tni_kv_worker *w)
     }
 }
 
-/* As the last one. */
-static void op_link(tni_kv_worker *w, tni_kv_op *op)
+void tni_kv_save_again(tni_kv_worker *w)
 {
-    const tni_kv_settings *o = w->node.settings;
-    const bool fence = tni_kv_op_kind(op)->fence;
-    tni_kv_lot *l = op->lot;
+    tni_kv_lot *l = &w->saves;
 
-    op->deadline_ns =
-        w->node.now + (fence && op->r.kind != TNI_KV_DO_END ? o->control_timeout_ns : o->timeout_ns);
-    w->deadline_ns = op->deadline_ns < w->deadline_ns ? op->deadline_ns : w->deadline_ns;
-    op->next = op->after = NULL;
-    op->previous = w->last;
-    *(w->last ? &w->last->next : &w->first) = op;
-    w->last = op;
-    *(l->last ? &l->last->after : &l->first) = op;
-    l->last = op;
-    w->op_count++;
-    w->fences += fence;
-}
+    for (uint32_t i = 0; i < l->plan.parts; i++) {
+        tni_kv_piece *p = &l->pieces[i];
 
-/* Nothing waits for it any more. */
-static void op_leave(tni_kv_worker *w, const tni_kv_op *op)
-{
-    *(op->previous ? &op->previous->next : &w->first) = op->next;
-    *(op->next ? &op->next->previous : &w->last) = op->previous;
-    w->fences -= tni_kv_op_kind(op)->fence;
-    w->op_count--;
-}
-
-static void op_unlink(tni_kv_worker *w, tni_kv_op *op)
-{
-    tni_kv_op **at = &op->lot->first;
-
-    for (; *at != op; at = &(*at)->after)
-        ;
-    *at = op->after;
-    if (op->lot->last == op) {
-        op->lot->last = op->lot->first;
-        while (op->lot->last && op->lot->last->after)
-            op->lot->last = op->lot->last->after;
+        if (p->state != TNI_KV_IDLE)
+            continue;
+        p->sequence = l->first->sequence + i;
+        if (piece_queue(w, l, i))
+            p->sequence = 0;
+        else
+            l->left++;
     }
-    if (!op->released)
-        op_leave(w, op);
+    lanes_pump(w);
 }
 
 /* A snapshot that servers still write is forgotten. */
@@ -333,7 +291,7 @@ static void save_drop(tni_kv_worker *w)
     if (!op || !op->released)
         return;
     op_land(w, op);
-    op_unlink(w, op);
+    tni_kv_op_unlink(w, op);
     tni_kv_op_free(w, op);
 }
 
@@ -353,7 +311,7 @@ static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     if (op->started)
         tni_kv_op_span('e', op, tni_kv_op_kind(op)->name);
     op_land(w, op);
-    op_unlink(w, op);
+    tni_kv_op_unlink(w, op);
     tni_kv_log_take(w, op, st);
     if (st)
         lanes_pump(w); /* with the credit of what was given up */
@@ -410,7 +368,7 @@ void tni_kv_ops_again(tni_kv_worker *w, tni_kv_op *before)
     for (int i = 0; i < 2; i++)
         for (tni_kv_op *op = lists[i]; op; op = next) {
             next = op->next;
-            op_link(w, op);
+            tni_kv_op_link(w, op);
         }
 }
 
@@ -469,19 +427,21 @@ static void save_release(tni_kv_worker *w)
 {
     tni_kv_op *op = w->saves.first;
     const uint64_t cookie = op->r.cookie;
+    const bool silent = op->silent;
 
     for (uint32_t i = 0; i < w->saves.plan.parts; i++)
         if (w->saves.pieces[i].state == TNI_KV_QUEUED || w->saves.pieces[i].state == TNI_KV_SENT)
             return;
     if (op->released)
         return;
-    op_leave(w, op);
+    tni_kv_op_leave(w, op);
     op->released = op->silent = true;
     op->deadline_ns = w->node.now + w->node.settings->timeout_ns;
     w->deadline_ns = op->deadline_ns < w->deadline_ns ? op->deadline_ns : w->deadline_ns;
     tni_kv_log_mark(w, op->r.step);
     tni_kv_ops_start(w);
-    w->done(w->node.host.arg, cookie, TN_OK);
+    if (!silent)
+        w->done(w->node.host.arg, cookie, TN_OK);
 }
 
 static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tni_kv_header *h)
@@ -761,6 +721,7 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
         st = lasts_request(w, r->step, now);
     if (st)
         return st;
+    tni_kv_log_given(w, r);
     op = tni_zalloc(sizeof *op);
     if (!op) {
         if (tni_kv_kinds[r->kind].pushes && r->kind != TNI_KV_DO_BREAK)
@@ -772,7 +733,7 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
         tni_kv_step_again(w, l, r->what);
     l->round += tni_kv_kinds[r->kind].pushes;
     op->round = l->control ? (uint32_t)r->step : l->round + (r->kind == TNI_KV_DO_LAST);
-    op_link(w, op);
+    tni_kv_op_link(w, op);
     if (op_may(w, op) && (w->fences == 0 || w->first == op))
         op_begin(w, op);
     return TN_OK;

@@ -7,46 +7,16 @@
  */
 #include <string.h>
 
-#include "kv/protocol.h"
+#include "kv/scheduler.h"
 
 #define COMMIT_NS 20000000u    /* between two views: many leave at once */
 #define COMMIT_NODE_NS 250000u /* and for each node that has to hear of it */
-
-typedef struct seat { /* of members[i] */
-    uint64_t heard_ns, wait_until_ns;
-    uint64_t barrier_sequence, end_sequence, bye_sequence; /* of a request that is held; 0: none */
-    uint64_t steps[2];
-    uint32_t barrier;     /* generation at which it arrived */
-    uint32_t view, taken; /* that its last beat named; in which it took another's place, 0: none */
-    uint8_t priority;
-    bool suspected, welcome; /* welcome: waits for its rank */
-    uint64_t lost_ns;        /* when its link was lost; 0: it was heard since */
-} seat;
-
-struct tni_kv_scheduler {
-    tni_kv_node node;
-    tni_kv_journal journal;
-    seat *seats;
-    uint32_t count, barrier_messages;
-    bool changed; /* the view, since it was announced */
-    uint32_t recovering_view;
-    uint64_t journal_bytes;       /* that there are; UINT64_MAX: its end may be torn */
-    uint64_t tick_ns;             /* the last one */
-    uint64_t begun_ns, commit_ns; /* commit: the next one, at the earliest */
-    uint64_t over_ns;             /* when the job failed, or the last server left; 0: it has not */
-    tn_err error;                 /* TN_E_PEER: the journal is another scheduler's, and this one ends */
-};
 
 static void view_send(tni_kv_scheduler *s, uint32_t index, const char *text, uint64_t bytes)
 {
     tni_kv_header h = {.type = TNI_KV_VIEW};
 
     tni_kv_node_send(&s->node, tni_kv_view_node(&s->node.view, index), &h, text, bytes);
-}
-
-static bool speaks(const tni_kv_member *m)
-{
-    return m->state == TNI_KV_ALIVE || m->state == TNI_KV_ENDED || m->state == TNI_KV_DEAD;
 }
 
 #define JOB_BYTES 8u      /* of a journal's record, in front of the view */
@@ -101,7 +71,7 @@ static void commit(tni_kv_scheduler *s)
     s->changed = false;
     TNI_KV_POINT_IF(v->flags & TNI_KV_STARTED, view_synced);
     for (uint32_t i = 0; v->flags & (TNI_KV_STARTED | TNI_KV_JOB_FAILED) && i < s->count; i++)
-        if (speaks(&v->members[i])) {
+        if (tni_kv_member_speaks(&v->members[i])) {
             view_send(s, i, text.text + JOB_BYTES, text.length - JOB_BYTES);
             TNI_KV_POINT_IF(v->flags & TNI_KV_JOB_DONE && i + 1 < s->count, shutdown_half);
         }
@@ -251,7 +221,7 @@ static void held_answer(tni_kv_scheduler *s)
         s->seats[i].bye_sequence = 0;
     }
     for (uint32_t i = 0; !s->changed && i < v->workers; i++) {
-        seat *w = &s->seats[i];
+        tni_kv_seat *w = &s->seats[i];
         tni_kv_header h = {.from = tni_kv_view_node(v, i), .round = v->released, .priority = 255};
 
         if (w->barrier_sequence && w->barrier <= v->released) {
@@ -300,6 +270,16 @@ static void member_lost(tni_kv_scheduler *s, uint32_t index)
 
 /* ---- registration ---- */
 
+/* Who has left may come again where lost workers are waited for: a program that ends with an error of its own
+ * leaves as one that is through, and is started again. */
+static bool may_come(const tni_kv_scheduler *s, uint32_t index)
+{
+    const uint8_t state = s->node.view.members[index].state;
+    const bool again = index < s->node.view.workers && s->node.settings->worker_loss == TNI_KV_LOSS_WAIT;
+
+    return !(OUT >> state & 1u) || (state == TNI_KV_LEFT && again);
+}
+
 /* Index of the member that a process is or may become; UINT32_MAX: there is no room. */
 static uint32_t seat_find(const tni_kv_scheduler *s, const tni_kv_hello *h)
 {
@@ -318,8 +298,7 @@ static uint32_t seat_find(const tni_kv_scheduler *s, const tni_kv_hello *h)
     }
     if (h->rank == UINT32_MAX)
         return missing != UINT32_MAX ? missing : dead;
-    return h->rank < end - first && !(OUT >> v->members[first + h->rank].state & 1u) ? first + h->rank
-                                                                                     : UINT32_MAX;
+    return h->rank < end - first && may_come(s, first + h->rank) ? first + h->rank : UINT32_MAX;
 }
 
 static void refuse(tni_kv_scheduler *s, const tni_kv_header *h, const tni_kv_hello *who, const char *text)
@@ -371,6 +350,7 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const tni_kv_hel
     }
     memcpy(s->seats[index].steps, who->steps, sizeof who->steps);
     s->seats[index].view = 0;
+    s->seats[index].beat = 0;
     s->seats[index].barrier_sequence = s->seats[index].end_sequence = 0;
     s->seats[index].barrier = v->released;
     s->changed = true;
@@ -443,15 +423,33 @@ static uint64_t common_step(const tni_kv_scheduler *s)
     return best;
 }
 
+/* Without rounds a server that came back with no snapshot goes on with what worker 0 gives it, if that one
+ * knows of it and has all, and all workers know their own rounds: then the others stay. */
+static bool given_check(const tni_kv_scheduler *s, bool *gives)
+{
+    const tni_kv_view *v = &s->node.view;
+    bool may = s->node.async && !(v->flags & TNI_KV_ALL_ENDED);
+
+    for (uint32_t i = 0; i < v->workers; i++)
+        may = may && !((OUT | IN(TNI_KV_DEAD)) >> v->members[i].state & 1u) &&
+              v->members[i].incarnation <= s->count;
+    *gives = may && s->seats[0].gives;
+    return !may || s->seats[0].view >= s->recovering_view;
+}
+
 /* From here on workers hear of no step behind the cut: they forget what lies before the one they hear of. */
 static void recover_check(tni_kv_scheduler *s)
 {
     tni_kv_view *v = &s->node.view;
+    bool gives;
 
     if (!(v->flags & TNI_KV_RECOVERING) || !tni_kv_view_servers_live(v) ||
-        !live_servers_know(s, s->recovering_view))
+        !live_servers_know(s, s->recovering_view) || !given_check(s, &gives))
         return;
     v->flags &= ~TNI_KV_RECOVERING;
+    s->changed = true;
+    if (gives)
+        return;
     v->epoch_view = v->number + 1;
     v->cut = common_step(s);
     v->flags &= ~TNI_KV_ALL_ENDED;
@@ -464,21 +462,26 @@ static void recover_check(tni_kv_scheduler *s)
         if (v->members[i].state == TNI_KV_ENDED)
             v->members[i].state = TNI_KV_ALIVE;
     }
-    s->changed = true;
     tni_logf(s->node.host.log, TN_LOG_WARNING, "scheduler: a server came back: all go on from step %llu",
              (unsigned long long)v->cut);
 }
 
+/* One that comes behind a later one says what was. */
 static void beat_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t index, const uint8_t *payload)
 {
     tni_kv_header answer = {.type = TNI_KV_BEAT};
+    tni_kv_seat *w = &s->seats[index];
     tni_str text;
     tni_kv_reader r = {payload, h->bytes, false};
     const uint64_t first = tni_kv_read(&r, 8), second = tni_kv_read(&r, 8);
 
+    if (h->sequence && h->sequence <= w->beat)
+        return;
+    w->beat = h->sequence;
     if (!r.bad && h->view >= s->node.view.epoch_view) /* else the server goes back, and loses what it says */
-        memcpy(s->seats[index].steps, (const uint64_t[2]){first, second}, sizeof s->seats[index].steps);
-    s->seats[index].view = h->view;
+        memcpy(w->steps, (const uint64_t[2]){first, second}, sizeof w->steps);
+    w->view = h->view;
+    w->gives = h->what;
     recover_check(s);
     answer.key = common_step(s);
     if (h->view < s->node.view.number && !s->changed && !TNI_KV_BUG(CONTROL_ONCE)) {
@@ -493,7 +496,7 @@ static void beat_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t in
 
 static void barrier_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t index)
 {
-    seat *w = &s->seats[index];
+    tni_kv_seat *w = &s->seats[index];
     uint32_t count, missing;
 
     s->barrier_messages++;
@@ -548,54 +551,6 @@ static void bye_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t ind
     s->seats[index].bye_sequence = h->sequence;
 }
 
-/* ---- questions ---- */
-
-/* Its own report: numbers, counts and silence (ms) of members, the view. */
-static void report_send(tni_kv_scheduler *s, const tni_kv_header *ask)
-{
-    const tni_kv_view *v = &s->node.view;
-    tni_kv_report r;
-    tni_str more;
-
-    tni_kv_node_report(&s->node, &r);
-    tni_str_init(&more, TN_TEXT_MAX);
-    tni_kv_write(&more, s->node.settings->job, 8);
-    tni_kv_write(&more, v->workers, 4);
-    tni_kv_write(&more, v->servers, 4);
-    for (uint32_t i = 0; i < s->count; i++)
-        tni_kv_write(&more, tni_kv_ago_ms(&s->node, s->seats[i].heard_ns), 4);
-    tni_kv_view_write(v, &more);
-    if (!more.status)
-        tni_kv_node_report_send(&s->node, ask, &r, &more);
-    tni_str_fini(&more);
-}
-
-/* Nothing is kept of a question: it travels on, and its answer comes back, by the number in it. */
-static tn_status ask_handle(tni_kv_scheduler *s, const tni_kv_header *h)
-{
-    tni_kv_header on = {.type = TNI_KV_ASK, .sequence = h->sequence, .key = h->key, .priority = 255};
-    const tni_kv_member *m =
-        h->key < TNI_KV_UNKNOWN ? tni_kv_view_member(&s->node.view, (uint16_t)h->key) : NULL;
-
-    if (h->from != TNI_KV_UNKNOWN || !h->sequence || h->bytes)
-        return tni_error(TN_E_FORMAT, "question of node %u", h->from);
-    if (h->key == TNI_KV_SCHEDULER_NODE)
-        report_send(s, h);
-    else if (m && speaks(m))
-        tni_kv_node_send(&s->node, (uint16_t)h->key, &on, NULL, 0);
-    return TN_OK;
-}
-
-static tn_status report_handle(tni_kv_scheduler *s, const tni_kv_header *h, const uint8_t *payload)
-{
-    tni_kv_header on = {.type = TNI_KV_REPORT, .sequence = h->sequence, .key = h->from, .priority = 255};
-
-    if (!h->sequence || h->bytes > TNI_KV_REPORT_MAX)
-        return tni_error(TN_E_FORMAT, "report of %llu bytes", (unsigned long long)h->bytes);
-    tni_kv_node_send(&s->node, TNI_KV_UNKNOWN, &on, payload, h->bytes);
-    return TN_OK;
-}
-
 static tn_status scheduler_handle(tni_kv_node *n, const tni_kv_header *h, const uint8_t *payload)
 {
     tni_kv_scheduler *s = (tni_kv_scheduler *)n;
@@ -605,7 +560,7 @@ static tn_status scheduler_handle(tni_kv_node *n, const tni_kv_header *h, const 
     if (h->type == TNI_KV_HELLO)
         return hello_handle(s, h, payload);
     if (h->type == TNI_KV_ASK)
-        return ask_handle(s, h);
+        return tni_kv_asked(s, h);
     index = TNI_KV_ROLE(h->from) == TNI_KV_WORKER ? rank : n->view.workers + rank;
     s->seats[index].heard_ns = n->now;
     s->seats[index].suspected = false;
@@ -615,7 +570,7 @@ static tn_status scheduler_handle(tni_kv_node *n, const tni_kv_header *h, const 
     } else if (h->type == TNI_KV_BEAT) {
         beat_handle(s, h, index, payload);
     } else if (h->type == TNI_KV_REPORT) {
-        return report_handle(s, h, payload);
+        return tni_kv_asked_answer(s, h, payload);
     } else if (index < n->view.workers && h->type == TNI_KV_BARRIER) {
         barrier_handle(s, h, index);
     } else if (index < n->view.workers && h->type == TNI_KV_END) {
@@ -640,7 +595,7 @@ static void silence_check(tni_kv_scheduler *s, uint32_t index)
 {
     const tni_kv_settings *o = s->node.settings;
     const tni_kv_member *m = &s->node.view.members[index];
-    seat *w = &s->seats[index];
+    tni_kv_seat *w = &s->seats[index];
     const uint64_t silent = s->node.now - w->heard_ns;
     const bool lost = w->lost_ns && s->node.now - w->lost_ns > o->suspect_ns;
     char name[24];

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kv/server.h"
+#include "kv/update.h"
 
 void tni_kv_server_stop(tni_kv_server *s, tn_status st)
 {
@@ -19,7 +20,7 @@ static void hello_send(tni_kv_server *s)
 
 static void beat_send(tni_kv_server *s)
 {
-    tni_kv_header h = {.type = TNI_KV_BEAT};
+    tni_kv_header h = {.type = TNI_KV_BEAT, .sequence = ++s->beats};
     uint8_t body[16];
 
     tni_kv_put(body, s->steps[0], 8);
@@ -63,7 +64,7 @@ static tn_status load(tni_kv_server *s, uint64_t step)
     command_errors_clear(s);
     memset(s->commands, 0, s->node.settings->workers * sizeof *s->commands);
     s->saving = 0;
-    s->lasts = s->loading = false;
+    s->lasts = s->loading = s->back = s->waits = false;
     if (s->snapshots.read)
         st = s->snapshots.read(s->snapshots.arg, step, &text, &bytes);
     else if (step)
@@ -117,6 +118,7 @@ static void view_changed(tni_kv_server *s)
 static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload)
 {
     tn_status st;
+    bool back;
 
     if (!tni_kv_node_welcome(&s->node, h, payload, &s->start, &s->token)) {
         if (s->token && !s->node.incarnation)
@@ -124,10 +126,14 @@ static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t
         return TN_OK;
     }
     s->loaded_epoch = s->node.view.epoch_view;
+    s->came = s->node.view.number;
     needed_count(s);
     st = s->snapshots.claim ? s->snapshots.claim(s->snapshots.arg, s->steps) : TN_OK;
-    if (!st && s->node.async && s->steps[0])
+    back = s->node.async && (s->node.view.flags & TNI_KV_RECOVERING ||
+                             (s->steps[0] && tni_kv_late_comer(s, s->node.incarnation)));
+    if (!st && s->node.async && (s->steps[0] || back))
         st = load(s, s->steps[0]);
+    s->back = s->waits = back;
     if (st)
         tni_kv_server_stop(s, st);
     beat_send(s);
@@ -167,12 +173,16 @@ static tn_status init_handle(tni_kv_server *s, const tni_kv_header *h, const uin
         st = tni_kv_part_create(s, h->key, h->dtype, h->bytes, &p);
         if (!st)
             memcpy(p->value, payload, h->bytes);
+        if (!st && (s->waits || h->flags & TNI_KV_LOST))
+            tni_kv_part_unheard(s, p);
     }
     if (st) {
         tni_kv_node_answer_failed(&s->node, h, st);
         return st;
     }
-    tni_kv_part_heard(s, p, TNI_KV_RANK(h->from));
+    if (!(h->flags & TNI_KV_LOST)) /* else it says nothing of where its worker is */
+        tni_kv_part_heard(s, p, TNI_KV_RANK(h->from));
+    of.flags = 0;
     TNI_KV_POINT(init_stored);
     tni_kv_part_says(s, p, h, &of);
     tni_kv_node_answer(&s->node, &of, TNI_KV_APPLIED, 0, 0);
@@ -274,6 +284,38 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *asked)
         tni_kv_node_answer_failed(&s->node, h, st);
 }
 
+/* Without rounds a server that came back may lack first values and commands, among them the optimizer: it
+ * takes no gradients of others until worker 0 has given them again, and of that one nothing from before it
+ * knew of this server. Its snapshot or gradient says that these were all (replay.c). */
+static bool waits_for_first(tni_kv_server *s, const tni_kv_header *h)
+{
+    const bool gradient = h->type == TNI_KV_PUSH && tni_kv_is_gradient(h->what);
+
+    if (!TNI_KV_RANK(h->from)) {
+        s->waits = h->view < s->came || !(gradient || h->type == TNI_KV_SNAPSHOT);
+        return h->view < s->came;
+    }
+    return gradient && !(h->flags & (TNI_KV_BROKEN | TNI_KV_LAST)) &&
+           s->node.view.members[0].state <= TNI_KV_ENDED;
+}
+
+/* Of a part that is not here: it comes; or nobody has it any more. */
+static void absent_answer(tni_kv_server *s, const tni_kv_header *h)
+{
+    char name[24];
+    tn_status st;
+
+    if (!s->back || (s->waits && s->node.view.members[0].state <= TNI_KV_ENDED)) {
+        tni_kv_node_answer(&s->node, h, TNI_KV_ABSENT, 0, 0);
+        return;
+    }
+    st = tni_error(TN_E_STATE,
+                   "%s came back without key %llu: no snapshot had it, and worker 0 does not keep it "
+                   "(kvstore.replay_bytes)",
+                   tni_kv_node_name(s->node.id, name), (unsigned long long)(h->key >> 16));
+    tni_kv_node_answer_failed(&s->node, h, st);
+}
+
 static tn_status data_handle(tni_kv_server *s, const tni_kv_header *h, const uint8_t *payload)
 {
     tni_kv_store_part *p;
@@ -286,6 +328,10 @@ static tn_status data_handle(tni_kv_server *s, const tni_kv_header *h, const uin
         st = tni_error(TN_E_PEER, "a worker has left and a server was lost then: its values are gone");
         tni_kv_node_answer_failed(&s->node, h, st);
         return st;
+    }
+    if (s->waits && waits_for_first(s, h)) {
+        tni_kv_node_answer(&s->node, h, TNI_KV_BUSY, TNI_KV_NODE(TNI_KV_WORKER, 0), 1);
+        return TN_OK;
     }
     s->landing_bytes += TNI_KV_BUG(DEDUP_GROWS) ? 64 : 0;
     switch (h->type) {
@@ -306,7 +352,7 @@ static tn_status data_handle(tni_kv_server *s, const tni_kv_header *h, const uin
     TNI_KV_POINT_IF(h->type == TNI_KV_PUSH, push_header);
     p = tni_kv_part_find(s, h->key);
     if (!p) {
-        tni_kv_node_answer(&s->node, h, TNI_KV_ABSENT, 0, 0);
+        absent_answer(s, h);
         return TN_OK;
     }
     return h->type == TNI_KV_PULL ? tni_kv_part_pull(s, p, h, payload) : tni_kv_part_push(s, p, h, payload);

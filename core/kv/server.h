@@ -69,18 +69,19 @@ struct tni_kv_server {
     tni_kv_store_part **table; /* by hash of the key */
     uint64_t part_count, table_size;
     uint64_t bytes, landing_bytes;
-    uint64_t token, begun_ns, hello_ns, beat_ns, bye_ns;
-    uint64_t steps[2], saving; /* snapshots there are, newest first; the one being written */
-    tni_kv_header save_asked;  /* whom to tell */
-    uint64_t *commands;        /* last sequence of each worker */
-    tn_err **command_errors;   /* of that command; NULL: it was done */
-    uint32_t loaded_epoch;
-    tni_kv_late *late;    /* of workers, since the last table */
-    uint64_t late_rounds; /* of parts */
-    tni_kv_hold *sending; /* of the value that is being sent */
-    bool finished, lasts; /* lasts: some worker has said LAST */
-    bool loading;         /* an epoch has begun whose snapshot cannot be read yet */
-    bool all_needed;      /* all_needed: every worker, in every round, as far as the view says */
+    uint64_t token, begun_ns, hello_ns, beat_ns, bye_ns, beats;
+    uint64_t steps[2], saving;   /* snapshots there are, newest first; the one being written */
+    tni_kv_header save_asked;    /* whom to tell */
+    uint64_t *commands;          /* last sequence of each worker */
+    tn_err **command_errors;     /* of that command; NULL: it was done */
+    uint32_t loaded_epoch, came; /* came: the view in which it has its place */
+    tni_kv_late *late;           /* of workers, since the last table */
+    uint64_t late_rounds;        /* of parts */
+    tni_kv_hold *sending;        /* of the value that is being sent */
+    bool finished, lasts;        /* lasts: some worker has said LAST */
+    bool loading;                /* an epoch has begun whose snapshot cannot be read yet */
+    bool back, waits;            /* async: it came back alone; worker 0 has not given what it lacks yet */
+    bool all_needed;             /* all_needed: every worker, in every round, as far as the view says */
     tn_status status;
     tn_err error;
 };
@@ -100,6 +101,12 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
  * from, before it is applied. */
 void tni_kv_late_count(tni_kv_server *s, const tni_kv_store_part *p);
 void tni_kv_stale_count(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_slot *slot);
+/* A process with this incarnation has taken another's place. */
+static inline bool tni_kv_late_comer(const tni_kv_server *s, uint32_t incarnation)
+{
+    return incarnation > s->node.settings->workers + s->node.settings->servers;
+}
+void tni_kv_part_unheard(const tni_kv_server *s, tni_kv_store_part *p); /* async: it lost rounds of all */
 /* Async: sets `lost` of a worker from which something came; `applied` is up to date. True: it is the first
  * since the server came back, and pulls of others may be due. */
 bool tni_kv_lost_credit(tni_kv_server *s, tni_kv_store_part *p, uint32_t rank);

@@ -79,10 +79,9 @@ static tn_status part_read(tni_kv_server *s, tni_kv_reader *r)
     for (uint32_t w = 0; w < workers; w++) {
         p->slots[w].applied = TNI_KV_BUG(DEDUP_LOST) ? 0 : (uint32_t)tni_kv_get(applied + 8ull * w, 4);
         p->slots[w].last = (uint32_t)tni_kv_get(applied + 8ull * w + 4, 4);
-        p->slots[w].lost = TNI_KV_UNHEARD;
-        p->slots[w].back = true;
         s->lasts = s->lasts || p->slots[w].last;
     }
+    tni_kv_part_unheard(s, p);
     memcpy(p->value, value, bytes);
     return TN_OK;
 }

@@ -44,7 +44,7 @@ static void hello_tick(tni_kv_worker *w)
 
 static void beat_send(tni_kv_worker *w)
 {
-    tni_kv_header h = {.type = TNI_KV_BEAT};
+    tni_kv_header h = {.type = TNI_KV_BEAT, .what = tni_kv_log_whole(w), .sequence = ++w->beats};
 
     tni_kv_node_send(&w->node, TNI_KV_SCHEDULER_NODE, &h, NULL, 0);
     w->beat_ns = w->node.now + tni_kv_beat_ns(w->node.settings);
@@ -72,9 +72,25 @@ static void roll_back(tni_kv_worker *w)
     tni_kv_ops_fail(w, TN_E_STATE);
 }
 
+/* True: a server of a job that has begun is another process than in the last view. */
+static bool server_came(tni_kv_worker *w)
+{
+    const tni_kv_view *v = &w->node.view;
+    bool came = false;
+
+    for (uint32_t i = 0; i < v->servers; i++) {
+        const uint32_t now = v->members[v->workers + i].incarnation;
+
+        came = came || (w->lanes[i].incarnation && w->lanes[i].incarnation != now);
+        w->lanes[i].incarnation = v->flags & TNI_KV_STARTED ? now : 0;
+    }
+    return came;
+}
+
 static void view_changed(tni_kv_worker *w)
 {
     const tni_kv_view *v = &w->node.view;
+    const bool came = server_came(w);
 
     if (w->node.fenced) {
         tni_kv_worker_stop(w, tni_error(TN_E_PEER, "another process has taken the place of this worker"));
@@ -83,6 +99,10 @@ static void view_changed(tni_kv_worker *w)
     } else {
         if (v->epoch_view > w->epoch)
             roll_back(w);
+        else if (came && w->node.async && !tni_kv_worker_rank(w))
+            tni_kv_log_again(w);
+        if (w->node.async && v->flags & TNI_KV_RECOVERING)
+            beat_send(w); /* the scheduler wants to know whether we can do without an epoch */
         if (v->end_round < w->end_round)
             tni_kv_ops_end(w);
         w->end_round = v->end_round;
@@ -111,7 +131,7 @@ static tn_status worker_handle(tni_kv_node *n, const tni_kv_header *h, const uin
             view_changed(w);
         return TN_OK;
     case TNI_KV_BEAT:
-        if (h->from == TNI_KV_SCHEDULER_NODE)
+        if (h->from == TNI_KV_SCHEDULER_NODE && !n->async && h->view >= n->view.epoch_view)
             tni_kv_log_trim(w, h->key);
         return TN_OK;
     case TNI_KV_ASK:

@@ -14,6 +14,7 @@ typedef struct tni_kv_op {             /* a request */
     uint32_t round;
     bool started, silent; /* silent: nobody is told of its end */
     bool own;             /* `in` lies in the copy */
+    bool again;           /* async: a server lost it */
     bool released;        /* a snapshot that servers still write: `saves` alone has it */
     void *copy;           /* of what `in` has, for the log; NULL: none yet */
     uint64_t copied;      /* bytes that it takes of `log_bytes` */
@@ -55,6 +56,7 @@ typedef struct tni_kv_lane {       /* to a server */
     tni_vec heap;                  /* tni_kv_queued: highest priority, then lowest order, first */
     uint64_t in_flight, answer_ns; /* bytes; what an answer takes */
     uint64_t value_ns;             /* when a value came last */
+    uint32_t incarnation;          /* of the server, in the last view */
 } tni_kv_lane;
 /* lane.c. TN_E_NOMEM: nothing was queued. */
 tn_status tni_kv_lane_push(tni_kv_lane *lane, const tni_kv_queued *q);
@@ -70,15 +72,16 @@ struct tni_kv_worker {
     tni_kv_lane *lanes;
     tni_kv_op *first, *last;
     tni_vec flights; /* pieces that are SENT or WAIT: tni_kv_queued */
-    uint64_t counter, order, token;
+    uint64_t counter, order, token, beats;
     uint64_t value_bytes; /* of all keys */
     uint64_t sending;     /* cookie of the request whose payload is being sent */
     uint64_t begun_ns, hello_ns, beat_ns, retry_ns, deadline_ns; /* when the next is due */
     uint32_t fences, barriers, epoch, epochs, end_round;
     uint32_t break_round;       /* up to which there is still to break, for want of memory; 0: none */
     bool broken, over, starved; /* over: `status` holds; starved: there was no memory to send, later */
-    bool logs;                  /* it keeps what it sends again */
+    bool logs, lacks;           /* it keeps what it sends again; async: but not all of it */
     bool pushed;                /* a gradient, since it came or was rolled back */
+    bool given;                 /* its program has given all values: tni_kv_log_given */
     tni_kv_op *log, *log_last;  /* replay.c: they are kept */
     uint64_t log_bytes;         /* of its requests with their copies, and of copies that others have */
     tn_status status;
@@ -125,6 +128,12 @@ void tni_kv_op_sent(const tni_kv_lot *l); /* a piece of it: points of tests */
 #define tni_kv_op_sent(l) ((void)0)
 #endif
 
+/* queue.c */
+void tni_kv_op_link(tni_kv_worker *w, tni_kv_op *op);        /* [takes] op, as the last one */
+void tni_kv_op_link_first(tni_kv_worker *w, tni_kv_op *op);  /* before all; nothing of its lot has begun */
+void tni_kv_op_leave(tni_kv_worker *w, const tni_kv_op *op); /* nothing waits for it any more */
+void tni_kv_op_unlink(tni_kv_worker *w, tni_kv_op *op);
+
 /* replay.c */
 void tni_kv_op_free(tni_kv_worker *w, tni_kv_op *op);
 void tni_kv_log_begin(tni_kv_worker *w); /* it has joined */
@@ -136,6 +145,12 @@ void tni_kv_log_use(tni_kv_op *op);                                  /* the copy
 void tni_kv_log_take(tni_kv_worker *w, tni_kv_op *op, tn_status st); /* [takes] op, which has ended */
 /* Servers went back to `step`: what they lack is asked for again. False: the log does not reach so far. */
 bool tni_kv_log_back(tni_kv_worker *w, uint64_t step);
+bool tni_kv_log_whole(const tni_kv_worker *w); /* it has all since the job, or this worker, began */
+/* Async, of worker 0: a server came back by itself, and gets what it may lack. */
+void tni_kv_log_again(tni_kv_worker *w);
+/* Before each request. The program of a worker 0 in another's place has given all values when it asks for a
+ * snapshot, pushes a gradient, or ends: servers that wait for them hear of it by a snapshot. */
+void tni_kv_log_given(tni_kv_worker *w, const tni_kv_request *r);
 
 /* Before each push, with its key and code. The first gradient begins the step that the process before this
  * one tore, and sets rounds of keys accordingly. `pushes` is not looked at for a gradient. */
@@ -148,6 +163,8 @@ bool tni_kv_ready(const tni_kv_worker *w);
 void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool lost, bool async);
 void tni_kv_ops_start(tni_kv_worker *w);              /* what may begin now */
 void tni_kv_ops_fail(tni_kv_worker *w, tn_status st); /* all of them, with the thread's error */
+/* The snapshot under way is asked of all servers again: one of them is another process. */
+void tni_kv_save_again(tni_kv_worker *w);
 /* [takes] a list, which goes before all others; all begin anew. */
 void tni_kv_ops_again(tni_kv_worker *w, tni_kv_op *before);
 void tni_kv_ops_end(tni_kv_worker *w); /* those of rounds that will not be */

@@ -7,7 +7,7 @@
 
 #define CALLS_MAX 4096u
 
-typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_FAIL, CALL_RESUME, CALL_LEAVE } call_kind;
+typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_FAIL, CALL_RESUME, CALL_AGAIN } call_kind;
 
 typedef struct call { /* that a thread asks of the carrier */
     struct call *next;
@@ -49,6 +49,7 @@ struct tni_kv_process { /* a node */
     asked asked[CALLS_MAX];
     uint32_t cookie;
     bool ready, left;
+    uint32_t behind; /* barriers of others when it came again */
 };
 
 typedef struct job {
@@ -230,7 +231,12 @@ static void call_run(call *c)
     case CALL_RESUME:
         tni_kv_worker_resume(w);
         break;
-    case CALL_LEAVE:
+    case CALL_AGAIN: /* as another process */
+        tni_kv_worker_destroy(w);
+        c->p->birth += 1000;
+        c->p->behind = tni_kv_scheduler_view(c->p->job->nodes[0].scheduler)->released;
+        node_start(c->p);
+        w = c->p->worker;
         break;
     }
     if (c->st)
@@ -344,6 +350,9 @@ tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out)
     (void)c;
     if (async != j->settings.async)
         return tni_error(TN_E_INTERNAL, "a job of another type");
+    if (p->left)
+        (void)call_wait(call_new(p, CALL_AGAIN));
+    p->left = false;
     tni_mutex_lock(&j->lock);
     while (!p->ready)
         tni_cond_wait(&j->changed, &j->lock);
@@ -356,7 +365,10 @@ tn_status tni_kv_process_leave(tni_kv_process *p)
 {
     const tni_kv_request bye = {.kind = TNI_KV_DO_BYE};
 
-    return p ? tni_kv_process_call(p, &bye) : TN_OK;
+    if (!p)
+        return TN_OK;
+    p->left = true;
+    return tni_kv_process_call(p, &bye);
 }
 
 uint32_t tni_kv_process_rank(const tni_kv_process *p)
@@ -379,6 +391,11 @@ uint32_t tni_kv_process_dead(const tni_kv_process *p, uint32_t role)
     (void)p;
     (void)role;
     return 0;
+}
+
+uint32_t tni_kv_process_behind(const tni_kv_process *p)
+{
+    return p->behind;
 }
 
 uint64_t tni_kv_process_cut(const tni_kv_process *p, uint32_t *epochs)
@@ -584,6 +601,8 @@ static void job_begin(job *j, const job_options *o, bool async)
                                     .staleness = UINT32_MAX,
                                     .async = async,
                                     .snapshot_steps = o->snapshot_steps,
+                                    .worker_loss = o->waits ? TNI_KV_LOSS_WAIT : TNI_KV_LOSS_FAIL,
+                                    .worker_wait_ns = 600 * second,
                                     .uneven = (tni_kv_uneven)o->uneven};
     j->count = 1 + o->servers + o->workers;
     j->nodes = calloc(j->count, sizeof *j->nodes);

@@ -27,6 +27,7 @@ typedef struct job_options {
     uint32_t uneven;                                            /* tni_kv_uneven */
     uint64_t snapshot_steps;                                    /* 0: none are written */
     bool async;                                                 /* also by the type of the store */
+    bool waits;                                                 /* workers that are lost are waited for */
     const char *const *settings;                                /* of all contexts; NULL: none */
     void (*command)(void *arg, int32_t head, const char *body); /* of servers */
     void *arg;

@@ -76,6 +76,7 @@ static void applied_check(sim *s, sim_proc *p, uint32_t key, uint32_t round, boo
                           key, i, round, p->rank);
         for (uint32_t w = 0; pulled && s->mode == SIM_ASYNC && w < s->settings.workers; w++)
             if (round > s->settings.staleness && round - s->settings.staleness <= s->last_round[w] &&
+                !sim_before(s, key) &&
                 tni_kv_server_applied(server->server, part.key, w) < round - s->settings.staleness)
                 sim_violation(s, "I5: worker %u reads key %u at clock %u, worker %u is at %u", p->rank, key,
                               round, w, tni_kv_server_applied(server->server, part.key, w));
@@ -91,6 +92,16 @@ static bool goes_on(const sim *s, const sim_proc *p)
 
     return s->mode == SIM_SYNC && s->settings.replay_bytes == SIM_REPLAY_ENOUGH &&
            v->members[p->rank].incarnation <= v->workers + v->servers;
+}
+
+/* Some worker 0 has taken the place of another: its program may not have given all again yet. One that keeps
+ * too little cannot. */
+static bool another_0(const sim *s)
+{
+    for (uint32_t i = s->base_count; i < s->proc_count; i++)
+        if (s->procs[i].role == TNI_KV_WORKER && !s->procs[i].rank)
+            return true;
+    return false;
 }
 
 static void failed(sim *s, sim_proc *p, tn_status st)
@@ -111,6 +122,9 @@ static void failed(sim *s, sim_proc *p, tn_status st)
         if (goes_on(s, p))
             sim_violation(s, "I8: worker %u does not go on by itself: %s", p->rank, tni_error_message());
         a->stage = SIM_BEGIN;
+    } else if (st == TN_E_STATE && (another_0(s) || s->settings.replay_bytes != SIM_REPLAY_ENOUGH) &&
+               strstr(tni_error_message(), "came back without")) {
+        s->told_at_once = true; /* the job ends with this error */
     } else if (st == TN_E_STATE && s->broke) {
         a->broken = true;
         for (uint32_t k = 0; k < s->o.keys; k++)
@@ -158,6 +172,10 @@ void sim_app_done(void *arg, uint64_t cookie, tn_status st)
             sim_violation(s, "I2: worker %u is behind the barrier, but worker %u has not come", p->rank, w);
     if (slot >= s->o.keys)
         return;
+    if (a->stage == SIM_LATE) {
+        a->made = true;
+        s->late_given = true;
+    }
     if (a->stage == SIM_STEP) {
         s->result->steps_ns = s->now - s->step_ns;
         if (!s->o.byte_ns)
@@ -181,8 +199,9 @@ static void init_ask(sim *s, sim_proc *p)
 
     (void)tni_kv_worker_cut(p->worker, &a->epochs);
     a->stage = SIM_INIT;
-    a->broken = false;
-    for (uint32_t k = 0; k < s->o.keys; k++) {
+    a->broken = a->made = false;
+    s->late_given = s->late_given && p->rank;
+    for (uint32_t k = 0; k < s->o.keys - s->late; k++) {
         tni_kv_request r = {.kind = TNI_KV_DO_INIT, .key = k, .in = a->value[k]};
 
         for (uint32_t i = 0; i < s->elements[k]; i++)
@@ -260,6 +279,12 @@ static bool anew(const sim *s, const sim_proc *p)
     return s->mode == SIM_ASYNC && p->index >= s->base_count && s->o.seed % 4;
 }
 
+/* Pushes of a key as of one that was there from the beginning. */
+static uint32_t round_of(const sim *s, const sim_proc *p, uint32_t key)
+{
+    return tni_kv_worker_round(p->worker, key) + sim_before(s, key);
+}
+
 static void step_ask(sim *s, sim_proc *p)
 {
     sim_app *a = p->app;
@@ -273,12 +298,14 @@ static void step_ask(sim *s, sim_proc *p)
     TNI_KV_POINT(forward);
     memset(a->pushed, 0, sizeof a->pushed);
     for (uint32_t k = 0; k < s->o.keys; k++)
-        a->pushed[k] = tni_kv_worker_round(p->worker, k) >= a->step;
+        a->pushed[k] = round_of(s, p, k) >= a->step;
     for (uint32_t k = 0; k < keys && !a->broken && a->stage == SIM_STEP; k++) {
         tni_kv_request r = {.kind = TNI_KV_DO_PULL, .key = k, .out = a->value[k]};
 
+        if (sim_before(s, k) && !a->made)
+            continue;
         a->goes_on[k] = true;
-        if (tni_kv_worker_round(p->worker, k) < (anew(s, p) ? a->last : a->step))
+        if (round_of(s, p, k) < (anew(s, p) ? a->last : a->step))
             push_ask(s, p, k);
         else
             ask(s, p, k, &r);
@@ -309,8 +336,28 @@ static void pull_ask(sim *s, sim_proc *p, sim_stage stage)
     for (uint32_t k = 0; k < s->o.keys; k++) {
         tni_kv_request r = {.kind = TNI_KV_DO_PULL, .key = k, .out = p->app->value[k], .any = true};
 
-        ask(s, p, k, &r);
+        if (!sim_before(s, k) || p->app->made)
+            ask(s, p, k, &r);
     }
+}
+
+/* Worker 0 gives the first value; others ask for it later. */
+static void late_ask(sim *s, sim_proc *p)
+{
+    const uint32_t k = s->o.keys - 1;
+    float *value = p->app->value[k];
+    uint32_t epochs;
+    tni_kv_request r = {.kind = TNI_KV_DO_PULL, .key = k, .out = value, .any = true};
+
+    (void)tni_kv_worker_cut(p->worker, &epochs);
+    p->app->stage = epochs == p->app->epochs ? SIM_LATE : SIM_BEGIN; /* no request was there to be told */
+    if (epochs != p->app->epochs)
+        return;
+    for (uint32_t i = 0; i < s->elements[k] && !p->rank; i++)
+        value[i] = sim_first_value(k, i);
+    if (!p->rank)
+        r = (tni_kv_request){.kind = TNI_KV_DO_INIT, .key = k, .in = value};
+    ask(s, p, k, &r);
 }
 
 /* The next step that some key has not had. */
@@ -320,10 +367,16 @@ static void next_step(sim *s, sim_proc *p)
     uint32_t least = UINT32_MAX;
 
     for (uint32_t k = 0; k < s->o.keys; k++)
-        if (tni_kv_worker_round(p->worker, k) < least)
-            least = tni_kv_worker_round(p->worker, k);
+        if ((!sim_before(s, k) || a->made) && round_of(s, p, k) < least)
+            least = round_of(s, p, k);
     a->step = least + 1;
     a->last = s->last_round[p->rank] < a->last ? s->last_round[p->rank] : a->last;
+    if (s->late && !a->made &&
+        (p->rank ? s->late_given && (a->step >= SIM_LATE_STEP || p->index >= s->base_count)
+                 : a->step >= SIM_LATE_STEP)) {
+        late_ask(s, p);
+        return;
+    }
     if (a->step > a->last) {
         control_ask(s, p, TNI_KV_DO_END, least < a->last ? least : a->last, SIM_END);
         return;
@@ -346,6 +399,7 @@ static void advance(sim *s, sim_proc *p)
 {
     sim_app *a = p->app;
     const tni_kv_view *v = tni_kv_worker_view(p->worker);
+    tni_kv_request r;
 
     if (a->broken && a->stage == SIM_STEP) {
         a->broken = false;
@@ -358,13 +412,22 @@ static void advance(sim *s, sim_proc *p)
         init_ask(s, p);
         break;
     case SIM_INIT:
+        if (s->tells && p->rank == 0) {
+            r = (tni_kv_request){.kind = TNI_KV_DO_COMMAND, .in = "go", .bytes = 2};
+            a->stage = SIM_TELL;
+            ask(s, p, s->o.keys, &r);
+            break;
+        }
+        /* fall through */
+    case SIM_TELL:
         s->came[p->rank] = true;
-        if (v->released == 0)
+        if (v->released == 0 && !a->met)
             control_ask(s, p, TNI_KV_DO_BARRIER, 0, SIM_BARRIER);
         else
             steps_begin(s, p);
         break;
     case SIM_BARRIER:
+        a->met = true;
         steps_begin(s, p);
         break;
     case SIM_STEP:
@@ -455,7 +518,7 @@ static void each_once(sim *s, uint32_t key, uint32_t part, uint32_t worker)
 
     for (uint32_t i = s->base_count; i < s->proc_count; i++)
         torn += s->procs[i].role == TNI_KV_WORKER && s->procs[i].rank == worker;
-    for (uint32_t r = 1; r <= s->last_round[worker]; r++)
+    for (uint32_t r = 1; r <= s->last_round[worker] && !sim_before(s, key); r++)
         if (shadow->applied[r] > 1 || (!shadow->applied[r] && !torn--))
             sim_violation(s, "I1: key %u part %u round %u of worker %u was applied %u times", key, part, r,
                           worker, shadow->applied[r]);

@@ -47,6 +47,7 @@ static void settings_plan(sim *s)
                            .worker_wait_ns = 90 * SIM_S,
                            .server_wait_ns = 90 * SIM_S,
                            .workers_min = 1,
+                           .snapshot_steps = 1,
                            .replay_bytes = s->o.seed % 6 == 0   ? 0
                                            : s->o.seed % 6 == 1 ? 1500
                                                                 : SIM_REPLAY_ENOUGH,
@@ -94,6 +95,12 @@ static void job_plan(sim *s)
     s->apart = sim_below(s, 2) && !s->o.byte_ns;
     for (uint32_t k = 0; k < s->o.keys; k++)
         s->rows[k] = s->o.seed % 5 < 2 && k % 2 == s->o.seed % 2 && !s->o.byte_ns;
+    s->tells = s->mode == SIM_ASYNC && s->o.seed % 3 == 1;
+    for (uint32_t w = 0; w < s->settings.workers && w < SIM_WORKERS_MAX; w++)
+        least = s->last_round[w] < least ? s->last_round[w] : least;
+    /* Bounded, a worker in another's place and others may wait for each other: decision 48. */
+    s->late = s->mode == SIM_ASYNC && s->o.seed % 4 && s->settings.staleness == UINT32_MAX && s->o.keys > 1 &&
+              least >= SIM_LATE_STEP;
     s->in_place = s->o.seed % 4 == 2 && !s->o.byte_ns;
     s->hurry = sim_below(s, 2) && !(s->faults & (SIM_KILL_WORKER | SIM_KILL_SERVER | SIM_PAUSE | SIM_CUT));
     s->break_worker = (uint32_t)sim_below(s, s->settings.workers);

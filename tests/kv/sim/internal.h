@@ -12,8 +12,9 @@
 #define SIM_ELEMENTS_MOST 4096u
 #define SIM_WORKERS_MAX 1024u
 #define SIM_REPLAY_ENOUGH (1u << 22) /* bytes: more than any run pushes */
-#define SIM_DISK_TYPE 0u             /* in place of a message's type: a snapshot is on the disk */
-#define SIM_PROCS_EXTRA 64u          /* processes that come after others */
+#define SIM_LATE_STEP 3u
+#define SIM_DISK_TYPE 0u    /* in place of a message's type: a snapshot is on the disk */
+#define SIM_PROCS_EXTRA 64u /* processes that come after others */
 
 typedef struct sim sim;
 
@@ -25,6 +26,7 @@ typedef struct sim_blob { /* a snapshot on a disk */
 typedef struct sim_disk { /* of a rank of servers, or of the scheduler */
     sim_blob blobs[3];
     uint32_t writer; /* process that blobs[2] is of */
+    bool told;       /* in the server's memory: the command has come */
     tni_str journal;
 } sim_disk;
 
@@ -36,7 +38,9 @@ typedef struct sim_shadow {
 typedef enum sim_stage {
     SIM_BEGIN,
     SIM_INIT,
+    SIM_TELL, /* a command, without which servers may take no gradient */
     SIM_BARRIER,
+    SIM_LATE,
     SIM_STEP,
     SIM_REPAIR,
     SIM_SAVE,
@@ -54,6 +58,7 @@ typedef struct sim_app { /* a worker's program */
     uint32_t asked_round[SIM_KEYS_MAX + 1];
     uint32_t epoch;                                                 /* of its view, and 1; 0: none yet */
     bool pushed[SIM_KEYS_MAX + 1], pulls[SIM_KEYS_MAX + 1], broken; /* pulls: the push came first */
+    bool made, met;             /* the late key; the first barrier is behind it */
     bool goes_on[SIM_KEYS_MAX]; /* the round was pushed before: the value alone is asked for */
     float *gradient[SIM_KEYS_MAX], *value[SIM_KEYS_MAX];
     tni_kv_cut *cuts[SIM_KEYS_MAX]; /* of rows that are pushed, or asked for */
@@ -104,6 +109,9 @@ struct sim {
     bool apart, hurry; /* push and pull are two requests; workers leave without a barrier */
     bool rows[SIM_KEYS_MAX]; /* gradients of this key are rows of one element */
     bool in_place;           /* the value comes to where the gradient is */
+    bool tells;              /* async: worker 0 commands something before the first gradient */
+    bool told_at_once;       /* async: a worker, of a key that nobody has any more */
+    bool late, late_given;   /* async: the last key is made by SIM_LATE_STEP; worker 0 has given its value */
     bool broke, cut, violated, killed, voided[SIM_KEYS_MAX]; /* voided: in the step that was broken */
     uint16_t victim;
     uint64_t victim_ns;
@@ -161,6 +169,11 @@ float sim_first_value(uint32_t key, uint32_t i);
 /* Value of `key` after `round`, by adding one after the other what every worker pushed. */
 void sim_reference(sim *s, uint32_t key, uint32_t round);
 uint32_t sim_parts(const sim *s, uint32_t key);
+/* Steps in front of the first one in which it is pushed. */
+static inline uint32_t sim_before(const sim *s, uint32_t key)
+{
+    return s->late && key == s->o.keys - 1 ? SIM_LATE_STEP - 1 : 0;
+}
 
 /* faults.c */
 void sim_faults_plan(sim *s);

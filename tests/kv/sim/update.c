@@ -159,6 +159,9 @@ static tn_status update_apply(void *arg, const tni_kv_header *h, void *value, co
     }
     if (p != sim_server(s, p->rank))
         return TN_OK; /* a process that was replaced: nobody looks at its memory */
+    if (s->tells && !s->disks[1 + p->rank].told && !tni_kv_server_view(p->server)->epoch_view)
+        sim_violation(s, "I3: server %u takes a gradient of key %u without the command before it", p->rank,
+                      key);
     shadow = sim_shadow_of(s, key, part, TNI_KV_RANK(h->from));
     if (shadow->applied[h->round]++)
         sim_violation(s, "I1: key %u part %u round %u of worker %u was applied twice", key, part, h->round,
@@ -186,6 +189,7 @@ static tn_status update_save(void *arg, tni_str *out)
             for (uint32_t w = 0; w < (s->mode == SIM_ASYNC ? s->settings.workers : 1); w++)
                 if (on_server(s, k, part, p->rank))
                     (void)tni_str_add_bytes(out, sim_shadow_of(s, k, part, w), sizeof(sim_shadow));
+    tni_kv_write(out, s->disks[1 + p->rank].told, 1);
     return out->status;
 }
 
@@ -211,11 +215,23 @@ static tn_status update_load(void *arg, const void *text, uint64_t bytes)
                 else
                     memset(shadow, 0, sizeof *shadow);
             }
+    s->disks[1 + p->rank].told = bytes && tni_kv_read(&r, 1);
     return r.bad || r.left ? tni_error(TN_E_FORMAT, "shadow of another job") : TN_OK;
+}
+
+static tn_status update_command(void *arg, const char *text, uint64_t bytes)
+{
+    sim_proc *p = arg;
+
+    (void)text, (void)bytes;
+    if (p == sim_server(p->world, p->rank))
+        p->world->disks[1 + p->rank].told = true;
+    return TN_OK;
 }
 
 const tni_kv_update sim_update = {.payload_bytes = update_bytes,
                                   .add = update_add,
                                   .apply = update_apply,
+                                  .command = update_command,
                                   .save = update_save,
                                   .load = update_load};

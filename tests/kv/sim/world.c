@@ -626,7 +626,7 @@ static void loop(sim *s)
 {
     sim_event *e;
 
-    while (!s->violated && (e = event_next(s)) != NULL) {
+    while (!s->violated && !s->told_at_once && (e = event_next(s)) != NULL) {
         s->now = e->at;
         s->result->events++;
         if (e->kind == SIM_DELIVER && e->what) { /* through the receiver's link */
@@ -660,7 +660,7 @@ static void loop(sim *s)
         if ((s->result->events & 15) == 0 && all_over(s))
             break;
     }
-    if (!s->violated && !all_over(s))
+    if (!s->violated && !s->told_at_once && !all_over(s))
         sim_violation(s, "I8: nothing moves any more");
 }
 
@@ -717,7 +717,7 @@ bool sim_run(const sim_options *o, sim_result *out)
         if (st)
             sim_violation(s, "a process does not start: %s", tni_error_message());
         loop(s);
-        if (!s->violated)
+        if (!s->violated && !s->told_at_once)
             sim_app_final(s);
         sim_at_end();
     }
