@@ -77,11 +77,12 @@ static tni_operation *begun(tni_engine *e, piece *p)
     return op;
 }
 
-/* One that pends, one behind it, one behind a failure, and all of them waited for. */
+/* One that pends, one behind it, one behind a failure, and all of them waited for. Not naive: there a thread
+ * does not push what it is to complete. */
 static void ends_where_it_is_completed(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i += 2) {
         piece first = {.pends = true}, second = {.number = 5}, third = {.fails = true}, last = {.number = 1};
         const tn_err why = {.code = TN_E_IO, .message = "the wire is cut"};
         tni_var vars[2] = {0};
@@ -121,12 +122,12 @@ static void alone_and_in_groups(void **state)
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         uint32_t log[4], logged = 0;
-        piece pieces[4];
+        piece pieces[5];
         tni_var var = {0};
         tni_gathering g;
         test_engine t;
 
-        for (uint32_t k = 0; k < 4; k++)
+        for (uint32_t k = 0; k < 5; k++)
             pieces[k] = (piece){.log = log, .logged = &logged, .number = k};
         test_engine_open(&t, (tni_engine_options){.type = part_types[i]});
         assert_int_equal(piece_push(t.engine, &pieces[0], NULL, &var), TN_OK);
@@ -139,7 +140,7 @@ static void alone_and_in_groups(void **state)
         assert_int_equal(piece_push(t.engine, &pieces[3], NULL, &var), TN_OK);
         assert_int_equal(tni_engine_gather_end(&g, TN_OK), TN_OK);
         tni_engine_gather_begin(t.engine, &g);
-        assert_int_equal(piece_push(t.engine, &pieces[0], NULL, &var), TN_OK);
+        assert_int_equal(piece_push(t.engine, &pieces[4], NULL, &var), TN_OK);
         assert_int_equal(tni_engine_gather_end(&g, TN_E_ARG), TN_E_ARG);
         while (i == 2 && tni_engine_ready_count(t.engine))
             (void)tni_engine_step(t.engine, 0);
@@ -147,8 +148,8 @@ static void alone_and_in_groups(void **state)
         assert_int_equal(logged, 4);
         for (uint32_t k = 0; k < 4; k++)
             assert_int_equal(log[k], k);
-        assert_int_equal(atomic_load(&pieces[0].done), 2); /* the second time without having run */
-        assert_int_equal(pieces[0].status, TN_E_ARG);
+        assert_int_equal(atomic_load(&pieces[4].done), 1); /* without having run */
+        assert_int_equal(pieces[4].status, TN_E_ARG);
         test_engine_close(&t);
         part_vars_fini(&var, 1);
     }
