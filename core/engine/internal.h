@@ -554,8 +554,8 @@ void tni_operation_finish(engine_worker *w, tni_operation *op, tn_status status,
  * Moves poison. */
 void tni_operation_let_go(engine_worker *w, tni_operation *op, tn_status status, tni_poison *poison);
 void tni_operation_pending_finish(engine_worker *w, tni_operation *op);
-/* Short operations on this thread, which holds: `ended`, whose completion came, and those that are ready then;
- * NULL: those that the submission list has. */
+/* Short operations on this thread, which holds: `ended`, whose completion came, and those that are ready
+ * then; NULL: those that the submission list has. */
 void tni_operation_here(tni_engine *e, tni_operation *ended);
 tn_status tni_operation_run_inline(tni_engine *e, tni_operation *op); /* granted, on the stack */
 

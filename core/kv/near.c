@@ -381,13 +381,6 @@ static tn_status carrier_poll(near *n, uint32_t carrier, tn_transport_event *eve
     return st;
 }
 
-static void all_due(near *n, uint64_t now)
-{
-    for (uint32_t i = 0; i < TNI_KV_CARRIERS; i++)
-        n->due[i] = n->t[i] != NULL;
-    n->looked_ns = now;
-}
-
 /* For at most `wait_ns`, and not beyond the next look at all. */
 static void descriptors_wait(near *n, uint64_t wait_ns, uint64_t now)
 {
@@ -400,8 +393,8 @@ static void descriptors_wait(near *n, uint64_t wait_ns, uint64_t now)
         files[i] = (struct pollfd){.fd = n->t[i] ? n->of.ops[i]->descriptor(n->t[i]) : -1, .events = POLLIN};
     files[TNI_KV_CARRIERS] = (struct pollfd){.fd = n->bell, .events = POLLIN};
     atomic_store(&n->asleep, true);
-    if (!atomic_load(&n->woken) && ppoll(files, TNI_KV_CARRIERS + 1, &time, NULL) < 0)
-        all_due(n, now); /* an error is a reason to look, too */
+    if (!atomic_load(&n->woken))
+        (void)ppoll(files, TNI_KV_CARRIERS + 1, &time, NULL); /* an error: nothing is told, as by a signal */
     atomic_store(&n->asleep, false);
     for (uint32_t i = 0; i < TNI_KV_CARRIERS; i++)
         n->due[i] |= files[i].revents != 0;
@@ -424,9 +417,12 @@ static tn_status near_poll(tn_transport *t, tn_transport_event *events, uint32_t
     for (;; now = tni_clock_ns()) {
         bool any = false;
 
-        if (now - n->looked_ns >= LOOK_NS || looks)
-            all_due(n, now);
-        looks = false;
+        if (now - n->looked_ns >= LOOK_NS || looks) {
+            for (uint32_t i = 0; i < TNI_KV_CARRIERS; i++)
+                n->due[i] = n->t[i] != NULL;
+            n->looked_ns = now;
+            looks = false;
+        }
         for (uint32_t i = 0; i < TNI_KV_CARRIERS; i++) {
             const uint32_t at = n->first + i, carrier = at < TNI_KV_CARRIERS ? at : at - TNI_KV_CARRIERS;
 
