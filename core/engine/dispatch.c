@@ -11,10 +11,12 @@ void tni_operation_ready(tni_operation *op)
 
     if (TN_LIKELY(w && w->queue == op->queue && op->queue->single && !(op->flags & OP_SIGNAL)))
         tni_list_add(&w->local, op);
-    else if (TN_LIKELY(!(op->flags & OP_SIGNAL)))
-        tni_queue_push(op->queue, op);
-    else
+    else if (TN_UNLIKELY(op->flags & OP_SIGNAL))
         tni_signal(op);
+    else if (TN_UNLIKELY(op->flags & TNI_TASK_SHORT) && tni_engine_tls.here)
+        tni_list_add(tni_engine_tls.here, op);
+    else
+        tni_queue_push(op->queue, op);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
@@ -311,6 +313,29 @@ void tni_operation_pending_finish(engine_worker *w, tni_operation *op)
     tni_operation_finish(w, op, poison ? poison->err.code : TN_OK, poison);
 }
 
+void tni_operation_here(tni_engine *e, tni_operation *ended)
+{
+    engine_list list = {NULL, NULL}, *outer = tni_engine_tls.here;
+    engine_worker w;
+
+    memset(&w, 0, sizeof w);
+    if (!outer)
+        tni_engine_tls.here = &list;
+    if (ended) {
+        w.queue = ended->queue;
+        tni_operation_pending_finish(&w, ended);
+    } else {
+        (void)tni_submit_drain(e, DRAIN_BATCH);
+    }
+    for (tni_operation *op; !outer && (op = tni_list_pop(&list));) {
+        w.queue = op->queue;
+        tni_operation_dispatch(&w, op);
+    }
+    tni_engine_tls.here = outer;
+    if (w.queue)
+        tni_worker_flush(&w);
+}
+
 /* The threads of host callbacks may all wait for this very completion: a worker of the host ends it. */
 void tni_engine_complete(tni_operation *op, tn_status status, const tn_err *err)
 {
@@ -323,8 +348,14 @@ void tni_engine_complete(tni_operation *op, tn_status status, const tn_err *err)
         q = ((engine_device *)e->host->engine_data)->lanes[TNI_LANE_COMPUTE];
     if (status)
         op->poison = tni_poison_create(e, op->order, op->name, op->origin, status, err);
-    if (atomic_exchange(&op->pend, 2u) == 1u)
+    if (op->flags & TNI_TASK_SHORT && e->type == ENGINE_THREADED) {
+        tni_hold();
+        if (atomic_exchange(&op->pend, 2u) == 1u)
+            tni_operation_here(e, op);
+        tni_unhold();
+    } else if (atomic_exchange(&op->pend, 2u) == 1u) {
         tni_queue_completed(q, op);
+    }
     atomic_fetch_sub(&e->inside, 1u);
     tni_hold_pass(false);
 }

@@ -89,6 +89,9 @@ typedef struct tni_run { /* what a running operation is told */
     16u /* overwrites its outputs whole: old poison of written variables does not stop it */
 #define TNI_TASK_HOST_CALL 32u /* host callback: runs on callback threads that may push and wait */
 #define TNI_TASK_ARRIVED 64u   /* begins when what it reads is there, not behind it in the stream */
+/* On a host, a few microseconds, and neither it nor its `done` waits: whoever pushes it as the only one runs
+ * it if it can run; whoever completes a short operation ends it at once and runs the short ones behind it. */
+#define TNI_TASK_SHORT 128u
 
 /* Lanes: each that is used has a queue of its device, and a stream where there are streams. The host serves
  * IN and OUT with one queue. */
@@ -151,6 +154,7 @@ typedef struct tni_gathering {
     tni_engine *engine;
     tni_operation *head, *tail;
     uint32_t count;
+    uint64_t queues; /* of them, a bit for each */
 } tni_gathering;
 void tni_engine_gather_begin(tni_engine *e, tni_gathering *g);
 tn_status tni_engine_gather_end(tni_gathering *g, tn_status st);

@@ -315,6 +315,7 @@ typedef struct engine_tls {
     const tni_engine *calls; /* whose host callback this stack is in, the innermost one */
     engine_worker *worker;
     tni_gathering *gathering; /* that pushes go to; NULL: to the engine */
+    engine_list *here; /* short operations that got ready and that this thread runs; NULL: workers do */
 } engine_tls;
 extern TN_THREAD_LOCAL_FAST engine_tls tni_engine_tls;
 
@@ -553,6 +554,9 @@ void tni_operation_finish(engine_worker *w, tni_operation *op, tn_status status,
  * Moves poison. */
 void tni_operation_let_go(engine_worker *w, tni_operation *op, tn_status status, tni_poison *poison);
 void tni_operation_pending_finish(engine_worker *w, tni_operation *op);
+/* Short operations on this thread, which holds: `ended`, whose completion came, and those that are ready
+ * then; NULL: those that the submission list has. */
+void tni_operation_here(tni_engine *e, tni_operation *ended);
 tn_status tni_operation_run_inline(tni_engine *e, tni_operation *op); /* granted, on the stack */
 
 /* ---- token.c: completions of what was issued ------------------------------------------------------- */

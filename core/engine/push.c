@@ -133,6 +133,36 @@ static bool push_inline(tni_engine *e, const tni_task *task, engine_queue *q)
     return ran;
 }
 
+/* ---- short operations -------------------------------------------------------------------------------- */
+
+/* Whoever may run them on its own holds from before its push on: a fork waits for what it has taken. */
+static bool here_begin(const tni_engine *e, uint32_t flags)
+{
+    if (TN_LIKELY(!(flags & TNI_TASK_SHORT)) || e->type != ENGINE_THREADED || tni_engine_tls.depth ||
+        tni_engine_tls.held || tni_engine_tls.here)
+        return false;
+    tni_hold();
+    return true;
+}
+
+/* Whoever is going to sleep does not hold. */
+static void here_drop(bool *here)
+{
+    if (*here)
+        tni_unhold();
+    *here = false;
+}
+
+/* Behind a push to `q`; what this thread could not enter is for a worker. NULL: nothing was pushed. */
+static void here_end(tni_engine *e, engine_queue *q)
+{
+    if (q)
+        tni_operation_here(e, NULL);
+    if (q && !tni_submit_empty(e))
+        tni_queue_wake(q);
+    tni_unhold();
+}
+
 /* ---- push ------------------------------------------------------------------------------------------ */
 
 static void peak_update_locked(tni_engine *e, uint64_t pushed)
@@ -308,13 +338,16 @@ static tn_status group_make(tni_engine *e, const tni_task *tasks, uint32_t count
     return st;
 }
 
-static tn_status group_submit(tni_engine *e, uint32_t count, engine_list *ops)
+/* `here`: as here_begin; false now if it had to wait. */
+static tn_status group_submit(tni_engine *e, uint32_t count, engine_list *ops, bool *here)
 {
     tn_status st = TN_OK;
 
     tni_spin_lock(&e->push_lock);
-    if (TN_UNLIKELY(!may_push_locked(e, count, NULL)))
+    if (TN_UNLIKELY(!may_push_locked(e, count, NULL))) {
+        here_drop(here);
         push_wait_locked(e, count);
+    }
     if (TN_UNLIKELY(atomic_load_explicit(&e->stopping, memory_order_relaxed)))
         st = stopping_error();
     else
@@ -369,8 +402,10 @@ static tn_status gather(tni_gathering *g, const tni_task *tasks, uint32_t count)
         group_drop(g->engine, &ops, filled);
         return st;
     }
-    for (tni_operation *op; (op = tni_list_pop(&ops));)
+    for (tni_operation *op; (op = tni_list_pop(&ops));) {
+        g->queues |= (uint64_t)1 << op->queue->index % 64;
         tni_list_add(&all, op);
+    }
     g->head = all.head;
     g->tail = all.tail;
     g->count += count;
@@ -399,7 +434,7 @@ static void gathered_cancel(tni_engine *e, engine_list *ops, tn_status st)
     tni_engine_tls.inside--;
 }
 
-static void all_wake(tni_engine *e)
+static void gathered_wake(tni_engine *e, uint64_t queues)
 {
     if (e->type != ENGINE_THREADED) {
         tni_step_pushed(e);
@@ -407,7 +442,8 @@ static void all_wake(tni_engine *e)
     }
     tni_mutex_lock(&e->start_mutex);
     for (engine_queue *q = e->queues; q; q = q->next)
-        tni_queue_wake(q);
+        if (queues >> q->index % 64 & 1u)
+            tni_queue_wake(q);
     tni_mutex_unlock(&e->start_mutex);
 }
 
@@ -415,18 +451,23 @@ tn_status tni_engine_gather_end(tni_gathering *g, tn_status st)
 {
     tni_engine *e = g->engine;
     engine_list ops = {g->head, g->tail};
+    engine_queue *q = ops.head ? ops.head->queue : NULL;
+    bool here;
     tn_err err;
 
     tni_engine_tls.gathering = NULL;
+    here = !st && g->count == 1 && here_begin(e, ops.head->flags);
     if (!st && g->count)
-        st = group_submit(e, g->count, &ops);
+        st = group_submit(e, g->count, &ops, &here);
     if (st) {
         tni_error_get(&err);
         gathered_cancel(e, &ops, st);
         tni_error_set(&err);
-    } else if (g->count) {
-        all_wake(e);
+    } else if (g->count && !here) {
+        gathered_wake(e, g->queues);
     }
+    if (here)
+        here_end(e, st ? NULL : q);
     atomic_fetch_sub(&e->inside, 1u);
     return st;
 }
@@ -438,6 +479,7 @@ tn_status tni_engine_push(tni_engine *e, const tni_task *task)
     tni_gathering *g = gathering_of(e);
     tni_device *d;
     engine_queue *q;
+    bool here;
     tn_status st;
 
     if ((st = tni_operation_check(e, task)))
@@ -449,20 +491,24 @@ tn_status tni_engine_push(tni_engine *e, const tni_task *task)
         return gather(g, task, 1);
     if (task->est_ns && push_inline(e, task, q))
         return TN_OK;
+    here = here_begin(e, task->flags);
     tni_spin_lock(&e->push_lock);
     if (TN_UNLIKELY(!may_push_at_once_locked(e)) && !may_push_locked(e, 1, NULL)) {
+        here_drop(&here);
         st = push_blocked(e, task, q); /* unlocks */
     } else {
         st = push_locked(e, task, q);
         tni_spin_unlock(&e->push_lock);
     }
-    if (TN_UNLIKELY(st))
+    if (TN_UNLIKELY(here))
+        here_end(e, st ? NULL : q);
+    else if (TN_UNLIKELY(st))
         return st;
-    if (TN_LIKELY(e->type == ENGINE_THREADED))
+    else if (TN_LIKELY(e->type == ENGINE_THREADED))
         tni_queue_wake(q);
     else
         tni_step_pushed(e);
-    return TN_OK;
+    return st;
 }
 
 tn_status tni_engine_push_group(tni_engine *e, const tni_task *tasks, uint32_t count)
@@ -470,6 +516,7 @@ tn_status tni_engine_push_group(tni_engine *e, const tni_task *tasks, uint32_t c
     engine_list ops = {NULL, NULL};
     tni_gathering *g;
     uint32_t filled = 0;
+    bool here = false;
     tn_status st;
 
     if (count == 1)
@@ -479,7 +526,7 @@ tn_status tni_engine_push_group(tni_engine *e, const tni_task *tasks, uint32_t c
     if ((g = gathering_of(e)))
         return gather(g, tasks, count);
     atomic_fetch_add(&e->inside, 1u);
-    if ((st = group_make(e, tasks, count, &ops, &filled)) || (st = group_submit(e, count, &ops)))
+    if ((st = group_make(e, tasks, count, &ops, &filled)) || (st = group_submit(e, count, &ops, &here)))
         group_drop(e, &ops, filled);
     else
         group_wake(e, tasks, count);

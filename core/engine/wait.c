@@ -114,7 +114,7 @@ static bool word_wait(tni_engine *e, atomic_uint *word, patience *p)
 
     if (e->type != ENGINE_THREADED)
         return tni_step_until(e, word_reached, word, p->deadline);
-    if (word_spin(word))
+    if (!tni_engine_outstanding(e, false) && word_spin(word)) /* what comes from outside takes longer */
         return true;
     while (!word_reached(word)) {
         if (!(left = patience_left(e, p, 1000000000u)))

@@ -208,6 +208,8 @@ static tn_status trip_push(trip *t, int32_t priority, bool turns)
     task.read_count = reads;
     task.writes = vars + reads;
     task.write_count = writes;
+    if (!turns && tni_array_bytes(t->order) <= TNI_KV_COPY_MAX && !(t->in && t->in->storage_type))
+        task.flags |= TNI_TASK_SHORT;
     if ((st = tni_engine_push(engine, &task)))
         trip_done(&t, engine, st);
     return st;

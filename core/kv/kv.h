@@ -11,6 +11,9 @@
 #include "exec/exec.h"
 #include "tenon/kv.h"
 
+/* Bytes that are copied at once: a payload that is sent rather than held, a value without a worker's help. */
+#define TNI_KV_COPY_MAX 16384u
+
 /* ---- codec.c: gradients in fewer bits, in MXNet's layout ----------------------------------------------- */
 
 /* Element i of a part lies in byte i / 4 (2bit) or i / 8 (1bit), the first one in the highest bits; the bytes

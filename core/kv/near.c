@@ -5,19 +5,23 @@
  * nothing ever came over it: the handshake goes over TCP and does not show that the cards reach each other.
  * Links and held payloads are known by blocks of this file, which say whose they are.
  *
- * `poll` asks all without waiting, then waits for their descriptors: of no transport a thread of its own is
- * needed, and each is called by the thread that calls this one.
+ * `poll` asks without waiting all of which it does not know that they have nothing, then waits for their
+ * descriptors: of no transport a thread of its own is needed, and each is called by the thread that calls
+ * this one.
  */
 #include "kv/near.h"
 
 #include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #define BUCKETS 256u
 #define BARRED_MAX 64u         /* addresses to which no near link came up, the last ones */
 #define LOOK_NS 100000000u     /* transports are polled at least so often (tn_transport_ops.descriptor) */
+#define LOOKS_EVERY 8u         /* polls, of which all may find something at one transport */
 #define STRETCH 1000000000000u /* ns, over all sums of times */
 
 const char tni_kv_carrier_id[TNI_KV_CARRIERS][8] = {"zmq", "shm", "rdma"};
@@ -44,9 +48,11 @@ typedef struct near {
     near_link *buckets[BUCKETS], *gone;
     near_held *spare;
     uint64_t barred[BARRED_MAX];
-    uint32_t barred_at, first; /* first: the carrier that is asked first next time */
-    bool warned;
-    atomic_bool woken;
+    uint32_t barred_at, first, polls;  /* first: the carrier that is asked first next time */
+    bool warned, due[TNI_KV_CARRIERS]; /* due: to be asked before anything is waited for */
+    uint64_t looked_ns;                /* when all were */
+    int bell;
+    atomic_bool woken, asleep; /* asleep: `wake` has to ring */
 } near;
 
 static near *near_of(tn_transport *t)
@@ -132,6 +138,8 @@ static void near_close(tn_transport *t, uint64_t timeout_ns)
         while (n->buckets[i])
             link_drop(n, n->buckets[i]);
     gone_free(n);
+    if (n->bell >= 0)
+        (void)close(n->bell);
     while (n->spare) {
         near_held *h = n->spare;
 
@@ -149,6 +157,8 @@ static tn_status near_open(void *plugin, const tn_transport_config *config, tn_t
     if (!n)
         return tn_fail(err, TN_E_NOMEM, "out of memory for a transport");
     n->of = *(const tni_kv_carriers *)plugin;
+    if ((n->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
+        st = tn_fail(err, TN_E_IO, "no descriptor is left for a transport");
     for (uint32_t i = 0; !st && i < TNI_KV_CARRIERS; i++) {
         if (n->of.ops[i])
             st = n->of.ops[i]->open(n->of.plugin[i], config, &n->t[i], err);
@@ -199,6 +209,7 @@ static tn_status near_listen(tn_transport *t, const char *where, void *address, 
     char own[TN_TRANSPORT_ADDRESS_MAX], at[TN_TRANSPORT_ADDRESS_MAX], *to = address;
     tn_status st = n->of.ops[TNI_KV_FAR]->listen(n->t[TNI_KV_FAR], where, address, address_bytes, err);
 
+    n->looked_ns = 0;
     for (uint32_t i = TNI_KV_NEAR; !st && i < TNI_KV_CARRIERS; i++) {
         uint32_t bytes = sizeof own;
         const uint32_t mark = (uint32_t)strlen(marks[i]);
@@ -256,6 +267,7 @@ static tn_status near_connect(tn_transport *t, const void *address, uint32_t byt
             part_of(address, bytes, carrier = i < TNI_KV_CARRIERS ? i : TNI_KV_FAR, &part_bytes);
 
         hash = part ? tni_hash_bytes(7 + carrier, part, part_bytes) | 1 : 0;
+        n->due[carrier] = n->t[carrier] != NULL;
         if (part && n->t[carrier] && !barred(n, hash))
             st = n->of.ops[carrier]->connect(n->t[carrier], part, part_bytes, &inner, err);
     }
@@ -273,6 +285,7 @@ static tn_status near_send(tn_link *link, const tn_send *message, tn_err *err)
 {
     near_link *l = link_of(link);
 
+    l->n->due[l->carrier] = true;
     return l->n->of.ops[l->carrier]->send(l->inner, message, err);
 }
 
@@ -280,6 +293,7 @@ static void near_disconnect(tn_link *link)
 {
     near_link *l = link_of(link);
 
+    l->n->due[l->carrier] = true;
     l->n->of.ops[l->carrier]->disconnect(l->inner);
 }
 
@@ -292,6 +306,7 @@ static void near_release(tn_transport *t, void *held)
 
     if (!h)
         return;
+    n->due[h->carrier] = true;
     n->of.ops[h->carrier]->release(n->t[h->carrier], h->inner);
     h->next = n->spare;
     n->spare = h;
@@ -346,7 +361,11 @@ static tn_status carrier_poll(near *n, uint32_t carrier, tn_transport_event *eve
                               tn_err *err)
 {
     uint32_t told = 0;
-    tn_status st = n->of.ops[carrier]->poll(n->t[carrier], events, count, 0, err);
+    tn_status st;
+
+    n->due[carrier] = false;
+    st = n->of.ops[carrier]->poll(n->t[carrier], events, count, 0, err);
+    n->due[carrier] |= st || *count;
 
     for (uint32_t i = 0; !st && i < *count; i++) {
         tn_transport_event *from = tn_transport_event_at(events, i),
@@ -362,16 +381,25 @@ static tn_status carrier_poll(near *n, uint32_t carrier, tn_transport_event *eve
     return st;
 }
 
-static void descriptors_wait(near *n, uint64_t wait_ns)
+/* For at most `wait_ns`, and not beyond the next look at all. */
+static void descriptors_wait(near *n, uint64_t wait_ns, uint64_t now)
 {
-    struct pollfd files[TNI_KV_CARRIERS];
-    struct timespec time = {0};
+    const uint64_t look = n->looked_ns + LOOK_NS - now;
+    struct pollfd files[TNI_KV_CARRIERS + 1];
+    struct timespec time = {.tv_nsec = (long)(wait_ns < look ? wait_ns : look)};
+    uint64_t count;
 
-    wait_ns = wait_ns < LOOK_NS ? wait_ns : LOOK_NS;
-    time.tv_nsec = (long)wait_ns;
     for (uint32_t i = 0; i < TNI_KV_CARRIERS; i++)
         files[i] = (struct pollfd){.fd = n->t[i] ? n->of.ops[i]->descriptor(n->t[i]) : -1, .events = POLLIN};
-    (void)ppoll(files, TNI_KV_CARRIERS, &time, NULL); /* an error is a reason to look, too */
+    files[TNI_KV_CARRIERS] = (struct pollfd){.fd = n->bell, .events = POLLIN};
+    atomic_store(&n->asleep, true);
+    if (!atomic_load(&n->woken))
+        (void)ppoll(files, TNI_KV_CARRIERS + 1, &time, NULL); /* an error: nothing is told, as by a signal */
+    atomic_store(&n->asleep, false);
+    for (uint32_t i = 0; i < TNI_KV_CARRIERS; i++)
+        n->due[i] |= files[i].revents != 0;
+    if (files[TNI_KV_CARRIERS].revents)
+        (void)!read(n->bell, &count, sizeof count);
 }
 
 static tn_status near_poll(tn_transport *t, tn_transport_event *events, uint32_t *count, uint64_t timeout_ns,
@@ -380,35 +408,48 @@ static tn_status near_poll(tn_transport *t, tn_transport_event *events, uint32_t
     near *n = near_of(t);
     const uint32_t room = *count;
     const uint64_t from = tni_clock_ns(), time = timeout_ns < STRETCH ? timeout_ns : STRETCH;
+    uint64_t now = from;
+    bool looks = ++n->polls % LOOKS_EVERY == 0;
     tn_status st = TN_OK;
 
     gone_free(n);
     n->first = n->first ? n->first - 1 : TNI_KV_CARRIERS - 1;
-    for (;;) {
-        const uint64_t spent = tni_clock_ns() - from;
+    for (;; now = tni_clock_ns()) {
+        bool any = false;
 
+        if (now - n->looked_ns >= LOOK_NS || looks) {
+            for (uint32_t i = 0; i < TNI_KV_CARRIERS; i++)
+                n->due[i] = n->t[i] != NULL;
+            n->looked_ns = now;
+            looks = false;
+        }
         for (uint32_t i = 0; i < TNI_KV_CARRIERS; i++) {
             const uint32_t at = n->first + i, carrier = at < TNI_KV_CARRIERS ? at : at - TNI_KV_CARRIERS;
 
-            if (!n->t[carrier])
+            if (!n->due[carrier])
                 continue;
             *count = room;
             st = carrier_poll(n, carrier, events, count, err);
             if (st || *count)
                 return st;
+            any |= n->due[carrier];
         }
-        if (atomic_exchange(&n->woken, false) || (spent >= time && timeout_ns != UINT64_MAX))
+        *count = 0;
+        if (atomic_exchange(&n->woken, false) || (now - from >= time && timeout_ns != UINT64_MAX))
             return TN_OK;
-        descriptors_wait(n, timeout_ns == UINT64_MAX ? LOOK_NS : time - spent);
+        if (!any)
+            descriptors_wait(n, timeout_ns == UINT64_MAX ? LOOK_NS : time - (now - from), now);
     }
 }
 
 static void near_wake(tn_transport *t)
 {
+    const uint64_t one = 1;
     near *n = near_of(t);
 
     atomic_store(&n->woken, true);
-    n->of.ops[TNI_KV_FAR]->wake(n->t[TNI_KV_FAR]);
+    if (atomic_load(&n->asleep))
+        (void)!write(n->bell, &one, sizeof one);
 }
 
 const tn_transport_ops tni_kv_near_ops = {

@@ -93,6 +93,4 @@ struct tni_kv_beside;
 tn_status tni_kv_beside_start(tni_context *c, const tni_kv_setup *worker, struct tni_kv_beside **out);
 void tni_kv_beside_end(struct tni_kv_beside *b); /* waits for the job's end; NULL is fine */
 
-#define TNI_KV_COPY_MAX 16384u /* bytes of a payload that is copied rather than held */
-
 #endif

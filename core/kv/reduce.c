@@ -103,19 +103,21 @@ static tn_status sum_push(sum *s, int32_t priority, bool held)
     const uint32_t writes = s->residuals ? s->count + 1 : 1;
     tni_engine *engine = s->into->storage->space->engine;
     tni_var **vars = tni_calloc((uint64_t)s->count + writes, sizeof(*vars));
-    const tni_task task = {.run = sum_run,
-                           .done = sum_done,
-                           .payload = &s,
-                           .payload_bytes = sizeof s,
-                           .reads = vars,
-                           .read_count = s->count,
-                           .writes = vars + s->count,
-                           .write_count = writes,
-                           .flags = held || s->residuals ? 0 : TNI_TASK_CLEARS,
-                           .device = s->into->storage->device,
-                           .name = "kvstore sum",
-                           .lane = TNI_LANE_COMM,
-                           .priority = priority};
+    const tni_task task = {
+        .run = sum_run,
+        .done = sum_done,
+        .payload = &s,
+        .payload_bytes = sizeof s,
+        .reads = vars,
+        .read_count = s->count,
+        .writes = vars + s->count,
+        .write_count = writes,
+        .flags = (held || s->residuals ? 0 : TNI_TASK_CLEARS) |
+                 (s->count == 1 && tni_array_bytes(s->into) <= TNI_KV_COPY_MAX ? TNI_TASK_SHORT : 0),
+        .device = s->into->storage->device,
+        .name = "kvstore sum",
+        .lane = TNI_LANE_COMM,
+        .priority = priority};
     tn_status st = vars ? TN_OK : TN_E_NOMEM;
 
     for (uint32_t i = 0; i < s->count && !st; i++) {

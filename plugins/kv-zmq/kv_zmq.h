@@ -20,7 +20,9 @@
 #define TNZMQ_WINDOW_BYTES ((uint64_t)8 << 20) /* of one connection that may lie in libzmq */
 #define TNZMQ_PIECES_MAX 64
 #define TNZMQ_WINDOW_COUNT 1024
-#define TNZMQ_COPY_MAX 8192 /* bytes: longer payloads are neither copied to be sent nor when they come */
+#define TNZMQ_WINDOW_FULL                                                                                    \
+    (TNZMQ_WINDOW_BYTES / 4 * 3) /* with more in it nobody is told of what has left it */
+#define TNZMQ_COPY_MAX 8192      /* bytes: longer payloads are neither copied to be sent nor when they come */
 #define TNZMQ_CONNECTIONS_MORE 64 /* than links may have, for those that have not said anything yet */
 #define TNZMQ_BYE_NS 1000000000u  /* for what waits on a link that `disconnect` ends */
 
@@ -111,6 +113,7 @@ typedef struct tnzmq_channel {
     int fd;                       /* of an accepted one: its number among the door's connections; -1: gone */
     bool dying;                   /* it is gone, but what it has sent is not read yet */
     uint64_t bytes, count;        /* of messages in libzmq */
+    atomic_uint_fast64_t left;    /* of these bytes, those that are not given back; by libzmq's threads */
     uint64_t wanted;              /* bytes of a message that found no room; 0: none */
 } tnzmq_channel;
 

@@ -355,14 +355,18 @@ static void record_done(void *data, void *hint)
 {
     tnzmq_record *r = hint;
     tn_transport *t;
+    uint64_t left;
+    bool copied;
 
     (void)data;
     (void)atomic_load_explicit(&r->published, memory_order_acquire);
     t = r->event.link->t;
+    copied = r->copied;
+    left = atomic_fetch_sub(&r->event.link->channel[r->channel].left, r->bytes) - r->bytes;
     r->next_done = atomic_load(&t->done);
     while (!atomic_compare_exchange_weak(&t->done, &r->next_done, r))
         ;
-    if (!r->copied || atomic_load(&t->waiting))
+    if (left <= TNZMQ_WINDOW_FULL && (!copied || atomic_load(&t->waiting)))
         tnzmq_ring(t);
 }
 
@@ -503,6 +507,7 @@ tn_status tnzmq_send(tn_link *link, const tn_send *m, tn_err *err)
         return tn_fail(err, TN_E_NOMEM, "out of memory");
     c->count++;
     c->bytes += r->bytes;
+    atomic_fetch_add(&c->left, r->bytes);
     /* r is not read after this: it may have come back already */
     if (!record_send(r,
                      m->piece_count == 1 && bytes > TNZMQ_COPY_MAX && !r->copied
@@ -511,6 +516,7 @@ tn_status tnzmq_send(tn_link *link, const tn_send *m, tn_err *err)
                      bytes)) {
         c->count--;
         c->bytes -= r->bytes;
+        atomic_fetch_sub(&c->left, r->bytes);
         free(r);
         tnzmq_link_close(link, TN_E_PEER, "the connection is lost", 0);
         return tn_fail(err, TN_E_PEER, "the connection is lost");

@@ -544,6 +544,7 @@ static void news(worker *w)
     worker_init(w, "a", TN_F32, 1, big_shape, 0);
     WORKER_OK(w, tn_kv_barrier(w->kv));
     WORKER_TRUE(w, job_snapshots(&last) == 0);
+    WORKER_OK(w, tn_kv_barrier(w->kv));
     for (uint32_t step = 0; step < 8; step++) {
         if (step == 3)
             worker_init(w, "b", TN_F32, 1, big_shape, 0);

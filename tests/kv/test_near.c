@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "kv/near.h"
 
 #define SECOND 1000000000u
@@ -134,9 +135,74 @@ static void refused(void **state)
     wire_close(a, 0);
 }
 
+static uint64_t came[2]; /* to a node with links of both ways: by the near one, by the far one */
+
+static void came_count(wire_node *n, const tn_transport_event *e)
+{
+    (void)n;
+    came[e->bytes == 1]++;
+}
+
+/* A near way on which there is always something keeps nothing from coming the far way. */
+static void neither_way_starves(void **state)
+{
+    char address[TN_TRANSPORT_ADDRESS_MAX + 1];
+    wire_node *a = wire_open(0), *b = wire_open(0), *c = wire_open(0);
+    tn_link *near, *far;
+    tn_status st;
+
+    (void)state;
+    came[0] = came[1] = 0;
+    b->received = came_count;
+    wire_listen(b, "127.0.0.1:0", address);
+    near = wire_connect(a, address);
+    *strstr(address, ";shm:") = '\0';
+    far = wire_connect(c, address);
+    WIRE_UNTIL(a, b, wire_of(a, near)->seen[TN_EVENT_UP]);
+    WIRE_UNTIL(c, b, wire_of(c, far)->seen[TN_EVENT_UP] && b->seen[TN_EVENT_UP] == 2);
+    for (uint64_t i = 0; i < 20; i++) {
+        WIRE_UNTIL(c, b, (st = wire_send(far, i, 1, NULL, 0)) != TN_PENDING);
+        assert_int_equal(st, TN_OK);
+        while (came[1] <= i) {
+            WIRE_UNTIL(a, b, (st = wire_send(near, i, 100, NULL, 0)) != TN_PENDING);
+            assert_int_equal(st, TN_OK);
+            (void)wire_poll(b);
+        }
+    }
+    assert_true(came[0] >= 20);
+    wire_close(a, SECOND);
+    wire_close(b, SECOND);
+    wire_close(c, SECOND);
+}
+
+static void wake_main(void *t)
+{
+    wire->wake(t);
+}
+
+/* Before the poll that it ends, or while it waits. */
+static void woken(void **state)
+{
+    wire_node *a = wire_open(0);
+
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        tn_transport_event event = {.struct_size = (uint32_t)sizeof event};
+        tni_thread *thread;
+        uint32_t count = 1;
+
+        assert_int_equal(tni_thread_create("wakes", wake_main, a->t, &thread), TN_OK);
+        assert_int_equal(wire->poll(a->t, &event, &count, UINT64_MAX, NULL), TN_OK);
+        assert_int_equal(count, 0);
+        tni_thread_join(thread);
+    }
+    wire_close(a, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ways), cmocka_unit_test(nobody_near),
+                                       cmocka_unit_test(neither_way_starves), cmocka_unit_test(woken),
                                        cmocka_unit_test(refused)};
     static const char *const names[] = {"kv-zmq", "kv-shm"};
 
