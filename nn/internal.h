@@ -241,7 +241,8 @@ typedef struct tnn_spec {
         bool fixed, rows;
         int32_t ndim; /* 0: its shape is found */
         int64_t shape[TNN_NDIM_MAX];
-        const tn_init_options *init; /* as of tnn_param; both are copied */
+        const struct tnn_variable *variable; /* of a file's graph; NULL: none */
+        const tn_init_options *init;         /* as of tnn_param; both are copied */
         const float *values;
     } params[TNN_LAYER_PARAMS];
     uint32_t param_count;
@@ -482,6 +483,18 @@ const char *tnn_net_input_name(const tn_net *net, size_t index);
 /* ---- from_symbol.c ---- */
 
 tn_status tnn_graph_infer(tn_net *net, const tnn_shape *in);
+
+typedef struct tnn_variable { /* what a graph's variable says of its parameter */
+    double lr_factor, wd_factor;
+    bool begins;          /* it has an initialiser of its own, which is stronger than the net's … */
+    bool strange;         /* … or one that is not here */
+    tn_init_options init; /* if `begins` */
+} tnn_variable;
+
+/* From the texts of __lr_mult__, __wd_mult__ and __init__; NULL, "": not given. Warns of an initialiser that
+ * is not here. */
+void tnn_variable_read(tn_app *app, const char *name, const char *lr, const char *wd, const char *init,
+                       tnn_variable *out);
 /* Appends a parameter to net->params, which have room: variable `name` of the graph whose tn_symbol_internals
  * are given. Its role follows from the name, its factors from the variable's attributes. */
 tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const char *name, bool aux);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "nn/support.h"
 #include "tenon/nn_module.h"
@@ -124,6 +125,58 @@ static void module_as_given(void **state)
     nn_close(app);
 }
 
+/* The file without the decay that it gives to `offset`, in `folder`. */
+static const char *undecayed(const char *folder)
+{
+    static char to[512];
+    static const char key[] = "\"__wd_mult__\": \"0.5\"";
+    FILE *in = fopen(path_of("given-symbol.json"), "rb"), *out;
+    char text[8192] = "", *at;
+
+    (void)snprintf(to, sizeof to, "%s/given-symbol.json", folder);
+    out = fopen(to, "wb");
+    assert_true(in && out && fread(text, 1, sizeof text - 1, in) > 0 && (at = strstr(text, key)) != NULL);
+    memcpy(at, "\"__no_mult__\"", sizeof "\"__no_mult__\"" - 1);
+    assert_true(fputs(text, out) >= 0);
+    (void)fclose(in);
+    assert_int_equal(fclose(out), 0);
+    return to;
+}
+
+/* As set_wd_mult of MXNet's optimizers: what ends in neither _weight nor _gamma decays only where its
+ * variable says so, whatever else it is. */
+static void module_decays(void **state)
+{
+    char *folder = nn_folder();
+
+    (void)state;
+    for (int says = 0; says < 2; says++) {
+        float offset[2][8];
+
+        for (int wd = 0; wd < 2; wd++) {
+            tn_app *app = nn_open(NULL);
+            tn_module *m =
+                tn_module_new(app, .json = says ? path_of("given-symbol.json") : undecayed(folder));
+            tn_params *batches = file_of(app, "given-batches.params"), *after;
+            tn_array *in[] = {array_of(app, batches, "data", 0), array_of(app, batches, "label", 0)};
+
+            tn_module_bind(m, .shapes = {{4, 5}}, .label_shapes = {{4}});
+            tn_module_init_params(m, .with = "normal");
+            tn_module_init_optimizer(m, .lr = 0.3, .wd = wd * 0.5);
+            tn_module_forward(m, 1, 2, in);
+            tn_module_backward(m, NULL);
+            tn_module_update(m);
+            after = tn_module_params(m);
+            assert_int_equal(nn_read(app, array_of(app, after, "arg:offset", -1), offset[wd], 8), 8);
+            tn_params_destroy(after);
+            tn_params_destroy(batches);
+            nn_close(app);
+        }
+        assert_int_equal(memcmp(offset[0], offset[1], sizeof offset[0]) != 0, says);
+    }
+    nn_folder_remove(folder);
+}
+
 /* Metrics of a module with two outputs, each with its labels. */
 static void module_scored(void **state)
 {
@@ -178,7 +231,8 @@ static void bucketing_module(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(module), cmocka_unit_test(module_as_given),
-                                       cmocka_unit_test(module_scored), cmocka_unit_test(bucketing_module)};
+                                       cmocka_unit_test(module_scored), cmocka_unit_test(module_decays),
+                                       cmocka_unit_test(bucketing_module)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
