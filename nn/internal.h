@@ -583,7 +583,8 @@ void tnn_sites_destroy(struct tnn_sites *sites);
 /* Sum and count of a meter, after waiting; and back. */
 tn_status tnn_meter_get(tn_meter *meter, double *sum, int64_t *count);
 void tnn_meter_set(tn_meter *meter, double sum, int64_t count);
-bool tnn_meter_labelled(const tn_meter *meter);               /* it compares with labels */
+void tnn_meter_join(tn_meter *meter, bool on);  /* while on: what is added belongs to the batch before */
+bool tnn_meter_labelled(const tn_meter *meter); /* it compares with labels */
 tn_meter *tnn_meter_like(tn_app *app, const tn_meter *meter); /* new, of the same kinds and options */
 
 /* ---- trainer.c ---- */

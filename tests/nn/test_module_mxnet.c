@@ -125,22 +125,24 @@ static void module_as_given(void **state)
     nn_close(app);
 }
 
-/* The file without the decay that it gives to `offset`, in `folder`. */
-static const char *undecayed(const char *folder)
+/* A recorded graph with all of one text for another one, which is no longer, in `folder`. */
+static const char *edited(const char *folder, const char *name, const char *from, const char *to)
 {
-    static char to[512];
-    static const char key[] = "\"__wd_mult__\": \"0.5\"";
-    FILE *in = fopen(path_of("given-symbol.json"), "rb"), *out;
+    static char path[512];
+    FILE *in = fopen(path_of(name), "rb"), *out;
     char text[8192] = "", *at;
 
-    (void)snprintf(to, sizeof to, "%s/given-symbol.json", folder);
-    out = fopen(to, "wb");
-    assert_true(in && out && fread(text, 1, sizeof text - 1, in) > 0 && (at = strstr(text, key)) != NULL);
-    memcpy(at, "\"__no_mult__\"", sizeof "\"__no_mult__\"" - 1);
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    out = fopen(path, "wb");
+    assert_true(in && out && fread(text, 1, sizeof text - 1, in) > 0 && strstr(text, from));
+    while ((at = strstr(text, from)) != NULL) {
+        memcpy(at, to, strlen(to));
+        memmove(at + strlen(to), at + strlen(from), strlen(at + strlen(from)) + 1);
+    }
     assert_true(fputs(text, out) >= 0);
     (void)fclose(in);
     assert_int_equal(fclose(out), 0);
-    return to;
+    return path;
 }
 
 /* As set_wd_mult of MXNet's optimizers: what ends in neither _weight nor _gamma decays only where its
@@ -155,8 +157,9 @@ static void module_decays(void **state)
 
         for (int wd = 0; wd < 2; wd++) {
             tn_app *app = nn_open(NULL);
-            tn_module *m =
-                tn_module_new(app, .json = says ? path_of("given-symbol.json") : undecayed(folder));
+            tn_module *m = tn_module_new(
+                app, .json = says ? path_of("given-symbol.json")
+                                  : edited(folder, "given-symbol.json", "__wd_mult__", "__no_mult__"));
             tn_params *batches = file_of(app, "given-batches.params"), *after;
             tn_array *in[] = {array_of(app, batches, "data", 0), array_of(app, batches, "label", 0)};
 
@@ -174,6 +177,46 @@ static void module_decays(void **state)
         }
         assert_int_equal(memcmp(offset[0], offset[1], sizeof offset[0]) != 0, says);
     }
+    nn_folder_remove(folder);
+}
+
+/* f1 and mcc of a batch are of all outputs together, as MXNet's. */
+static void module_pools(void **state)
+{
+    static const char *const labels[] = {"one_label", "two_label", NULL};
+    static const char *const metrics[] = {"f1", "mcc"};
+    static const int64_t rows[] = {8, 5}, eight[] = {8};
+    static const float classes[2][8] = {{0, 1, 1, 0, 1, 1, 0, 1}, {1, 1, 0, 1, 0, 0, 0, 1}};
+    char *folder = nn_folder();
+    tn_app *app = nn_open(NULL);
+    tn_module *m = tn_module_new(
+        app, .json = edited(folder, "scored-symbol.json", "\"num_hidden\": \"3\"", "\"num_hidden\": \"2\""),
+        .labels = labels);
+    tn_data *data = tn_data_from_arrays(app,
+                                        .fields = {{"data", nn_array(app, 2, rows, 4)},
+                                                   {"one_label", tn_app_array(app, 1, eight, classes[0])},
+                                                   {"two_label", tn_app_array(app, 1, eight, classes[1])}},
+                                        .batch = 4);
+
+    (void)state;
+    tn_module_bind(m, .shapes = {{4, 5}}, .label_shapes = {{4}, {4}});
+    tn_module_init_params(m, .with = "normal", .scale = 1, .seed = 3);
+    for (size_t k = 0; k < 2; k++) {
+        double want = 0;
+        tn_batch b;
+
+        while (tn_data_next(data, &b)) {
+            tn_array *in[] = {b.x, tn_data_field(data, "one_label"), tn_data_field(data, "two_label")};
+            tn_meter *all = tn_meter_open(app, metrics[k], .micro = 1);
+
+            tn_module_forward(m, 0, 3, in);
+            for (size_t i = 0; i < 2; i++)
+                tn_meter_add(all, tn_module_output(m, i), in[1 + i]);
+            want += tn_meter_value(all) / 2;
+        }
+        assert_true(fabs(tn_module_score(m, data, metrics[k]) - want) < 1e-12 && want != 0);
+    }
+    nn_close(app);
     nn_folder_remove(folder);
 }
 
@@ -230,9 +273,9 @@ static void bucketing_module(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(module), cmocka_unit_test(module_as_given),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(module),        cmocka_unit_test(module_as_given),
                                        cmocka_unit_test(module_scored), cmocka_unit_test(module_decays),
-                                       cmocka_unit_test(bucketing_module)};
+                                       cmocka_unit_test(module_pools),  cmocka_unit_test(bucketing_module)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -669,8 +669,9 @@ TN_API tn_array *tn_loss_l1(tn_app *app, tn_array *x, tn_array *labels);
 
 typedef struct tn_meter_options {
     TN_NN_HEAD;
-    int32_t k;       /* top_k_accuracy; 0: 1 */
-    int32_t micro;   /* f1, mcc, pearson: 1: one value of all samples, 0: the mean of the batches' values */
+    int32_t k;     /* top_k_accuracy; 0: 1 */
+    int32_t micro; /* f1, mcc, pearson: 1: one value of all samples, 0: the mean of the batches' values, each
+                        of one tn_meter_add(); f1 and mcc of a module's batch: of all its outputs */
     int32_t ignores; /* perplexity, cross_entropy, nll: 1: labels that are `ignore` do not count */
     int64_t ignore;
     /* A metric of the program, as CustomMetric, whose name is `what` (NULL: custom): of a batch's `count`
