@@ -458,6 +458,7 @@ tn_status tnn_init_take(tn_app *app, const tn_init_options *given, tn_init_optio
 /* mixed.c: rows and file of an initialiser; *out NULL: it has none. */
 tn_status tnn_mixed_create(tn_app *app, const tn_init_options *o, struct tnn_mixed **out);
 void tnn_mixed_destroy(struct tnn_mixed *m);
+extern const char *const tnn_init_factors[], *const tnn_init_distributions[]; /* the usual one first */
 /* MXNet's text of an initialiser, "zeros" or ["xavier", {"magnitude": 2}]; false: none that is here. */
 bool tnn_init_parse(const char *text, tn_init_options *out);
 /* The file's value of a parameter; *out NULL: it has none. */
@@ -583,6 +584,9 @@ void tnn_sites_destroy(struct tnn_sites *sites);
 /* Sum and count of a meter, after waiting; and back. */
 tn_status tnn_meter_get(tn_meter *meter, double *sum, int64_t *count);
 void tnn_meter_set(tn_meter *meter, double sum, int64_t count);
+/* Whether scores of that shape have their classes along axis 1, as MXNet's Accuracy, by how many labels there
+ * are; else they lie along the last one. */
+bool tnn_classes_second(int32_t ndim, const int64_t *shape, size_t labels);
 void tnn_meter_join(tn_meter *meter, bool on);  /* while on: what is added belongs to the batch before */
 bool tnn_meter_labelled(const tn_meter *meter); /* it compares with labels */
 tn_meter *tnn_meter_like(tn_app *app, const tn_meter *meter); /* new, of the same kinds and options */

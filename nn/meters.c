@@ -543,15 +543,17 @@ static size_t product(const int64_t *shape, int32_t from, int32_t to)
     return count;
 }
 
+bool tnn_classes_second(int32_t ndim, const int64_t *shape, size_t labels)
+{
+    return ndim > 2 && (size_t)shape[1] * labels == product(shape, 0, ndim);
+}
+
 /* The axis of the classes: the asked one, else that of MXNet where the labels fit it, else the last one. */
 static int32_t axis_of(const tn_meter *m, const batch *b, int32_t ndim, const int64_t *shape)
 {
-    const int32_t asked = m->o.axis < 0 ? m->o.axis + ndim : m->o.axis;
-    const int32_t usual = m->kind->takes == LAST_SCORES || ndim < 2 ? ndim - 1 : 1;
-
     if (m->o.axis)
-        return asked;
-    return usual >= 0 && (size_t)shape[usual] * b->rows == b->count ? usual : ndim - 1;
+        return m->o.axis < 0 ? m->o.axis + ndim : m->o.axis;
+    return m->kind->takes != LAST_SCORES && tnn_classes_second(ndim, shape, b->rows) ? 1 : ndim - 1;
 }
 
 /* How x and the labels lie to each other. */

@@ -73,13 +73,13 @@ tn_status tnn_stale_check(tn_trainer *t)
     }
     if (!stale || t->o.ignore_stale_grad)
         return TN_OK;
-    return tnn_fail(t->object.app, TN_E_STATE,
-                    "no backward has reached parameter %s since the last step%s: its gradient is an old one\n"
-                    "   help: .ignore_stale_grad = 1 of the trainer leaves such parameters as they are; "
-                    "tn_net_set(net, \"%s\", .grad = \"none\") before the first step, this one for good; "
-                    "tn_array_grad_touch() says that the program has written the gradient",
-                    stale->param->full, t->object.app->device_count > 1 ? " on every device" : "",
-                    stale->param->name);
+    return tnn_fail(
+        t->object.app, TN_E_STATE,
+        "no backward has reached parameter %s since the last step%s: its gradient is an old one\n"
+        "   help: .ignore_stale_grad = 1 of the trainer, or of tn_fit, leaves such parameters as they are; "
+        "tn_net_set(net, \"%s\", .grad = \"none\") before the first step, this one for good; "
+        "tn_array_grad_touch() says that the program has written the gradient",
+        stale->param->full, t->object.app->device_count > 1 ? " on every device" : "", stale->param->name);
 }
 
 void tnn_stale_done(tn_trainer *t)
