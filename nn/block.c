@@ -18,8 +18,9 @@ typedef struct block {
     json_t *root;
     const json_t *nodes;
     size_t count, total;
-    uint32_t *first;   /* per node: its first value; `count` of them, then `total` */
-    tnn_shape *shapes; /* per node that is a variable, once they are known */
+    uint32_t *first;          /* per node: its first value; `count` of them, then `total` */
+    tnn_shape *shapes;        /* per node that is a variable, once they are known */
+    tnn_variable **variables; /* per node; NULL: it says nothing of how it begins and is trained */
     bool shaped;
 } block;
 
@@ -30,6 +31,9 @@ static void block_destroy(tnn_object *object)
     tn_symbol_release(b->symbol);
     tn_params_destroy(b->params);
     json_decref(b->root);
+    for (size_t i = 0; b->variables && i < b->count; i++)
+        free(b->variables[i]);
+    free(b->variables);
     free(b->first);
     free(b->shapes);
     free(b);
@@ -78,6 +82,27 @@ static tn_status values_number(tn_app *app, block *b)
     return TN_OK;
 }
 
+static const char *attr_of(const json_t *node, const char *key)
+{
+    return text_of(json_object_get(node, "attrs"), key);
+}
+
+static tn_status variables_read(tn_app *app, block *b)
+{
+    if (!(b->variables = tnn_alloc(app, b->count + 1, sizeof(tnn_variable *))))
+        return app->status;
+    for (size_t i = 0; i < b->count && !app->status; i++) {
+        const json_t *node = json_array_get(b->nodes, i);
+        const char *lr = attr_of(node, "__lr_mult__"), *wd = attr_of(node, "__wd_mult__"),
+                   *init = attr_of(node, "__init__");
+
+        if ((*lr || *wd || *init) && !strcmp(text_of(node, "op"), "null") &&
+            (b->variables[i] = tnn_alloc(app, 1, sizeof(tnn_variable))))
+            tnn_variable_read(app, text_of(node, "name"), lr, wd, init, b->variables[i]);
+    }
+    return app->status;
+}
+
 static tn_status graph_read(tn_app *app, block *b, const char *json)
 {
     char *text = NULL;
@@ -91,14 +116,10 @@ static tn_status graph_read(tn_app *app, block *b, const char *json)
     b->count = json_array_size(b->nodes);
     if (!b->root)
         return tnn_no_memory(app);
-    return b->count > NODES_MAX ? tnn_fail(app, TN_E_UNSUPPORTED, "%s has %zu nodes, at most %d are played",
-                                           json, b->count, NODES_MAX)
-                                : values_number(app, b);
-}
-
-static const char *attr_of(const json_t *node, const char *key)
-{
-    return text_of(json_object_get(node, "attrs"), key);
+    if (b->count > NODES_MAX)
+        return tnn_fail(app, TN_E_UNSUPPORTED, "%s has %zu nodes, at most %d are played", json, b->count,
+                        NODES_MAX);
+    return values_number(app, b) ? app->status : variables_read(app, b);
 }
 
 /* A parameter whatever its name: MXNet gives factors and initialisers to nothing else. */
@@ -202,15 +223,18 @@ static size_t stem_length(const char *name, const char **suffix, tnn_role *role)
     return at && at > name + 1 && at[-1] == '_' && at - name <= 128 ? (size_t)(at - name) - 1 : 0;
 }
 
-static tn_status param_add(tn_app *app, const tn_net *net, tnn_spec *s, const char *name, const char *suffix,
-                           tnn_role role, const tnn_shape *shape)
+static tn_status param_add(tn_app *app, const block *b, const tn_net *net, tnn_spec *s, size_t at,
+                           const char *suffix, tnn_role role)
 {
+    const tnn_variable *variable = b->variables[at];
+    const tnn_shape *shape = &b->shapes[at];
     const uint32_t k = s->param_count++;
 
-    if (shape->ndim < 1 || shape->ndim > 5)
-        return tnn_fail(app, TN_E_SHAPE, "%s: parameter %s has %d dimensions, 1 to 5 are allowed", net->path,
-                        name, shape->ndim);
-    s->params[k].role = role;
+    if (shape->ndim < 1 || shape->ndim > TNN_NDIM_MAX)
+        return tnn_fail(app, TN_E_SHAPE, "%s: parameter %s has %d dimensions, 1 to %d are allowed", net->path,
+                        text_of(json_array_get(b->nodes, at), "name"), shape->ndim, TNN_NDIM_MAX);
+    s->params[k].variable = variable;
+    s->params[k].role = !suffix && variable && variable->strange ? TNN_ROLE_UNKNOWN : role;
     s->params[k].suffix = suffix;
     s->params[k].fixed = role == TNN_MEAN || role == TNN_VAR;
     s->params[k].ndim = shape->ndim;
@@ -221,19 +245,14 @@ static tn_status param_add(tn_app *app, const tn_net *net, tnn_spec *s, const ch
 /* A parameter whose name does not say what it is. */
 static tn_status own_run(tn_app *app, const block *b, const tn_net *net, size_t at, tn_x x, tn_x *value)
 {
-    const json_t *node = json_array_get(b->nodes, at);
     tnn_spec s = {.stem = TNN_OP_OWN,
                   .op = TNN_OP_OWN,
                   .file = net->path,
                   .line = (int32_t)at,
-                  .name = text_of(node, "name")};
-    tn_init_options init;
+                  .name = text_of(json_array_get(b->nodes, at), "name")};
 
-    if (param_add(app, net, &s, s.name, NULL, TNN_WEIGHT, &b->shapes[at]))
-        return app->status;
-    if (*attr_of(node, "__init__") && tnn_init_parse(attr_of(node, "__init__"), &init))
-        s.params[0].init = &init;
-    (void)tnn_value_params(&s, x, value);
+    if (!param_add(app, b, net, &s, at, NULL, TNN_WEIGHT))
+        (void)tnn_value_params(&s, x, value);
     return app->status;
 }
 
@@ -266,7 +285,7 @@ static tn_status params_run(tn_app *app, const block *b, const tn_net *net, size
             strncmp(other, name, length) != 0 || input_of(net, other) < net->input_count)
             continue;
         nodes[s.param_count] = i;
-        if (param_add(app, net, &s, other, suffix, role, &b->shapes[i]))
+        if (param_add(app, b, net, &s, i, suffix, role))
             return app->status;
     }
     if (tnn_value_params(&s, x, made))

@@ -149,11 +149,13 @@ bool tnn_variable_has(tn_symbol *internals, const char *name, const char *key)
     const char *text = NULL;
     tn_symbol *variable = NULL;
     uint32_t index = 0;
+    bool has;
 
     if (!tn_symbol_find(internals, name, &index) && !tn_symbol_output(internals, index, &variable))
         (void)tn_symbol_attr_get(variable, key, &text);
-    tn_symbol_release(variable);
-    return text && *text;
+    has = text && *text;
+    tn_symbol_release(variable); /* whose text it is */
+    return has;
 }
 
 /* What MXNet gives to parameters alone: a factor of the rate, an initialiser. */
@@ -162,30 +164,45 @@ static bool is_parameter(tn_symbol *internals, const char *name)
     return tnn_variable_has(internals, name, "__lr_mult__") || tnn_variable_has(internals, name, "__init__");
 }
 
-/* lr_mult and wd_mult of a variable, as MXNet writes them. */
-static double factor_of(tn_symbol *variable, const char *key)
+/* As MXNet writes it. */
+static double factor_of(const char *text)
 {
-    const char *text = NULL;
-    const double factor = !tn_symbol_attr_get(variable, key, &text) && text ? strtod(text, NULL) : 1;
+    const double factor = text && *text ? strtod(text, NULL) : 1;
 
     return factor >= 0 && factor <= 1e6 ? factor : 1;
 }
 
-/* The variable's own initialiser, which is stronger than the net's. `strange`: it is none that is here. */
-static tn_status init_of(tn_app *app, tnn_param *p, tn_symbol *variable, bool *strange)
+void tnn_variable_read(tn_app *app, const char *name, const char *lr, const char *wd, const char *init,
+                       tnn_variable *out)
 {
-    const char *text = NULL;
-    tn_init_options init;
+    static const char constant[] = "Constant_"; /* Gluon's, whose values are in the file alone */
 
-    if (tn_symbol_attr_get(variable, "__init__", &text) || !text || !*text)
-        return TN_OK;
-    if (!tnn_init_parse(text, &init)) {
-        *strange = true;
-        tnn_warn(app, "variable %.80s: its initialiser %.100s is none that is here", p->full, text);
-        return TN_OK;
-    }
-    if ((p->init = tnn_alloc(app, 1, sizeof *p->init)))
-        *p->init = init;
+    memset(out, 0, sizeof *out);
+    out->lr_factor = factor_of(lr);
+    out->wd_factor = factor_of(wd);
+    if (!init || !*init)
+        return;
+    out->begins = tnn_init_parse(init, &out->init);
+    out->strange = !out->begins;
+    if (out->strange && strncmp(init, constant, sizeof constant - 1) != 0)
+        tnn_warn(app, "variable %.80s: its initialiser %.100s is none that is here", name, init);
+}
+
+static tn_status variable_take(tn_app *app, tnn_param *p, tn_symbol *symbol, bool *strange)
+{
+    static const char *const keys[] = {"__lr_mult__", "__wd_mult__", "__init__"};
+    const char *texts[3] = {NULL};
+    tnn_variable variable;
+
+    for (size_t i = 0; i < 3; i++)
+        if (tn_symbol_attr_get(symbol, keys[i], &texts[i]))
+            texts[i] = NULL;
+    tnn_variable_read(app, p->full, texts[0], texts[1], texts[2], &variable);
+    p->lr_factor = variable.lr_factor;
+    p->wd_factor = variable.wd_factor;
+    *strange = variable.strange;
+    if (variable.begins && (p->init = tnn_alloc(app, 1, sizeof *p->init)))
+        *p->init = variable.init;
     return app->status;
 }
 
@@ -207,11 +224,8 @@ tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const 
     if (!(p->name = tnn_strdup(app, name)) || !(p->full = tnn_strdup(app, name)))
         return TN_E_NOMEM;
     if (!(st = tn_symbol_find(internals, name, &index)) &&
-        !(st = tn_symbol_output(internals, index, &variable))) {
-        p->lr_factor = factor_of(variable, "__lr_mult__");
-        p->wd_factor = factor_of(variable, "__wd_mult__");
-        (void)init_of(app, p, variable, &strange);
-    }
+        !(st = tn_symbol_output(internals, index, &variable)))
+        (void)variable_take(app, p, variable, &strange);
     tn_symbol_release(variable);
     if (app->status)
         return app->status;

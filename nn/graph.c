@@ -536,8 +536,8 @@ static tn_status file_array(const list_of *l, size_t index, bool missing, tn_arr
     char *name = NULL;
     tn_status st;
 
-    if (tn_params_get(params, tnn_param_name(net, index), out) != TN_E_KEY)
-        return app->status;
+    if ((st = tn_params_get(params, tnn_param_name(net, index), out)) != TN_E_KEY)
+        return tnn_check(app, st, "%s", what);
     if ((st = tn_params_get(params, p->full, out)) == TN_E_KEY && end && l->length >= 0) {
         if (!(name = tnn_format(app, "%.*s%s", l->length, l->prefix, end)))
             return app->status;

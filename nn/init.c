@@ -11,8 +11,8 @@
 
 static const char *const initialisers[] = {"xavier", "msraprelu",  "normal",   "uniform",  "constant", "zero",
                                            "one",    "orthogonal", "bilinear", "lstmbias", NULL};
-static const char *const factors[] = {"avg", "in", "out", NULL};
-static const char *const distributions[] = {"uniform", "gaussian", NULL};
+const char *const tnn_init_factors[] = {"avg", "in", "out", NULL};
+const char *const tnn_init_distributions[] = {"uniform", "gaussian", NULL};
 
 /* The name in small letters, also of MXNet's other names; one that is none stays as it is. */
 static const char *known_name(const char *text)
@@ -29,10 +29,10 @@ static tn_status options_check(tn_app *app, const tn_init_options *o)
 {
     if (!tnn_one_of(o->with, initialisers))
         return tnn_unknown(app, "initialiser", o->with, initialisers);
-    if (!tnn_one_of(o->factor, factors))
-        return tnn_unknown(app, "initialiser's factor", o->factor, factors);
-    if (!tnn_one_of(o->distribution, distributions))
-        return tnn_unknown(app, "initialiser's distribution", o->distribution, distributions);
+    if (!tnn_one_of(o->factor, tnn_init_factors))
+        return tnn_unknown(app, "initialiser's factor", o->factor, tnn_init_factors);
+    if (!tnn_one_of(o->distribution, tnn_init_distributions))
+        return tnn_unknown(app, "initialiser's distribution", o->distribution, tnn_init_distributions);
     if (!isfinite(o->magnitude) || o->magnitude < 0)
         return tnn_fail(app, TN_E_ARG, "initialiser %s: .magnitude is %g, it must be above 0", o->with,
                         o->magnitude);
@@ -66,8 +66,8 @@ tn_status tnn_init_take(tn_app *app, const tn_init_options *given, tn_init_optio
     if (options_check(app, &o))
         return app->status;
     o.with = kept(o.with, initialisers);
-    o.factor = kept(o.factor, factors);
-    o.distribution = kept(o.distribution, distributions);
+    o.factor = kept(o.factor, tnn_init_factors);
+    o.distribution = kept(o.distribution, tnn_init_distributions);
     o.file = NULL;
     o.mixed = NULL;
     o.load = NULL;

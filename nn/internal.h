@@ -241,7 +241,8 @@ typedef struct tnn_spec {
         bool fixed, rows;
         int32_t ndim; /* 0: its shape is found */
         int64_t shape[TNN_NDIM_MAX];
-        const tn_init_options *init; /* as of tnn_param; both are copied */
+        const struct tnn_variable *variable; /* of a file's graph; NULL: none */
+        const tn_init_options *init;         /* as of tnn_param; both are copied */
         const float *values;
     } params[TNN_LAYER_PARAMS];
     uint32_t param_count;
@@ -457,6 +458,7 @@ tn_status tnn_init_take(tn_app *app, const tn_init_options *given, tn_init_optio
 /* mixed.c: rows and file of an initialiser; *out NULL: it has none. */
 tn_status tnn_mixed_create(tn_app *app, const tn_init_options *o, struct tnn_mixed **out);
 void tnn_mixed_destroy(struct tnn_mixed *m);
+extern const char *const tnn_init_factors[], *const tnn_init_distributions[]; /* the usual one first */
 /* MXNet's text of an initialiser, "zeros" or ["xavier", {"magnitude": 2}]; false: none that is here. */
 bool tnn_init_parse(const char *text, tn_init_options *out);
 /* The file's value of a parameter; *out NULL: it has none. */
@@ -482,6 +484,18 @@ const char *tnn_net_input_name(const tn_net *net, size_t index);
 /* ---- from_symbol.c ---- */
 
 tn_status tnn_graph_infer(tn_net *net, const tnn_shape *in);
+
+typedef struct tnn_variable { /* what a graph's variable says of its parameter */
+    double lr_factor, wd_factor;
+    bool begins;          /* it has an initialiser of its own, which is stronger than the net's … */
+    bool strange;         /* … or one that is not here */
+    tn_init_options init; /* if `begins` */
+} tnn_variable;
+
+/* From the texts of __lr_mult__, __wd_mult__ and __init__; NULL, "": not given. Warns of an initialiser that
+ * is not here. */
+void tnn_variable_read(tn_app *app, const char *name, const char *lr, const char *wd, const char *init,
+                       tnn_variable *out);
 /* Appends a parameter to net->params, which have room: variable `name` of the graph whose tn_symbol_internals
  * are given. Its role follows from the name, its factors from the variable's attributes. */
 tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const char *name, bool aux);
@@ -570,7 +584,11 @@ void tnn_sites_destroy(struct tnn_sites *sites);
 /* Sum and count of a meter, after waiting; and back. */
 tn_status tnn_meter_get(tn_meter *meter, double *sum, int64_t *count);
 void tnn_meter_set(tn_meter *meter, double sum, int64_t count);
-bool tnn_meter_labelled(const tn_meter *meter);               /* it compares with labels */
+/* Whether scores of that shape have their classes along axis 1, as MXNet's Accuracy, by how many labels there
+ * are; else they lie along the last one. */
+bool tnn_classes_second(int32_t ndim, const int64_t *shape, size_t labels);
+void tnn_meter_join(tn_meter *meter, bool on);  /* while on: what is added belongs to the batch before */
+bool tnn_meter_labelled(const tn_meter *meter); /* it compares with labels */
 tn_meter *tnn_meter_like(tn_app *app, const tn_meter *meter); /* new, of the same kinds and options */
 
 /* ---- trainer.c ---- */

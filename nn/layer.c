@@ -209,6 +209,7 @@ static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec
 {
     for (uint32_t i = 0; i < spec->param_count; i++) {
         const bool tied = spec->params[i].tied != NULL;
+        const tnn_variable *variable = spec->params[i].variable;
         tnn_param *p = tied ? tnn_value_param(spec->params[i].tied) : tnn_alloc(app, 1, sizeof *p);
 
         if (!p)
@@ -224,14 +225,16 @@ static tn_status params_make(tn_app *app, tnn_layer *layer, const tnn_spec *spec
         p->own = !spec->params[i].suffix;
         p->never = p->fixed && (!p->own || spec->params[i].values);
         p->rows = spec->params[i].rows;
-        p->lr_factor = p->wd_factor = 1;
+        p->lr_factor = variable ? variable->lr_factor : 1;
+        p->wd_factor = variable ? variable->wd_factor : 1;
         p->mode = TN_MODE_WRITE;
         p->dtype = tnn_dtype_of(layer->op, layer->net->dtype);
         p->given = spec->params[i].ndim > 0;
         p->ndim = p->given ? spec->params[i].ndim : -1;
         memcpy(p->shape, spec->params[i].shape, sizeof spec->params[i].shape);
         name_param(app, p, layer, spec, i, structural);
-        if (own_values(app, p, spec->params[i].init, spec->params[i].values))
+        if (own_values(app, p, variable && variable->begins ? &variable->init : spec->params[i].init,
+                       spec->params[i].values))
             return app->status;
     }
     return app->status;

@@ -115,14 +115,17 @@ static tn_status options_check(tn_app *app, const char *kind, const tn_loss_opti
 /* Axes of x from 0 on, which the options may count from the last one. */
 static tn_status axes_set(tn_app *app, const char *kind, const tn_loss_options *o, tn_x x, tnn_formula *f)
 {
-    const int32_t ndim = tnn_value_shape(x)->ndim, axis = o->axis < 0 ? o->axis + ndim : o->axis;
+    const bool classes = !strcmp(kind, "softmax_ce") || (!strcmp(kind, "kl_div") && !o->transformed);
+    const int32_t ndim = tnn_value_shape(x)->ndim,
+                  axis = o->axis > 0 ? o->axis : ndim + (o->axis < 0 ? o->axis : -1);
 
     if (!o->axis && !o->batch_axis)
         return TN_OK;
     if (axis < 0 || axis >= ndim || o->batch_axis < 0 || o->batch_axis >= ndim ||
-        (o->axis && axis == o->batch_axis))
+        ((o->axis || classes) && axis == o->batch_axis))
         return tnn_fail(app, TN_E_ARG, "tn_loss %s, called at %s:%d: .axis %d and .batch_axis %d of %d axes",
-                        kind, o->file ? o->file : "?", o->line, o->axis, o->batch_axis, ndim);
+                        kind, o->file ? o->file : "?", o->line, !o->axis && classes ? axis : o->axis,
+                        o->batch_axis, ndim);
     if (o->axis) {
         (void)snprintf(f->axis, sizeof f->axis, "%d", axis);
         (void)snprintf(f->axes, sizeof f->axes, "(%d,)", axis);

@@ -18,6 +18,7 @@ typedef struct batch { /* as read: `classes` numbers for each of `rows` labels, 
     size_t count, rows, classes;
     size_t inner; /* numbers between those of one label */
     bool numbers; /* x has numbers of classes, as the labels */
+    bool joined;  /* more of the batch before */
 } batch;
 
 /* What x is. Classes: scores, or numbers of classes in the shape of the labels; last: along the last axis. */
@@ -45,11 +46,14 @@ struct tn_meter {
     double sum;
     int64_t count;
     double table[2][2]; /* f1, mcc: how often [predicted][true] */
+    double before;      /* f1, mcc: the sum before the last batch */
+    bool joins;         /* what is added now is joined */
     pairs pairs;
     double *pcc; /* classes × classes: [predicted][true] */
     size_t classes;
     struct {
         tn_array *x, *labels;
+        bool joined;
     } pending[PENDING_MAX];
     size_t first, pending_count;
     float *buffer;
@@ -164,12 +168,15 @@ static tn_status table_add(tn_meter *m, const batch *b, double (*of)(const doubl
 {
     if (two_classes(m, b))
         return m->object.app->status;
-    if (!m->o.micro)
+    if (!m->o.micro && !b->joined) {
         memset(m->table, 0, sizeof m->table);
+        m->before = m->sum;
+        m->count++;
+    }
     for (size_t r = 0; r < b->rows; r++)
         m->table[best_of(b, r)][truncf(b->labels[r]) == 1]++;
-    m->sum = (m->o.micro ? 0 : m->sum) + of((const double(*)[2])m->table);
-    m->count = (m->o.micro ? 0 : m->count) + 1;
+    m->sum = (m->o.micro ? 0 : m->before) + of((const double(*)[2])m->table);
+    m->count = m->o.micro ? 1 : m->count;
     return TN_OK;
 }
 
@@ -221,8 +228,8 @@ static tn_status pcc_add(tn_meter *m, const batch *b)
     for (size_t r = 0; r < b->rows; r++) {
         size_t label, taken = 0;
 
-        if (class_of(m, b, r, classes, &label) ||
-            (b->numbers && class_at(m, (double)b->x[r], classes, &taken)))
+        if (class_at(m, (double)truncf(b->labels[r]), classes, &label) ||
+            (b->numbers && class_at(m, (double)truncf(b->x[r]), classes, &taken)))
             return m->object.app->status;
         m->pcc[(b->numbers ? taken : best_of(b, r)) * m->classes + label]++;
     }
@@ -536,15 +543,17 @@ static size_t product(const int64_t *shape, int32_t from, int32_t to)
     return count;
 }
 
+bool tnn_classes_second(int32_t ndim, const int64_t *shape, size_t labels)
+{
+    return ndim > 2 && (size_t)shape[1] * labels == product(shape, 0, ndim);
+}
+
 /* The axis of the classes: the asked one, else that of MXNet where the labels fit it, else the last one. */
 static int32_t axis_of(const tn_meter *m, const batch *b, int32_t ndim, const int64_t *shape)
 {
-    const int32_t asked = m->o.axis < 0 ? m->o.axis + ndim : m->o.axis;
-    const int32_t usual = m->kind->takes == LAST_SCORES || ndim < 2 ? ndim - 1 : 1;
-
     if (m->o.axis)
-        return asked;
-    return usual >= 0 && (size_t)shape[usual] * b->rows == b->count ? usual : ndim - 1;
+        return m->o.axis < 0 ? m->o.axis + ndim : m->o.axis;
+    return m->kind->takes != LAST_SCORES && tnn_classes_second(ndim, shape, b->rows) ? 1 : ndim - 1;
 }
 
 /* How x and the labels lie to each other. */
@@ -584,7 +593,7 @@ static tn_status drain_one(tn_meter *m)
     tn_app *app = m->object.app;
     tn_array *x = m->pending[m->first].x, *labels = m->pending[m->first].labels;
     const size_t count = tn_array_count(x), rows = labels ? tn_array_count(labels) : count;
-    batch b = {.count = count, .rows = rows};
+    batch b = {.count = count, .rows = rows, .joined = m->pending[m->first].joined};
 
     if (batch_fit(m, x, labels, &b))
         return app->status;
@@ -624,6 +633,7 @@ static void add_one(tn_meter *m, tn_array *x, tn_array *labels)
     at = (m->first + m->pending_count++) % PENDING_MAX;
     tn_array_retain(x);
     m->pending[at].x = x;
+    m->pending[at].joined = m->joins;
     if (m->kind->labels)
         tn_array_retain(labels);
     m->pending[at].labels = m->kind->labels ? labels : NULL;
@@ -633,6 +643,12 @@ void tn_meter_add(tn_meter *m, tn_array *x, tn_array *labels)
 {
     for (; m; m = m->next)
         add_one(m, x, labels);
+}
+
+void tnn_meter_join(tn_meter *m, bool on)
+{
+    for (; m; m = m->next)
+        m->joins = on;
 }
 
 double tn_meter_value(tn_meter *m)

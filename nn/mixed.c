@@ -181,8 +181,6 @@ static const char *word_of(const json_t *words, const char *key, const char *con
 /* A number of 0 means "not given" in the options, so nothing is drawn then. */
 static bool init_fill(const init_name *row, const json_t *words, tn_init_options *o)
 {
-    static const char *const factors[] = {"avg", "in", "out", NULL}, *const kinds[] = {"uniform", "gaussian",
-                                                                                       NULL};
     const json_t *given = row->number ? json_object_get(words, row->number) : NULL;
     const bool slope = !strcmp(row->name, "msraprelu"), xavier = !strcmp(row->with, "xavier");
     double number = given ? json_number_value(given) : row->otherwise;
@@ -195,8 +193,10 @@ static bool init_fill(const init_name *row, const json_t *words, tn_init_options
         o->magnitude = number;
     else
         o->scale = number;
-    o->factor = word_of(words, "factor_type", factors);
-    o->distribution = slope ? kinds[1] : xavier ? word_of(words, "rnd_type", kinds) : kinds[0];
+    o->factor = word_of(words, "factor_type", tnn_init_factors);
+    o->distribution = slope    ? tnn_init_distributions[1]
+                      : xavier ? word_of(words, "rnd_type", tnn_init_distributions)
+                               : tnn_init_distributions[0];
     return o->factor && o->distribution && (number >= 0 || !strcmp(row->with, "constant"));
 }
 

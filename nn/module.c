@@ -137,7 +137,7 @@ static tn_status params_make(tn_app *app, tn_module *m, const char *const *fixed
             break;
         p = net->params[net->param_count - 1];
         p->fixed |= is_fixed(fixed, p->full);
-        if (p->role != TNN_WEIGHT && p->role != TNN_GAMMA &&
+        if (!tnn_ends_with(p->full, "_weight") && !tnn_ends_with(p->full, "_gamma") &&
             !tnn_variable_has(internals, b->names[i], "__wd_mult__"))
             p->wd_factor = 0; /* as MXNet's Module */
     }

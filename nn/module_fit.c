@@ -68,8 +68,10 @@ static void batch_measure(tn_module *m, tn_meter *meter, const tn_data *data, co
     if (!labels && !m->label_count)
         labels = tnn_data_now(data, m->data_count);
     tnn_module_measure(m, 0, meter, labels, filled);
+    tnn_meter_join(meter, true);
     for (size_t i = 1; labels && i < pairs && fields[m->data_count + i] >= 0; i++)
         tnn_module_measure(m, i, meter, tnn_data_now(data, (size_t)fields[m->data_count + i]), filled);
+    tnn_meter_join(meter, false);
 }
 
 /* ---- fit, score, predict ---------------------------------------------------------------------- */

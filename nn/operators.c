@@ -306,16 +306,15 @@ void *tnn_value_step(void *place, const tnn_step *step)
     return tnn_value_layer(&s, step->count, in, NULL, 0);
 }
 
-/* The axis of the classes: 1 where the labels lie to (N, classes, …) so, as MXNet's Accuracy has it; else the
- * last one. */
+/* The axis of the classes, as a metric of arrays has it. */
 static const char *classes_axis(tn_x x, tn_x labels)
 {
     const tnn_shape *s = tnn_value_shape(x), *t = tnn_value_shape(labels);
-    bool second = s->ndim > 2 && t->ndim == s->ndim - 1 && t->dims[0] == s->dims[0];
+    size_t count = 1;
 
-    for (int32_t i = 1; second && i < t->ndim; i++)
-        second = t->dims[i] == s->dims[i + 1];
-    return second ? "1" : "-1";
+    for (int32_t i = 0; i < t->ndim; i++)
+        count *= (size_t)t->dims[i];
+    return tnn_classes_second(s->ndim, s->dims, count) ? "1" : "-1";
 }
 
 tn_x tn_accuracy_(tn_x x, tn_x labels, const char *file, int32_t line)

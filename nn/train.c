@@ -307,6 +307,7 @@ static void trainer_make(tn_app *app, tn_train *t)
                             .warmup = steps_of(t, t->o.warmup, 0),
                             .factor = t->o.schedule_factor,
                             .store = t->store,
+                            .ignore_stale_grad = t->o.ignore_stale_grad,
                             .every = steps_of(t, t->o.schedule_every, 1)};
 
     hyper_from(app, &o);

@@ -493,7 +493,8 @@ static tn_array *grad_of(const slot *s)
 static tn_status formulas_run(tn_app *app, tn_trainer *t, const slot *s, double lr, double rescale)
 {
     const tnn_param *p = s->param;
-    const double before = t->steps ? tn_schedule_lr(&t->o, t->steps - 1) : 0;
+    const int64_t done = tnn_trainer_updates(t, true);
+    const double before = done ? tn_schedule_lr(&t->o, done - 1) : 0;
     const bool corrects = !strcmp(t->rule->name, "lars") && before != 0; /* momentum by how the rate moves */
     tn_array *grad = grad_of(s), *dense = NULL;
     tnn_update u = {.weight = updated(t, s),
@@ -547,12 +548,10 @@ static tn_status parameters_run(tn_app *app, tn_trainer *t, update *u, double lr
 /* All of its parameters are updated, or none where a gradient failed. */
 static tn_status update_run(tn_app *app, tn_trainer *t, update *u, double lr, double rescale)
 {
-    slot *first = slot_of(t, u, 0);
+    const slot *first = slot_of(t, u, 0);
 
-    if (first->stale) {
-        first->skipped++;
+    if (first->stale)
         return TN_OK;
-    }
     lr = tnn_rule_lr(t->rule, &t->o, lr, t->steps - first->skipped);
     for (size_t i = 0; i < u->count; i++)
         if (slot_of(t, u, i)->half && half_begin(app, t, slot_of(t, u, i)))
@@ -587,7 +586,7 @@ static double rescale_of(const tn_trainer *t, int64_t batch)
 /* Behind the sums, where there are several devices: the first one's values change, and go to the others. */
 static tn_status update_all(tn_app *app, tn_trainer *t, int64_t batch)
 {
-    double lr = tn_schedule_lr(&t->o, t->steps), rescale = rescale_of(t, batch), norm = 0;
+    double lr = tn_schedule_lr(&t->o, tnn_trainer_updates(t, true)), rescale = rescale_of(t, batch), norm = 0;
 
     if (t->o.clip_norm > 0) {
         if (norm_of(app, t, rescale, &norm))
@@ -598,7 +597,7 @@ static tn_status update_all(tn_app *app, tn_trainer *t, int64_t batch)
     for (size_t i = 0; i < t->update_count; i++)
         if (update_run(app, t, &t->updates[i], lr, rescale))
             return app->status;
-    t->steps++;
+    tnn_stale_done(t);
     return t->kv ? tnn_store_spread(t) : TN_OK;
 }
 
@@ -609,7 +608,7 @@ void tn_trainer_step(tn_trainer *t, int64_t batch)
     if (!app || !step_ready(app, t, __func__, batch) || tnn_stale_check(t))
         return;
     if (t->on_store && !tnn_store_step(t, tn_schedule_lr(&t->o, t->steps), rescale_of(t, batch)))
-        t->steps++;
+        tnn_stale_done(t);
     else if (!t->on_store && (!t->kv || !tnn_store_sum(t)))
         (void)update_all(app, t, batch);
 }
@@ -648,7 +647,7 @@ int64_t tn_trainer_steps(const tn_trainer *t)
 
 double tn_trainer_lr(const tn_trainer *t)
 {
-    return tnn_trainer_app(t) ? tn_schedule_lr(&t->o, t->steps) : NAN;
+    return tnn_trainer_app(t) ? tn_schedule_lr(&t->o, tnn_trainer_updates(t, false)) : NAN;
 }
 
 void tn_trainer_set_lr(tn_trainer *t, double lr)
@@ -745,6 +744,7 @@ tn_status tnn_trainer_import(tn_trainer *t, const tn_params *params, int64_t ste
         if (t->far && t->on_store && tnn_store_state(t, i))
             return app->status;
         t->slots[i].version = t->slots[i].param->version;
+        t->slots[i].skipped = 0;
         for (size_t k = 0; k < tnn_states_of(t, &t->slots[i]); k++)
             if (state_take(app, t, &t->slots[i], k, params))
                 return app->status;

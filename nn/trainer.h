@@ -13,6 +13,7 @@ typedef struct slot { /* of one parameter */
     tn_array *grad;                        /* in float32, of such a one */
     uint64_t version;                      /* of the values that the copy follows */
     bool stale;                            /* no backward has reached it since the last step */
+    uint32_t used;                         /* number of the backward whose gradient a step took last */
     int64_t skipped;                       /* steps that have left it as it is */
 } slot;
 
@@ -53,6 +54,11 @@ uint32_t tnn_states_of(const tn_trainer *t, const slot *s); /* with the float32 
 
 /* stale.c: which parameters a step is to leave out; TN_E_STATE where that is not asked for. */
 tn_status tnn_stale_check(tn_trainer *t);
+/* The step has succeeded: it is counted, and its gradients are old ones from now on. */
+void tnn_stale_done(tn_trainer *t);
+/* Steps that the parameter with the most of them has, which schedules go by; `now`: as the step that has just
+ * been checked begins. */
+int64_t tnn_trainer_updates(const tn_trainer *t, bool now);
 /* Opens the store, if there is to be one. */
 tn_status tnn_store_open(tn_trainer *t);
 /* Its keys, behind the slots, before their states. */

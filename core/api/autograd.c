@@ -73,13 +73,15 @@ uint32_t tn_array_grad_mode(const tn_array *a)
     return a && a->grad ? a->grad_req : TN_MODE_NONE;
 }
 
-int32_t tn_array_grad_fresh(tn_array *a)
+uint32_t tn_array_grad_turn(const tn_array *a)
 {
-    const int32_t fresh = a ? a->grad_fresh : 0;
+    return a ? a->grad_turn : 0;
+}
 
+void tn_array_grad_touch(tn_array *a)
+{
     if (a)
-        a->grad_fresh = 0;
-    return fresh;
+        a->grad_turn = tni_grad_turn();
 }
 
 static tn_status heads_check(const char *function, const tn_ctx *ctx, uint32_t count, tn_array *const *heads,

@@ -14,6 +14,7 @@
  * takes `a` off the tape. */
 tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array *grad);
 void tni_grad_detach(tni_array *a);
+uint32_t tni_grad_turn(void);                /* the next number of a backward; not 0 */
 tni_array *tni_grad_get(const tni_array *a); /* borrowed; NULL: none attached */
 
 typedef struct tni_backward_options {

@@ -80,7 +80,6 @@ tn_status tni_grad_attach(tni_context *c, tni_array *a, uint32_t mode, tni_array
     tni_array_release(a->grad);
     a->grad = grad;
     a->grad_req = mode;
-    a->grad_fresh = 0;
     return TN_OK;
 }
 
@@ -89,6 +88,17 @@ void tni_grad_detach(tni_array *a)
     tni_array_release(a->grad);
     a->grad = NULL;
     a->grad_req = TN_MODE_NONE;
+}
+
+/* Of the process: arrays of several contexts may be compared. */
+uint32_t tni_grad_turn(void)
+{
+    static atomic_uint turns;
+    uint32_t turn;
+
+    while (!(turn = atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed) + 1))
+        ;
+    return turn;
 }
 
 tni_array *tni_grad_get(const tni_array *a)
@@ -596,9 +606,11 @@ static tn_status rows_make(run *s)
 /* Each new one takes the place of the old one; all leaves' gradients are those of this backward. */
 static void rows_put(run *s)
 {
+    const uint32_t turn = s->r->wanted ? 0 : tni_grad_turn();
+
     for (uint32_t i = 0; i < s->p->leaf_count; i++) {
-        if (!s->r->wanted)
-            leaf_at(s, i)->grad_fresh = 1;
+        if (turn)
+            leaf_at(s, i)->grad_turn = turn;
         if (s->rows[i]) {
             tni_array_release(leaf_at(s, i)->grad);
             leaf_at(s, i)->grad = s->rows[i];

@@ -173,7 +173,7 @@ static void array_init(tni_array *a, tni_storage *s, int32_t dtype, uint32_t fla
     a->ndim = 0;
     a->dtype = dtype;
     a->storage_type = TN_STORAGE_DENSE;
-    a->grad_fresh = 0;
+    a->grad_turn = 0;
     a->shape = a->stride = a->inline_dims;
     a->aux[0] = a->aux[1] = NULL;
     a->grad_entry = NULL;

@@ -97,16 +97,17 @@ typedef struct tn_array {
     tni_storage *storage;
     uint64_t offset; /* elements from the start of the storage */
     int32_t ndim, dtype;
-    uint16_t storage_type, grad_fresh; /* 1: a backward has filled in the gradient since it was asked */
-    int64_t *shape, *stride;           /* point into `inline_dims` or a block behind */
-    int64_t inline_dims[8];            /* shape then stride of up to 4 dimensions */
-    struct tn_array *aux[2];           /* sparse: indices arrays */
-    void *grad_entry;                  /* room autograd: tape entry, NULL if not recorded */
-    struct tn_array *grad;             /* attached gradient, NULL */
-    uint32_t grad_req;                 /* TN_MODE_… */
-    atomic_uint pending;               /* 1: the shape is pending, ndim is -1; known after its write */
-    void *home;                        /* the thread's cache that the block goes back to */
-    uint64_t leaf_mark;                /* scratch of a walk of room autograd */
+    uint16_t storage_type;
+    uint32_t grad_turn;      /* of the last backward that filled in its gradient; 0: none has */
+    int64_t *shape, *stride; /* point into `inline_dims` or a block behind */
+    int64_t inline_dims[8];  /* shape then stride of up to 4 dimensions */
+    struct tn_array *aux[2]; /* sparse: indices arrays */
+    void *grad_entry;        /* room autograd: tape entry, NULL if not recorded */
+    struct tn_array *grad;   /* attached gradient, NULL */
+    uint32_t grad_req;       /* TN_MODE_… */
+    atomic_uint pending;     /* 1: the shape is pending, ndim is -1; known after its write */
+    void *home;              /* the thread's cache that the block goes back to */
+    uint64_t leaf_mark;      /* scratch of a walk of room autograd */
     uint32_t leaf_index;
 } tni_array;
 #define TNI_ARRAY_CONTIGUOUS 1u /* row-major without gaps */

@@ -199,8 +199,9 @@ static void gradients(void **state)
     assert_null(tn_array_grad(NULL));
     assert_null(tn_array_grad(f.a));
     assert_int_equal(tn_array_grad_mode(NULL), TN_MODE_NONE);
-    assert_int_equal(tn_array_grad_fresh(NULL), 0);
-    assert_int_equal(tn_array_grad_fresh(f.a), 0);
+    assert_int_equal(tn_array_grad_turn(NULL), 0);
+    assert_int_equal(tn_array_grad_turn(f.a), 0);
+    tn_array_grad_touch(NULL);
     assert_fails(tn_backward(NULL, 1, heads, NULL, 0), TN_E_ARG);
     assert_fails(tn_backward(f.ctx, 1, NULL, NULL, 0), TN_E_ARG);
     assert_fails(tn_backward(f.ctx, 0, heads, NULL, 0), TN_E_ARG);

@@ -227,6 +227,101 @@ static void graph_save(const char *file, const char *weight)
     nn_close(app);
 }
 
+/* An affine layer whose variables say how they begin and are trained; `offset` by no name, of six
+ * dimensions. */
+static void said_save(const char *file, const char *offset_init)
+{
+    static const char *const dense[] = {"num_hidden", "2", NULL}, *const deep[] = {"shape", "(-1,1,1,1,1,2)",
+                                                                                   NULL};
+    static const char *const names[] = {"data", "fc_weight", "fc_bias", "offset"};
+    static const char *const attrs[][2] = {
+        {"fc_weight", "__init__"},    {"[\"constant\", {\"value\": 0.25}]"},
+        {"fc_weight", "__lr_mult__"}, {"0"},
+        {"fc_bias", "__init__"},      {"[\"strange\", {}]"},
+        {"fc_bias", "__wd_mult__"},   {"3"},
+        {"offset", "__shape__"},      {"(1,1,1,1,1,2)"},
+        {"offset", "__lr_mult__"},    {"2"}};
+    tn_app *app = nn_open(NULL);
+    tn_symbol *in[4] = {NULL}, *fc = NULL, *wide = NULL, *out = NULL, *sum[2];
+    tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
+                           .in_count = 3,
+                           .op = "FullyConnected",
+                           .attrs = dense,
+                           .in = in};
+
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(tn_symbol_variable(tn_app_ctx(app), names[i], &in[i]), TN_OK);
+        for (size_t k = 0; k < sizeof attrs / sizeof *attrs; k += 2)
+            if (!strcmp(attrs[k][0], names[i]))
+                assert_int_equal(tn_symbol_attr_set(in[i], attrs[k][1], attrs[k + 1][0]), TN_OK);
+    }
+    assert_int_equal(tn_symbol_attr_set(in[3], "__init__", offset_init), TN_OK);
+    assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &fc), TN_OK);
+    call.in_count = 1;
+    call.op = "Reshape";
+    call.attrs = deep;
+    call.in = &fc;
+    assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &wide), TN_OK);
+    sum[0] = wide;
+    sum[1] = in[3];
+    call.in_count = 2;
+    call.op = "broadcast_add";
+    call.attrs = NULL;
+    call.in = sum;
+    assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &out), TN_OK);
+    assert_int_equal(tn_symbol_save(out, file), TN_OK);
+    for (size_t i = 0; i < 4; i++)
+        tn_symbol_release(in[i]);
+    tn_symbol_release(fc);
+    tn_symbol_release(wide);
+    tn_symbol_release(out);
+    nn_close(app);
+}
+
+/* Read as a block or to be trained: first values, rates and decay are the same, and those of the file. */
+static void as_variables_say(void **state)
+{
+    static const char *const names[] = {"fc_weight", "fc_bias", "offset"};
+    char *folder = nn_folder(), json[512];
+    float values[2][2][3][6]; /* reader, before and after, parameter */
+
+    (void)state;
+    memset(values, 0, sizeof values);
+    (void)snprintf(json, sizeof json, "%s/said-symbol.json", folder);
+    said_save(json, "ones");
+    for (int reader = 0; reader < 2; reader++) {
+        tn_app *app = nn_open(NULL);
+        tn_array *x = nn_array(app, 2, (int64_t[]){2, 3}, 1),
+                 *y = nn_array(app, 6, (int64_t[]){2, 1, 1, 1, 1, 2}, 2);
+        tn_net *net = reader ? tn_net_block(app, json) : tn_net_from_symbol(app, json);
+        tn_trainer *t;
+
+        tn_net_init(net, .with = "constant", .scale = 0.5, .shape = {2, 3});
+        t = tn_trainer_new(net, .lr = 0.1, .wd = 0.2);
+        for (int after = 0; after < 2; after++) {
+            for (size_t i = 0; i < 3; i++)
+                assert_int_equal(nn_read(app, tn_net_param(net, names[i]), values[reader][after][i], 6),
+                                 i ? 2 : 6);
+            tn_app_record(app);
+            tn_app_backward(app, tn_loss_l2(app, tn_net_forward(net, x), y));
+            tn_trainer_step(t, 2);
+        }
+        nn_close(app);
+    }
+    assert_memory_equal(values[0], values[1], sizeof values[0]);
+    assert_true(values[0][0][0][0] == 0.25f && values[0][0][2][0] == 1);
+    assert_memory_equal(values[0][0][0], values[0][1][0], sizeof values[0][0][0]); /* its rate is 0 */
+    assert_true(values[0][0][1][0] != values[0][1][1][0] && values[0][0][2][0] != values[0][1][2][0]);
+    said_save(json, "[\"strange\", {}]"); /* nothing else says how it begins */
+    for (int reader = 0; reader < 2; reader++) {
+        tn_app *app = nn_open(NULL);
+
+        tn_net_init(reader ? tn_net_block(app, json) : tn_net_from_symbol(app, json), .shape = {2, 3});
+        nn_close_failed(app, "offset: its name does not say how it is filled", 1);
+    }
+    nn_folder_remove(folder);
+}
+
 static void refused(void **state)
 {
     char *folder = nn_folder(), good[512], odd[512];
@@ -272,9 +367,9 @@ static void refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(within_a_net), cmocka_unit_test(of_mxnet),
-                                       cmocka_unit_test(of_another_name), cmocka_unit_test(of_no_own_name),
-                                       cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(within_a_net),     cmocka_unit_test(of_mxnet),
+                                       cmocka_unit_test(of_another_name),  cmocka_unit_test(of_no_own_name),
+                                       cmocka_unit_test(as_variables_say), cmocka_unit_test(refused)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,6 +82,10 @@ static tn_x l_axis_other(tn_x x)
 {
     return tn_loss(x, x, "l2", .axis = 1);
 }
+static tn_x l_default_axis(tn_x x)
+{
+    return tn_loss(x, x, "softmax_ce", .dense = 1, .batch_axis = 1);
+}
 static tn_x l_batch_axis(tn_x x)
 {
     return tn_loss(x, x, "l2", .batch_axis = 2);
@@ -122,6 +126,7 @@ static void test_losses_refused(void **state)
         {l_axis_below, ".axis -3 and .batch_axis 0 of 2 axes", 2},
         {l_axis_samples, ".axis 1 and .batch_axis 1 of 2 axes", 2},
         {l_axis_other, "takes no .axis", 2},
+        {l_default_axis, ".axis 1 and .batch_axis 1 of 2 axes", 2},
         {l_batch_axis, ".axis 0 and .batch_axis 2 of 2 axes", 2},
         {l_batch_axis_below, ".axis 0 and .batch_axis -1 of 2 axes", 2},
         {l_batch_axis_other, "takes no .batch_axis", 2},

@@ -349,6 +349,35 @@ static void test_inputs_refused(void **state)
     nn_close_failed(app, "has no field \"row\"", 2);
 }
 
+static tn_x kind_alone(const tn_x *out, const tn_x *labels)
+{
+    return tn_softmax_ce(out[0], labels[0]);
+}
+
+/* A head that the loss does not take is an error, or stays as it is. */
+static void test_idle_head(void **state)
+{
+    (void)state;
+    for (int ignores = 0; ignores < 2; ignores++) {
+        tn_app *app = nn_open(NULL);
+        tn_net *net = two_net(app);
+        float before[8], after[8];
+
+        tn_net_init(net, .seed = 2, .shapes = {{16, 6}, {16, 6}});
+        (void)nn_read(app, tn_net_param(net, "size.weight"), before, 8);
+        assert_int_equal(tn_fit(net, data_of(app, 0), .loss = kind_alone, .labels = {"kind"}, .epochs = 2,
+                                .wd = 0.1, .ignore_stale_grad = ignores),
+                         ignores);
+        if (!ignores) {
+            nn_close_failed(app, ".ignore_stale_grad = 1", 1);
+            continue;
+        }
+        (void)nn_read(app, tn_net_param(net, "size.weight"), after, 8);
+        assert_memory_equal(before, after, sizeof before);
+        nn_close(app);
+    }
+}
+
 /* A line each two steps: 3 batches an epoch, of 2 epochs. */
 static void test_speed(void **state)
 {
@@ -406,11 +435,12 @@ static void test_progress(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrays),  cmocka_unit_test(test_arrays_refused),
-        cmocka_unit_test(test_fit),     cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_chain),   cmocka_unit_test(test_few_classes),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_inputs_refused),
-        cmocka_unit_test(test_speed),   cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_arrays),    cmocka_unit_test(test_arrays_refused),
+        cmocka_unit_test(test_fit),       cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_chain),     cmocka_unit_test(test_few_classes),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_inputs_refused),
+        cmocka_unit_test(test_speed),     cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_idle_head),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

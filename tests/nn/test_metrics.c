@@ -301,6 +301,26 @@ static void shared(void **state)
     }
 }
 
+/* Of numbers of classes the whole part counts, as accuracy takes it. */
+static void test_parts(void **state)
+{
+    static const int64_t four[] = {4};
+    static const float x[2][4] = {{0, 1.75f, 2.5f, 1}, {0, 1, 2, 1}},
+                       labels[2][4] = {{0.5f, 1, 2, 0.25f}, {0, 1, 2, 0}};
+    double got[2];
+    tn_app *app = nn_open(NULL);
+
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        tn_meter *m = tn_meter_new(app, "pcc");
+
+        tn_meter_add(m, tn_app_array(app, 1, four, x[whole]), tn_app_array(app, 1, four, labels[whole]));
+        got[whole] = tn_meter_value(m);
+    }
+    assert_true(got[0] == got[1] && got[0] > 0 && got[0] < 1);
+    nn_close(app);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_composite_longest),
         cmocka_unit_test(measured),
         cmocka_unit_test(speed_told),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(shared),
     };
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "nn/support.h"
 #include "tenon/nn_module.h"
@@ -124,6 +125,101 @@ static void module_as_given(void **state)
     nn_close(app);
 }
 
+/* A recorded graph with all of one text for another one, which is no longer, in `folder`. */
+static const char *edited(const char *folder, const char *name, const char *from, const char *to)
+{
+    static char path[512];
+    FILE *in = fopen(path_of(name), "rb"), *out;
+    char text[8192] = "", *at;
+
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    out = fopen(path, "wb");
+    assert_true(in && out && fread(text, 1, sizeof text - 1, in) > 0 && strstr(text, from));
+    while ((at = strstr(text, from)) != NULL) {
+        memcpy(at, to, strlen(to));
+        memmove(at + strlen(to), at + strlen(from), strlen(at + strlen(from)) + 1);
+    }
+    assert_true(fputs(text, out) >= 0);
+    (void)fclose(in);
+    assert_int_equal(fclose(out), 0);
+    return path;
+}
+
+/* As set_wd_mult of MXNet's optimizers: what ends in neither _weight nor _gamma decays only where its
+ * variable says so, whatever else it is. */
+static void module_decays(void **state)
+{
+    char *folder = nn_folder();
+
+    (void)state;
+    for (int says = 0; says < 2; says++) {
+        float offset[2][8];
+
+        for (int wd = 0; wd < 2; wd++) {
+            tn_app *app = nn_open(NULL);
+            tn_module *m = tn_module_new(
+                app, .json = says ? path_of("given-symbol.json")
+                                  : edited(folder, "given-symbol.json", "__wd_mult__", "__no_mult__"));
+            tn_params *batches = file_of(app, "given-batches.params"), *after;
+            tn_array *in[] = {array_of(app, batches, "data", 0), array_of(app, batches, "label", 0)};
+
+            tn_module_bind(m, .shapes = {{4, 5}}, .label_shapes = {{4}});
+            tn_module_init_params(m, .with = "normal");
+            tn_module_init_optimizer(m, .lr = 0.3, .wd = wd * 0.5);
+            tn_module_forward(m, 1, 2, in);
+            tn_module_backward(m, NULL);
+            tn_module_update(m);
+            after = tn_module_params(m);
+            assert_int_equal(nn_read(app, array_of(app, after, "arg:offset", -1), offset[wd], 8), 8);
+            tn_params_destroy(after);
+            tn_params_destroy(batches);
+            nn_close(app);
+        }
+        assert_int_equal(memcmp(offset[0], offset[1], sizeof offset[0]) != 0, says);
+    }
+    nn_folder_remove(folder);
+}
+
+/* f1 and mcc of a batch are of all outputs together, as MXNet's. */
+static void module_pools(void **state)
+{
+    static const char *const labels[] = {"one_label", "two_label", NULL};
+    static const char *const metrics[] = {"f1", "mcc"};
+    static const int64_t rows[] = {8, 5}, eight[] = {8};
+    static const float classes[2][8] = {{0, 1, 1, 0, 1, 1, 0, 1}, {1, 1, 0, 1, 0, 0, 0, 1}};
+    char *folder = nn_folder();
+    tn_app *app = nn_open(NULL);
+    tn_module *m = tn_module_new(
+        app, .json = edited(folder, "scored-symbol.json", "\"num_hidden\": \"3\"", "\"num_hidden\": \"2\""),
+        .labels = labels);
+    tn_data *data = tn_data_from_arrays(app,
+                                        .fields = {{"data", nn_array(app, 2, rows, 4)},
+                                                   {"one_label", tn_app_array(app, 1, eight, classes[0])},
+                                                   {"two_label", tn_app_array(app, 1, eight, classes[1])}},
+                                        .batch = 4);
+
+    (void)state;
+    tn_module_bind(m, .shapes = {{4, 5}}, .label_shapes = {{4}, {4}});
+    tn_module_init_params(m, .with = "normal", .scale = 1, .seed = 3);
+    for (size_t k = 0; k < 2; k++) {
+        double want = 0;
+        tn_batch b;
+
+        while (tn_data_next(data, &b)) {
+            tn_array *in[] = {b.x, tn_data_field(data, "one_label"), tn_data_field(data, "two_label")};
+            tn_meter *all = tn_meter_open(app, metrics[k], .micro = 1);
+
+            tn_module_forward(m, 0, 3, in);
+            for (size_t i = 0; i < 2; i++)
+                tn_meter_add(all, tn_module_output(m, i), in[1 + i]);
+            want += tn_meter_value(all) / 2;
+        }
+        assert_true(fabs(tn_module_score(m, data, metrics[k]) - want) < 1e-12 && want != 0);
+    }
+    nn_close(app);
+    nn_folder_remove(folder);
+}
+
 /* Metrics of a module with two outputs, each with its labels. */
 static void module_scored(void **state)
 {
@@ -177,8 +273,9 @@ static void bucketing_module(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(module), cmocka_unit_test(module_as_given),
-                                       cmocka_unit_test(module_scored), cmocka_unit_test(bucketing_module)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(module),        cmocka_unit_test(module_as_given),
+                                       cmocka_unit_test(module_scored), cmocka_unit_test(module_decays),
+                                       cmocka_unit_test(module_pools),  cmocka_unit_test(bucketing_module)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -389,95 +389,9 @@ static void test_nulls(void **state)
     nn_close(app);
 }
 
-/* ---- gradients that no backward has reached ------------------------------------------------------------ */
-
-/* Set by a backward that was through the array, given once; not by gradients that are new arrays. */
-static void test_fresh(void **state)
-{
-    const int64_t shape[2] = {3, 4};
-    tn_app *app = nn_open(NULL);
-    tn_array *x = nn_array(app, 2, shape, 1), *other = nn_array(app, 2, shape, 2), *loss, *grad = NULL;
-    tn_gradient_call call = {
-        .struct_size = TN_SIZE(tn_gradient_call), .head_count = 1, .variable_count = 1, .variables = &x};
-
-    (void)state;
-    assert_int_equal(tn_attach_grad(tn_app_ctx(app), x, TN_MODE_WRITE, NULL), TN_OK);
-    assert_int_equal(tn_attach_grad(tn_app_ctx(app), other, TN_MODE_WRITE, NULL), TN_OK);
-    assert_int_equal(tn_array_grad_fresh(x), 0);
-    for (int again = 0; again < 2; again++) {
-        tn_app_record(app);
-        tn_app_backward(app, tn_loss_l2(app, x, x));
-        assert_int_equal(tn_array_grad_fresh(x), 1);
-        assert_int_equal(tn_array_grad_fresh(x), 0);
-        assert_int_equal(tn_array_grad_fresh(other), 0);
-    }
-    tn_app_record(app);
-    loss = tn_loss_l2(app, x, other);
-    tn_app_pause(app);
-    call.heads = &loss;
-    assert_int_equal(tn_gradients(tn_app_ctx(app), &call, &grad), TN_OK);
-    assert_int_equal(tn_array_grad_fresh(x), 0);
-    tn_array_release(grad);
-    tn_app_record(app);
-    tn_app_backward(app, tn_loss_l2(app, x, other));
-    assert_int_equal(tn_attach_grad(tn_app_ctx(app), x, TN_MODE_ADD, NULL), TN_OK);
-    assert_int_equal(tn_array_grad_fresh(x), 0); /* of another gradient */
-    nn_close(app);
-}
-
-static void two_heads(const tn_x *in, tn_x *out)
-{
-    out[0] = tn_dense(in[0], .units = 2, .name = "left");
-    out[1] = tn_dense(in[0], .units = 2, .name = "right");
-}
-
-/* Without a word it is an error, compiled or not; a parameter without a gradient is none, nor are gradients
- * that the program writes. */
-static void test_stale(void **state)
-{
-    enum { PLAIN, WITHOUT, BY_HAND, HYBRID, BOTH, WAYS };
-    const int64_t shape[2] = {3, 4};
-
-    (void)state;
-    for (int way = 0; way < WAYS; way++) {
-        tn_app *app = nn_open(NULL);
-        tn_net *net = tn_net_functions(app, two_heads, .outputs = {"left", "right"});
-        tn_array *x = nn_array(app, 2, shape, 1), *out[2];
-        float before[8], after[8];
-        tn_trainer *t;
-
-        tn_net_init(net, .shape = {3, 4});
-        if (way == WITHOUT)
-            assert_int_equal(tn_net_set(net, "right", .grad = "none"), 2);
-        if (way == HYBRID)
-            tn_net_hybridize(net);
-        t = tn_trainer_new(net, .lr = 0.1, .wd = 0.5);
-        for (int step = 0; step < 2; step++) {
-            (void)nn_read(app, tn_net_param(net, "right.weight"), before, 8);
-            for (int side = 0; side < (way == BOTH ? 2 : 1) && way != BY_HAND; side++) {
-                tn_app_record(app);
-                assert_true(tn_net_run(net, 1, &x, 2, out));
-                tn_app_backward(app, out[side]);
-            }
-            tn_trainer_step(t, 3);
-            if (way == PLAIN || way == HYBRID)
-                break;
-            (void)nn_read(app, tn_net_param(net, "right.weight"), after, 8);
-            assert_true((memcmp(before, after, sizeof after) != 0) == (way != WITHOUT));
-        }
-        if (way != PLAIN && way != HYBRID) {
-            nn_close(app);
-            continue;
-        }
-        assert_int_equal(tn_trainer_steps(t), 0); /* the app has failed */
-        nn_close_failed(app, "no backward has reached parameter net_right_weight since the last step", 1);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stale),     cmocka_unit_test(test_fresh),
         cmocka_unit_test(test_match),     cmocka_unit_test(test_set),
         cmocka_unit_test(test_add),       cmocka_unit_test(test_apply),
         cmocka_unit_test(test_zero_rows), cmocka_unit_test(test_clip),

@@ -321,10 +321,10 @@ static void test_rotations(void **state)
     assert_memory_not_equal(a, c, sizeof a);
     nn_shape(apply(app, turn, 1, 1, nn_array(app, 3, row, 1)), 3, row);
     assert_int_not_equal(tn_transform_apply(tn_transform_new(app, turn), 1, 1, bytes, &y), TN_OK);
-    assert_true(strlen(tn_error_text()) > 0);
+    assert_non_null(strstr(tn_error_text(), "BilinearSampler"));
     assert_int_not_equal(tn_transform_apply(tn_transform_new(app, turn), 1, 1, nn_array(app, 2, flat, 1), &y),
                          TN_OK);
-    assert_true(strlen(tn_error_text()) > 0);
+    assert_non_null(strstr(tn_error_text(), "BilinearSampler"));
     assert_null(y);
     nn_close(app);
 }

@@ -232,6 +232,9 @@ static void test_files(void **state)
     (void)trained(app, graph, false, numbers);
     assert_int_equal(nn_read(app, tn_net_param(graph, "n_ramp"), have, UNITS), UNITS);
     assert_memory_equal(have, ramp, sizeof ramp); /* its factors are 0 */
+    (void)trained(app, block, false, numbers);
+    assert_int_equal(nn_read(app, tn_net_param(block, "n_ramp"), have, UNITS), UNITS);
+    assert_memory_equal(have, ramp, sizeof ramp);
     nn_close(app);
     nn_folder_remove(folder);
 }

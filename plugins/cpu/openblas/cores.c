@@ -20,7 +20,7 @@
 #define FALLBACK "Prescott"
 #define VARIABLE "OPENBLAS_CORETYPE"
 
-/* Only libraries that have kernels of several processors have them. */
+/* Only libraries with kernels of several processors have them; others do not read the variable either. */
 extern void gotoblas_dynamic_init(void) __attribute__((weak));
 extern void gotoblas_dynamic_quit(void) __attribute__((weak));
 
@@ -86,9 +86,10 @@ const char *tnblas_cores(void)
     static const char *const names[TNCPU_ISAS] = {[TNCPU_AVX2] = "Haswell", [TNCPU_AVX512] = "SkylakeX"};
     const char *name = names[tncpu_isa()];
 
-    if (!name || getenv(VARIABLE) || strcmp(openblas_get_corename(), FALLBACK) != 0)
+    if (!name || !gotoblas_dynamic_init || !gotoblas_dynamic_quit || getenv(VARIABLE) ||
+        strcmp(openblas_get_corename(), FALLBACK) != 0)
         return NULL;
-    if (gotoblas_dynamic_init && gotoblas_dynamic_quit && library_is_new())
+    if (library_is_new())
         choose(name);
     return strcmp(openblas_get_corename(), FALLBACK) != 0 ? NULL : name;
 }

@@ -61,9 +61,14 @@ TN_API tn_array *tn_array_grad(const tn_array *a);
 /** How the attached gradient is filled in: TN_MODE_…. @threads any @since 0.1 */
 TN_API uint32_t tn_array_grad_mode(const tn_array *a);
 
-/** 1: a tn_backward() was through the array since the last such call, so its gradient is that one's; 0: none
- * was, or `a` is NULL. @threads owner @since 0.1 */
-TN_API int32_t tn_array_grad_fresh(tn_array *a);
+/** The number of the last tn_backward() that filled in the array's gradient: they are counted in the process
+ * from 1 on, up to 2^32 - 1, then anew. 0: none has, or `a` is NULL. Another attached gradient does not
+ * change it. @threads owner @since 0.1 */
+TN_API uint32_t tn_array_grad_turn(const tn_array *a);
+
+/** Gives the array the next such number: its gradient was written by the program, and counts as that of a
+ * backward. NULL is fine. @threads owner @since 0.1 */
+TN_API void tn_array_grad_touch(tn_array *a);
 
 #define TN_BACKWARD_RETAIN 1u /* what was recorded stays and may be walked again */
 #define TN_BACKWARD_PREDICT                                                                                  \

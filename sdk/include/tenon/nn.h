@@ -669,8 +669,9 @@ TN_API tn_array *tn_loss_l1(tn_app *app, tn_array *x, tn_array *labels);
 
 typedef struct tn_meter_options {
     TN_NN_HEAD;
-    int32_t k;       /* top_k_accuracy; 0: 1 */
-    int32_t micro;   /* f1, mcc, pearson: 1: one value of all samples, 0: the mean of the batches' values */
+    int32_t k;     /* top_k_accuracy; 0: 1 */
+    int32_t micro; /* f1, mcc, pearson: 1: one value of all samples, 0: the mean of the batches' values, each
+                        of one tn_meter_add(); f1 and mcc of a module's batch: of all its outputs */
     int32_t ignores; /* perplexity, cross_entropy, nll: 1: labels that are `ignore` do not count */
     int64_t ignore;
     /* A metric of the program, as CustomMetric, whose name is `what` (NULL: custom): of a batch's `count`
@@ -903,9 +904,12 @@ typedef struct tn_trainer_options {
     double lower_bound, upper_bound; /* lamb, lans: of a weight's norm; 0: none */
     double rescale_grad; /* gradients times this, divided by `batch`; of a module times this alone. 0: 1 */
     int64_t begin_num_update; /* steps that count as done, for schedules and bias corrections */
-    /* A step behind a backward that has not reached all parameters is an error (TN_E_STATE): the gradients of
-     * the others are those of an earlier step. 1: these parameters stay as they are, but where a store
-     * updates; which step each is at is not saved. */
+    /* A step for which no backward has reached a parameter since the last one, on each device, is an error
+     * (TN_E_STATE): its gradient is an old one. 1: such parameters stay as they are, and the schedule follows
+     * the one with the most updates; how many each has had is not saved. A store that updates takes old
+     * gradients, too: there it is an error, without this, that no backward has ever reached a parameter.
+     * Gradients that the program writes are announced by tn_array_grad_touch(); of a net that no backward has
+     * ever reached all are taken. */
     int32_t ignore_stale_grad;
     int32_t reserved;
 } tn_trainer_options;
@@ -987,6 +991,8 @@ typedef struct tn_train_options {
     /* As tn_trainer_options.store. NULL: one is opened, if kvstore.type is a dist type. Of several workers
      * each trains on its part of `data`; train_data is that part already */
     struct tn_kv *store;
+    int32_t ignore_stale_grad; /* as of tn_trainer_options: of outputs that the loss does not take */
+    int32_t reserved;
 } tn_train_options;
 
 /* Kinds of events. */

@@ -367,9 +367,9 @@ typedef struct tn_transform_step {
      * random_flip_top_bottom: with chance 1/2 · random_brightness, random_contrast, random_saturation,
      * random_hue, random_lighting: amount · random_color_jitter: amounts, in a random order · crop_resize:
      * at, crop, size · random_crop: size; of a smaller image the largest part of that ratio ·
-     * rotate: angle[0], zoom; random_rotation: a drawn angle, zoom; both of float32 (C, H, W), in its size ·
-     * random_apply: the next size[0] steps with the chance `amount` (0: 1/2) · random_order: the next size[0]
-     * ones in a random order */
+     * rotate: angle[0], zoom; random_rotation: a drawn angle, zoom; both of float32 (C, H, W), in its size
+     * (others are errors of the operator that they end in, BilinearSampler) · random_apply: the next size[0]
+     * steps with the chance `amount` (0: 1/2) · random_order: the next size[0] ones in a random order */
     const char *kind;
     int64_t size[2];    /* width, height; the second 0: as the first */
     int32_t keep_ratio; /* resize to one size: that of the short edge */
