@@ -656,6 +656,7 @@ tn_status tni_kv_dist_assigned(tni_kv_dist *d, uint32_t count, tni_kv_key *const
 
     if (!d->settings.async)
         return TN_OK;
+    d->fresh = true;
     if ((st = tni_kv_dist_barrier(d)))
         return st;
     for (uint32_t i = 0; i < count && !st; i++)

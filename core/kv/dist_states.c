@@ -104,6 +104,7 @@ tn_status tni_kv_dist_return(tni_kv_dist *d, tni_kv_key *key)
     if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
         return st;
     st = pieces_begin(d, key, &p);
+    d->fresh = true;
     for (uint32_t i = 0; i < p.count && !st; i++) {
         const bool first = d->rank == 0;
         const tni_kv_request r = {.kind = TNI_KV_DO_PUSH,

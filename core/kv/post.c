@@ -341,8 +341,8 @@ static void link_down(tni_kv_post *p, const tn_transport_event *e)
         dial_later(p, d);
     }
     d = l->dialed ? NULL : tni_kv_post_node(p, l->node);
-    if (d && d->link == l && p->role->lost)
-        p->role->lost(p->role->arg, l->node);
+    if (!l->dialed && p->role->lost && (d ? d->link == l : l->birth != 0))
+        p->role->lost(p->role->arg, l->node, l->birth);
     tni_kv_link_gone(p, l);
 }
 

@@ -50,7 +50,8 @@ typedef struct tni_kv_role {
     const tni_kv_view *(*view)(void *arg);
     bool (*over)(void *arg);
     tni_kv_hold *(*hold)(void *arg); /* of what is being sent; NULL: it lives for the call. May be NULL */
-    void (*lost)(void *arg, uint16_t node); /* the link on which it spoke last. May be NULL */
+    /* The link on which it spoke last; TNI_KV_UNKNOWN: it has said its birth alone. May be NULL. */
+    void (*lost)(void *arg, uint16_t node, uint64_t birth);
 } tni_kv_role;
 
 /* Opens the transport; a server or scheduler listens, and setup.listen becomes its address. `setup` stays. */

@@ -295,9 +295,9 @@ tn_status tni_kv_scheduler_create(const tni_kv_settings *s, const tni_kv_host *h
 void tni_kv_scheduler_destroy(tni_kv_scheduler *s);
 uint64_t tni_kv_scheduler_receive(tni_kv_scheduler *s, const uint8_t *header, const void *payload,
                                   uint64_t bytes, uint64_t now);
-/* The link of `node` is lost. If nothing comes on another one within `suspect_ns`, it is dead; a process that
- * lives connects again. */
-void tni_kv_scheduler_lost(tni_kv_scheduler *s, uint16_t node);
+/* The link of `node` is lost, or, TNI_KV_UNKNOWN, of the member of that birth. If nothing comes on another
+ * one within `suspect_ns`, it is dead; a process that lives connects again. */
+void tni_kv_scheduler_lost(tni_kv_scheduler *s, uint16_t node, uint64_t birth);
 uint64_t tni_kv_scheduler_tick(tni_kv_scheduler *s, uint64_t now); /* when to call it again, at the latest */
 bool tni_kv_scheduler_finished(const tni_kv_scheduler *s); /* the job is over, or this process is out */
 /* TN_E_PEER: it is out, the journal is another process's; the thread's error says why. */

@@ -184,6 +184,8 @@ static void saved(tni_kv_worker *w, const tni_kv_op *op, tn_status st)
  * it, and so is a command whose error others ask for; a round behind the end of the data never was. */
 static bool needed(tni_kv_worker *w, tni_kv_op *op, tn_status st)
 {
+    if (w->node.async && tni_kv_kinds[op->r.kind].pushes && !tni_kv_is_gradient(op->r.what))
+        w->lacks = true; /* what was assigned took the place of first values */
     if (!w->logs || !is_logged(w, op) || st == TN_E_CANCELLED)
         return false;
     if (is_mark(op)) {

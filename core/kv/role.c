@@ -137,9 +137,9 @@ static uint64_t scheduler_step(void *arg, uint64_t now)
     return now < a->next_ns ? a->next_ns : (a->next_ns = tni_kv_scheduler_tick(a->scheduler, now));
 }
 
-static void scheduler_lost(void *arg, uint16_t node)
+static void scheduler_lost(void *arg, uint16_t node, uint64_t birth)
 {
-    tni_kv_scheduler_lost(((acting *)arg)->scheduler, node);
+    tni_kv_scheduler_lost(((acting *)arg)->scheduler, node, birth);
 }
 
 static const tni_kv_view *scheduler_view(void *arg)

@@ -614,13 +614,13 @@ static void silence_check(tni_kv_scheduler *s, uint32_t index)
         member_lost(s, index);
 }
 
-void tni_kv_scheduler_lost(tni_kv_scheduler *s, uint16_t node)
+void tni_kv_scheduler_lost(tni_kv_scheduler *s, uint16_t node, uint64_t birth)
 {
-    const uint32_t index =
-        TNI_KV_ROLE(node) == TNI_KV_WORKER ? TNI_KV_RANK(node) : s->node.view.workers + TNI_KV_RANK(node);
+    const tni_kv_view *v = &s->node.view;
 
-    if (tni_kv_view_member(&s->node.view, node))
-        s->seats[index].lost_ns = s->node.now;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (node == TNI_KV_UNKNOWN ? v->members[i].birth == birth : tni_kv_view_node(v, i) == node)
+            s->seats[i].lost_ns = s->node.now;
 }
 
 /* Who has not come by its time fails the job. */

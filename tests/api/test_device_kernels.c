@@ -120,8 +120,8 @@ static void compiled(void **state)
     far_close(ctx);
 }
 
-/* Strided inputs for a kernel that takes dense ones: the host would have to touch the device's memory. Sums for
- * one that overwrites, on a device that has no copy to add them by. */
+/* Strided inputs for a kernel that takes dense ones: the host would have to touch the device's memory. Sums
+ * for one that overwrites, on a device that has no copy to add them by. */
 static void refused(void **state)
 {
     tn_ctx *ctx = far_open(*state);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "kv/server.h"
+#include "kv/update.h"
 #include "kv/worker.h"
 
 #define WORKER(rank) TNI_KV_NODE(TNI_KV_WORKER, rank)
@@ -130,7 +131,7 @@ static void pass(uint64_t ns)
 static uint64_t takes(void *arg, uint8_t dtype, uint8_t what, uint64_t bytes)
 {
     (void)arg;
-    return dtype == 0 && what == 0 ? bytes : 0;
+    return dtype == 0 && (what == 0 || what == TNI_KV_ASSIGN) ? bytes : 0;
 }
 
 static tn_status adds(void *arg, const tni_kv_header *h, bool first, const void *base, void *sum,
@@ -144,10 +145,10 @@ static tn_status adds(void *arg, const tni_kv_header *h, bool first, const void 
 static tn_status applies(void *arg, const tni_kv_header *h, void *value, const void *sum, uint64_t bytes,
                          uint32_t count, uint32_t members)
 {
-    (void)arg, (void)h, (void)count, (void)members;
+    (void)arg, (void)count, (void)members;
     all->untold = all->untold || !all->told;
     for (uint64_t i = 0; i < bytes / sizeof(float); i++)
-        ((float *)value)[i] += ((const float *)sum)[i];
+        ((float *)value)[i] = ((const float *)sum)[i] + (h->what ? 0 : ((float *)value)[i]);
     return TN_OK;
 }
 
@@ -468,6 +469,30 @@ static void nobody_has_anything(void **unused)
     finish();
 }
 
+/* A value that took the first one's place: the first one is not given in its place. */
+static void assigned(void **unused)
+{
+    float memory[ELEMENTS];
+    const tni_kv_request r = {.kind = TNI_KV_DO_PUSH, .in = memory, .what = TNI_KV_ASSIGN, .cookie = 1};
+    world w;
+
+    (void)unused;
+    begin(&w, true, 1u << 20, TNI_KV_LOSS_FAIL);
+    give(0, 5);
+    assert_true(tni_kv_log_whole(w.workers[0]));
+    fill(memory, 9);
+    request(0, &r);
+    pass(SECOND);
+    assert_int_equal(w.done, 1);
+    assert_true(value_of(1, 0) == 9);
+    server_again();
+    assert_int_equal(push(1, 0, 1), TN_E_STATE);
+    assert_non_null(strstr(w.error.message, "rolled back to step 0"));
+    give(0, 6);
+    assert_true(value_of(1, 0) == 6);
+    finish();
+}
+
 /* ---- the scheduler ---- */
 
 /* A program that ends with an error of its own closes its store, and is started again. */
@@ -554,8 +579,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_any_snapshot),    cmocka_unit_test(behind_the_last_snapshot),
         cmocka_unit_test(worker_0_is_waited_for), cmocka_unit_test(nobody_has_it),
-        cmocka_unit_test(nobody_has_anything),    cmocka_unit_test(who_left_comes_again),
-        cmocka_unit_test(late_beats_say_nothing),
+        cmocka_unit_test(nobody_has_anything),    cmocka_unit_test(assigned),
+        cmocka_unit_test(who_left_comes_again),   cmocka_unit_test(late_beats_say_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
