@@ -96,6 +96,7 @@ void tncpu_meetings_fork(tncpu_meetings *m, uint32_t phase)
     } else if (phase == TN_FORK_PARENT) {
         (void)pthread_mutex_unlock(&m->lock);
     } else {
+        (void)pthread_mutex_unlock(&m->lock); /* this thread's; what others held begins anew */
         m->watcher = NULL;
         m->oldest = NULL;
         sync_init(m);
