@@ -97,14 +97,13 @@ static void a_library_that_was_there_is_left_alone(void **state)
     (void)state;
     const int got = in_a_process(NULL, true), alone = in_a_process(FALLBACK, true);
 
-    own = dlopen(LIBRARY, RTLD_NOW);
+    own = dlopen(LIBRARY, RTLD_NOW); /* it stays: it would leave memory behind */
     assert_non_null(own);
     assert_int_equal(alone, FALLS_BACK);
     assert_int_equal(got,
                      strcmp(((name_function)(uintptr_t)dlsym(own, "openblas_get_corename"))(), FALLBACK) == 0
                          ? FALLS_BACK
                          : FITS);
-    (void)dlclose(own);
 }
 
 int main(void)
