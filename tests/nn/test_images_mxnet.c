@@ -49,7 +49,7 @@ static void args_read(given *g, const char *line)
     char *at, *rest = NULL;
 
     memset(g, 0, sizeof *g);
-    (void)snprintf(g->line, sizeof g->line, "%s", line + 5);
+    assert_true((size_t)snprintf(g->line, sizeof g->line, "%s", line + 5) < sizeof g->line);
     for (at = strtok_r(g->line, " \n", &rest); at; at = strtok_r(NULL, " \n", &rest)) {
         char *equals = strchr(at, '=');
 
