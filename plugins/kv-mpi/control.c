@@ -251,10 +251,12 @@ tn_status tnmpi_notes_open(tn_communicator *c, tn_err *err)
     return TN_OK;
 }
 
-void tnmpi_notes_close(tn_communicator *c)
+void tnmpi_notes_close(tn_communicator *c, bool whole)
 {
     if (c->listening != MPI_REQUEST_NULL && !MPI_Cancel(&c->listening))
         (void)MPI_Wait(&c->listening, MPI_STATUS_IGNORE);
+    if (!whole)
+        return; /* to free a communicator takes all ranks */
     (void)MPI_Comm_free(&c->control);
     (void)MPI_Comm_free(&c->first);
     (void)MPI_Comm_free(&c->second);

@@ -1,9 +1,10 @@
 /*
  * What the files of the plugin kv-mpi share.
  *
- * A communicator has three of MPI's: `first` and `second` carry the two halves of calls, each in the order of
- * the calls, whichever half of which call is ready first; `control` carries notes. Nothing of MPI works in
- * the host's memory: a collective cannot be cancelled, so what it uses is given up if it never ends.
+ * A communicator has three of MPI's: `first` and `second` carry the two halves of pieces of calls, each in
+ * the order of the pieces, whichever half of which piece is ready first; `control` carries notes. Nothing of
+ * MPI works in the host's memory: a collective cannot be cancelled, so what it uses is given up if it never
+ * ends.
  */
 #ifndef TNMPI_KV_MPI_H
 #define TNMPI_KV_MPI_H
@@ -18,26 +19,29 @@
 
 #define TNMPI_NAME_BYTES 120 /* of a call, with its end */
 #define TNMPI_TEXT_BYTES 400 /* of a failure, with its end */
-#define TNMPI_SPARES 8u      /* buffers that are kept for later calls */
+#define TNMPI_PIECES 4u      /* under way at a time */
 #define TNMPI_ANSWER_NS 500000000u
-
-typedef struct tnmpi_buffer {
-    uint8_t *data;
-    uint64_t bytes;
-} tnmpi_buffer;
 
 typedef struct tnmpi_call {
     struct tnmpi_call *next;
     uint64_t number, cookie, deadline_ns, timeout_ns, count; /* count: elements of all parts */
+    uint64_t begun, left; /* elements whose pieces have begun; pieces that have not ended */
     uint32_t flags, kind, root, part_count;
     int32_t dtype;
-    bool second, ended, lost; /* second: the first half is over; lost: no end comes from MPI */
-    MPI_Request request;
-    tnmpi_buffer data, shares; /* shares: of halves, this rank's share from each */
-    int *counts;               /* of halves: counts and places of both halves, 4 lists of `ranks` */
+    bool lost; /* no end comes from MPI */
     char name[TNMPI_NAME_BYTES];
     tn_collective_part parts[];
 } tnmpi_call;
+
+/* A range of a call's elements on its way. Its buffers lie where they are as long as its communicator. */
+typedef struct tnmpi_piece {
+    tnmpi_call *call; /* NULL: it has ended */
+    uint64_t first, count;
+    bool halves, second; /* it has two halves; the first is over */
+    MPI_Request request;
+    uint8_t *data, *shares; /* shares: of halves, this rank's share from each other one */
+    int *counts;            /* of halves: counts and places of both, 4 lists of `ranks` */
+} tnmpi_piece;
 
 typedef enum tnmpi_kind { TNMPI_HELLO = 1, TNMPI_ABORT, TNMPI_ASK, TNMPI_ANSWER, TNMPI_BYE } tnmpi_kind;
 
@@ -68,8 +72,10 @@ struct tn_communicator {
     tnmpi_saying *sayings; /* under way */
     tnmpi_peer *peers;
     tnmpi_call *calls, **last; /* under way, and ended ones whose end was not handed out, in order */
+    tnmpi_call *next;          /* the first whose pieces have not all begun */
     uint64_t started;
-    tnmpi_buffer spare[TNMPI_SPARES];
+    tnmpi_piece pieces[TNMPI_PIECES]; /* piece n in place n % TNMPI_PIECES: those from `oldest` to `newest` */
+    uint64_t oldest, newest, piece_bytes;
     const tnmpi_call *doubt; /* whose deadline is over, or that MPI failed: the others are asked */
     uint64_t doubt_ns;       /* when they were */
     char fault[MPI_MAX_ERROR_STRING + 1];
@@ -86,7 +92,7 @@ tn_status tnmpi_fail(tn_err *err, tn_status st, const char *what, int error);
 
 /* ---- control.c ---- */
 tn_status tnmpi_notes_open(tn_communicator *c, tn_err *err); /* all ranks have come; `control` and others */
-void tnmpi_notes_close(tn_communicator *c);
+void tnmpi_notes_close(tn_communicator *c, bool whole); /* whole: all ranks do */
 /* Tells rank `to`, or with TNMPI_ALL all others. Where no memory is left nobody hears it: deadlines stay. */
 void tnmpi_tell(tn_communicator *c, tnmpi_kind kind, int to, const char *text);
 #define TNMPI_ALL (-1)
@@ -99,8 +105,9 @@ void tnmpi_doubt(tn_communicator *c, tnmpi_call *call, int error);
 void tnmpi_judge(tn_communicator *c);
 
 /* ---- call.c ---- */
+tn_status tnmpi_pieces_make(tn_communicator *c, tn_err *err);
+bool tnmpi_pieces_free(tn_communicator *c); /* false: MPI may still use some, which stay */
 tn_status tnmpi_start(tn_communicator *c, const tn_collective_call *call, tn_err *err);
-void tnmpi_move(tn_communicator *c);                        /* all calls, as far as they go */
-void tnmpi_call_free(tn_communicator *c, tnmpi_call *call); /* memory that MPI may still use is left to it */
+bool tnmpi_move(tn_communicator *c); /* all calls, as far as they go; true: one has moved */
 
 #endif

@@ -92,18 +92,19 @@ static tn_status place_take(tn_communicator *c, tn_err *err)
 /* One that failed to open, or in use: what MPI may still write to stays. */
 static void communicator_free(tn_communicator *c)
 {
+    bool whole;
+
     while (c->calls) {
         tnmpi_call *call = c->calls;
 
         c->calls = call->next;
-        tnmpi_call_free(c, call);
+        free(call);
     }
-    for (uint32_t i = 0; i < TNMPI_SPARES; i++)
-        free(c->spare[i].data);
+    whole = tnmpi_pieces_free(c) && c->listening == MPI_REQUEST_NULL && !c->duplicates;
     if (c->bell >= 0)
         (void)close(c->bell);
     free(c->peers);
-    if (c->listening == MPI_REQUEST_NULL && !c->duplicates)
+    if (whole)
         free(c);
 }
 
@@ -130,7 +131,8 @@ static tn_status mpi_open(void *plugin, const tn_collective_config *config, tn_c
     (void)pthread_mutex_lock(&mpi.lock);
     if ((c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         st = tn_fail(err, TN_E_IO, "no descriptor is left");
-    else if (!(st = mpi_begin(err)) && !(st = place_take(c, err)) && (st = tnmpi_notes_open(c, err)))
+    else if (!(st = mpi_begin(err)) && !(st = place_take(c, err)) && !(st = tnmpi_pieces_make(c, err)) &&
+             (st = tnmpi_notes_open(c, err)))
         mpi.broken = st != TN_E_NOMEM;
     mpi.open = mpi.open || !st;
     (void)pthread_mutex_unlock(&mpi.lock);
@@ -173,7 +175,7 @@ static void mpi_close(tn_communicator *c, uint64_t timeout_ns)
     uint32_t naps = 0;
 
     for (const tnmpi_call *call = c->calls; call; call = call->next)
-        whole = whole && call->ended;
+        whole = whole && !call->left;
     if (whole)
         tnmpi_tell(c, TNMPI_BYE, TNMPI_ALL, "");
     else if (!c->failed)
@@ -186,8 +188,7 @@ static void mpi_close(tn_communicator *c, uint64_t timeout_ns)
     } while ((c->sayings || (whole && !all_left(c))) && monotonic_ns() < end_ns);
     whole = whole && !c->sayings && all_left(c);
     (void)pthread_mutex_lock(&mpi.lock);
-    if (whole)
-        tnmpi_notes_close(c);
+    tnmpi_notes_close(c, whole);
     mpi.open = false;
     mpi.broken = mpi.broken || !whole;
     if (mpi.provided < MPI_THREAD_SERIALIZED) /* nobody else may end it */
@@ -207,16 +208,16 @@ static uint32_t ends_take(tn_communicator *c, tn_collective_event *events, uint3
         tnmpi_call *call = *at;
         tn_collective_event *e;
 
-        if (!call->ended && !c->failed) {
+        if (call->left && !c->failed) {
             at = &call->next;
             continue;
         }
         e = tn_collective_event_at(events, count++);
-        e->status = call->ended ? TN_OK : c->failed;
+        e->status = call->left ? c->failed : TN_OK;
         e->cookie = call->cookie;
-        e->text = call->ended ? NULL : c->why;
+        e->text = call->left ? c->why : NULL;
         *at = call->next;
-        tnmpi_call_free(c, call);
+        free(call);
     }
     c->last = &c->calls;
     while (*c->last)
@@ -229,7 +230,7 @@ static void left_check(tn_communicator *c)
 {
     tnmpi_call *call = c->calls;
 
-    while (call && call->ended)
+    while (call && !call->left)
         call = call->next;
     for (uint32_t i = 0; call && i < c->ranks && !c->doubt; i++)
         if (c->peers[i].left && c->peers[i].number < call->number)
@@ -248,7 +249,7 @@ static tn_status mpi_poll(tn_communicator *c, tn_collective_event *events, uint3
         uint64_t gone_ns, nap_ns = c->calls ? NAP_NS : IDLE_NAP_NS;
 
         tnmpi_listen(c);
-        tnmpi_move(c);
+        naps = tnmpi_move(c) ? 0 : naps;
         left_check(c);
         tnmpi_judge(c);
         if ((*count = ends_take(c, events, most)))

@@ -482,7 +482,7 @@ static void crowds_make(rank *r)
 
             deed_make(r, &d[i],
                       h % 8 ? (h % 3 ? TN_COLLECTIVE_SUM : TN_COLLECTIVE_BROADCAST) : TN_COLLECTIVE_BARRIER,
-                      h % 8 && h % 3 && h % 5 ? TN_COLLECTIVE_ORDERED : 0, 2000);
+                      h % 8 && h % 3 && h % 5 ? TN_COLLECTIVE_ORDERED : 0, h % 31 ? 2000 : 200000);
             deed_start(r, &d[i]);
             if (mix(h + r->rank) % 4 == 0)
                 chk_sleep_us((uint32_t)(mix(h - r->rank) % 2000));

@@ -42,7 +42,7 @@ static const kit_defect planted[] = {
 /* Each case in a job of its own: MPI begins once in a process, and no case leaves it whole. */
 static void mpi_passes(void **state)
 {
-    static const char *const cases[] = {"sum", "order", "deadline", "abort"};
+    static const char *const cases[] = {"sum", "order", "deadline", "abort", "left", "wake"};
     const char *plugins = getenv("TENON_TEST_PLUGINS"), *tool = getenv("TENON_TEST_TOOL");
     char command[4096], line[512];
 
