@@ -1,8 +1,8 @@
 /*
  * Loops of the plugin cpu for wider instruction sets give the bits of those that every processor has: for
  * numbers of all sizes, infinities, NaN, subnormal ones, for every length of a tail, and in place. So do
- * conversions of short floats, and softmax, whose exponential is as near to the library's as it says. The
- * plugin's objects are linked into this program. What this processor lacks is skipped.
+ * conversions of short floats, uniform numbers, and softmax, whose exponential is as near to the library's as
+ * it says. The plugin's objects are linked into this program. What this processor lacks is skipped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "../../plugins/cpu/common/isa.h"
+#include "../../plugins/cpu/plain/distribution.h"
 #include "../../plugins/cpu/plain/loops.h"
 #include "../../plugins/cpu/plain/softmax.h"
 #include "tenon/plugin/attr.h"
@@ -141,6 +142,31 @@ static void softmax_check(const char *what, const tncpu_softmax *wide)
     }
 }
 
+/* Of draws whose counters pass 2^32 and 2^64, for every length of a tail; nothing behind it is written. */
+static void units_check(tncpu_units_by *units)
+{
+    static const uint64_t firsts[] = {0, 1000, UINT32_MAX - 7, UINT64_MAX - 3};
+    const tn_draw draw = {0x0123456789abcdefu, 0xfedcba9876543210u};
+
+    for (int64_t n = 0; n < TAILS; n++)
+        for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++) {
+            double to[TAILS + 1];
+
+            to[n] = -1;
+            units(&draw, firsts[i], n, to);
+            for (int64_t k = 0; k < n; k++)
+                assert_true(to[k] == tn_draw_unit(&draw, firsts[i] + (uint64_t)k));
+            assert_true(to[n] == -1);
+        }
+}
+
+static void units_are_the_draws(void **state)
+{
+    (void)state;
+    units_check(tncpu_units_base);
+    units_check(tncpu_units);
+}
+
 static void exponential_is_near(void **state)
 {
     (void)state;
@@ -181,6 +207,7 @@ static void avx512_gives_the_same_bits(void **state)
     }
     table_check("AVX-512", tncpu_loops_f32_avx512);
     shorts_check(&tncpu_shorts_avx512);
+    units_check(tncpu_units_avx512);
     softmax_check("AVX-512", &tncpu_softmax_f32_avx512);
 }
 
@@ -199,9 +226,8 @@ static void the_widest_is_chosen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(avx2_gives_the_same_bits),
-        cmocka_unit_test(avx512_gives_the_same_bits),
-        cmocka_unit_test(the_widest_is_chosen),
+        cmocka_unit_test(avx2_gives_the_same_bits), cmocka_unit_test(avx512_gives_the_same_bits),
+        cmocka_unit_test(the_widest_is_chosen),     cmocka_unit_test(units_are_the_draws),
         cmocka_unit_test(exponential_is_near),
     };
 

@@ -17,4 +17,9 @@ typedef struct tncpu_numbers_drawn {
  * allowed, and end for all. */
 extern void (*const tncpu_draws[])(const tncpu_numbers_drawn *d);
 
+/* tn_draw_unit of the elements first … first+n-1, by this processor's vectors. */
+void tncpu_units(const tn_draw *d, uint64_t first, int64_t n, double *to);
+typedef void tncpu_units_by(const tn_draw *d, uint64_t first, int64_t n, double *to);
+tncpu_units_by tncpu_units_base, tncpu_units_avx512;
+
 #endif

@@ -257,7 +257,7 @@ static tn_status dropout_prepare(void *plugin, const tn_node *node, tn_plan *pla
     s = plan->state;
     s->active = dropout_active(node);
     s->scale = (tn_plan){.struct_size = plan->struct_size, .inplace = plan->inplace, .threads = 1};
-    tncpu_plan_work(node, plan, 20 + (s->active ? 6.0 : 0.5) * (double)tn_tensor_count(node->in[0]));
+    tncpu_plan_work(node, plan, 20 + (s->active ? 3.0 : 0.5) * (double)tn_tensor_count(node->in[0]));
     if (s->active && !node->modes[1])
         plan->workspace_bytes = (uint64_t)tn_tensor_count(mask) * tn_dtype_bytes(mask->dtype);
     st = scale_prepare(plugin, node, mask, &s->scale, err);
@@ -283,8 +283,9 @@ static void mask_part(void *arg, int64_t begin, int64_t end)
     for (int64_t at = begin; at < end; at += PART) {
         const int64_t n = tncpu_min(PART, end - at);
 
+        tncpu_units(&c->draw, (uint64_t)at, n, values);
         for (int64_t i = 0; i < n; i++)
-            values[i] = tn_draw_unit(&c->draw, (uint64_t)(at + i)) >= c->p ? kept : 0;
+            values[i] = values[i] >= c->p ? kept : 0;
         tncpu_numbers_store(c->mask, at, 1, n, values);
     }
 }

@@ -74,6 +74,8 @@ TNCUDA_APART void random_store(const tncuda_random_args *call, int64_t i, double
             random_store(call, i, fits ? to : NAN, fits ? noise : NAN, a, b);                                \
         }                                                                                                    \
     }
+#define DRAW_UNIT DRAW
+#define U tn_draw_unit(D, K)
 #include "../../common/distributions.list"
 
 /* low + 0 … count-1 */

@@ -49,7 +49,7 @@ TN_DRAW_INLINE void tn_draw_part(const tn_draw *d, uint64_t k, uint32_t part, ui
 /** 53 bits as a number in [0, 1). */
 TN_DRAW_INLINE double tn_unit(uint32_t high, uint32_t low)
 {
-    return (double)(((uint64_t)high << 21) ^ ((uint64_t)low >> 11)) * (1.0 / 9007199254740992.0);
+    return (double)(int64_t)(((uint64_t)high << 21) ^ ((uint64_t)low >> 11)) * (1.0 / 9007199254740992.0);
 }
 
 /** Element `k`, uniform in [0, 1). */
