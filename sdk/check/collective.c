@@ -607,8 +607,11 @@ void chk_collective_abort(chk_env *env)
 
 static void first_leaves(rank *r)
 {
-    if (!is_alone(r) && r->rank)
-        fails(r, LIMIT_NS, "rank 0");
+    if (!is_alone(r)) {
+        atomic_store(&r->crew->failed, true); /* also where the others are other processes */
+        if (r->rank)
+            fails(r, LIMIT_NS, "rank 0");
+    }
     chk_count(r->crew->env);
 }
 
