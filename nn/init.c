@@ -10,9 +10,9 @@
 #include <strings.h>
 
 static const char *const initialisers[] = {"xavier", "msraprelu",  "normal",   "uniform",  "constant", "zero",
-                                           "one",    "orthogonal", "bilinear", "lstmbias", NULL};
+                                           "one",    "orthogonal", "bilinear", "lstmbias", "fusedrnn", NULL};
 const char *const tnn_init_factors[] = {"avg", "in", "out", NULL};
-const char *const tnn_init_distributions[] = {"uniform", "gaussian", NULL};
+const char *const tnn_init_distributions[] = {"uniform", "gaussian", "normal", NULL};
 
 /* The name in small letters, also of MXNet's other names; one that is none stays as it is. */
 static const char *known_name(const char *text)
@@ -38,7 +38,11 @@ static tn_status options_check(tn_app *app, const tn_init_options *o)
                         o->magnitude);
     if (!isfinite(o->scale) || !isfinite(o->slope) || (o->scale < 0 && strcmp(o->with, "constant")))
         return tnn_fail(app, TN_E_ARG, "initialiser %s: .scale is %g", o->with, o->scale);
-    return TN_OK;
+    if (strcmp(o->with, TNN_INIT_RNN) != 0)
+        return TN_OK;
+    if (o->weights && !tnn_one_of(o->weights, initialisers))
+        return tnn_unknown(app, "initialiser", o->weights, initialisers);
+    return tnn_init_rnn_check(app, o);
 }
 
 /* Whole names: texts of the caller are not kept. */
@@ -56,6 +60,8 @@ static void options_fill(tn_init_options *o, const tn_init_options *options)
     o->with = o->with ? known_name(o->with) : "xavier";
     o->factor = o->factor ? o->factor : "avg";
     o->distribution = o->distribution ? o->distribution : "uniform";
+    o->weights = o->weights ? known_name(o->weights) : NULL;
+    o->mode = o->mode ? o->mode : tnn_init_rnn_modes[0];
 }
 
 tn_status tnn_init_take(tn_app *app, const tn_init_options *given, tn_init_options *out)
@@ -68,6 +74,8 @@ tn_status tnn_init_take(tn_app *app, const tn_init_options *given, tn_init_optio
     o.with = kept(o.with, initialisers);
     o.factor = kept(o.factor, tnn_init_factors);
     o.distribution = kept(o.distribution, tnn_init_distributions);
+    o.weights = o.weights ? kept(o.weights, initialisers) : NULL;
+    o.mode = kept(o.mode, tnn_init_rnn_modes);
     o.file = NULL;
     o.mixed = NULL;
     o.load = NULL;
@@ -147,84 +155,96 @@ void tn_net_init_(tn_net *net, const tn_init_options *options)
 /* ---- values ---- */
 
 typedef struct draw {
-    enum { CONSTANT, UNIFORM, NORMAL, ORTHOGONAL, BILINEAR, LSTM_BIAS } kind;
+    enum { CONSTANT, UNIFORM, NORMAL, ORTHOGONAL, BILINEAR, LSTM_BIAS, FUSED_RNN } kind;
     double scale;
+    bool of_normal; /* ORTHOGONAL: of numbers so distributed */
 } draw;
 
-static draw xavier(const tn_init_options *o, const tnn_param *p, bool gaussian, double magnitude)
+static draw xavier(const tn_init_options *o, const tnn_filling *f, bool gaussian, double magnitude)
 {
     double inner = 1, in, out, mean;
 
-    for (int32_t i = 2; i < p->ndim; i++)
-        inner *= (double)p->shape[i];
-    in = p->ndim > 1 ? (double)p->shape[1] * inner : 1;
-    out = p->ndim > 0 ? (double)p->shape[0] * inner : 1;
+    for (int32_t i = 2; i < f->ndim; i++)
+        inner *= (double)f->shape[i];
+    in = f->ndim > 1 ? (double)f->shape[1] * inner : 1;
+    out = f->ndim > 0 ? (double)f->shape[0] * inner : 1;
     mean = !strcmp(o->factor, "in") ? in : !strcmp(o->factor, "out") ? out : (in + out) / 2;
-    return (draw){gaussian ? NORMAL : UNIFORM, sqrt(magnitude / (mean > 0 ? mean : 1))};
+    return (draw){gaussian ? NORMAL : UNIFORM, sqrt(magnitude / (mean > 0 ? mean : 1)), false};
 }
 
 /* Whatever the parameter is. */
-static draw draw_with(const tn_init_options *o, const tnn_param *p)
+static draw draw_with(const tn_init_options *o, const tnn_filling *f)
 {
     const double slope = o->slope != 0 ? o->slope : 0.25;
+    const bool normal = strcmp(o->distribution, "uniform") != 0;
 
     if (!strcmp(o->with, "xavier"))
-        return xavier(o, p, !strcmp(o->distribution, "gaussian"), o->magnitude > 0 ? o->magnitude : 3);
+        return xavier(o, f, normal, o->magnitude > 0 ? o->magnitude : 3);
     if (!strcmp(o->with, "msraprelu"))
-        return xavier(o, p, true, 2 / (1 + slope * slope));
+        return xavier(o, f, true, 2 / (1 + slope * slope));
     if (!strcmp(o->with, "normal"))
-        return (draw){NORMAL, o->scale > 0 ? o->scale : 0.01};
+        return (draw){NORMAL, o->scale > 0 ? o->scale : 0.01, false};
     if (!strcmp(o->with, "uniform"))
-        return (draw){UNIFORM, o->scale > 0 ? o->scale : 0.07};
+        return (draw){UNIFORM, o->scale > 0 ? o->scale : 0.07, false};
     if (!strcmp(o->with, "orthogonal"))
-        return (draw){ORTHOGONAL, o->scale > 0 ? o->scale : 1.414};
+        return (draw){ORTHOGONAL, o->scale > 0 ? o->scale : 1.414, normal};
     if (!strcmp(o->with, "bilinear"))
-        return (draw){BILINEAR, 1};
+        return (draw){BILINEAR, 1, false};
     if (!strcmp(o->with, "lstmbias"))
-        return (draw){LSTM_BIAS, o->scale != 0 ? o->scale : 1};
-    return (draw){CONSTANT, !strcmp(o->with, "constant") ? o->scale : !strcmp(o->with, "one")};
+        return (draw){LSTM_BIAS, o->scale != 0 ? o->scale : 1, false};
+    if (!strcmp(o->with, TNN_INIT_RNN))
+        return (draw){FUSED_RNN, 0, false};
+    return (draw){CONSTANT, !strcmp(o->with, "constant") ? o->scale : !strcmp(o->with, "one"), false};
 }
 
-static draw draw_of(const tn_init_options *o, const tnn_param *p)
+static draw draw_of(const tn_init_options *o, const tnn_param *p, const tnn_filling *f)
 {
     static const double fixed[] = {[TNN_BIAS] = 0, [TNN_BETA] = 0,     [TNN_MEAN] = 0,  [TNN_GAMMA] = 1,
                                    [TNN_VAR] = 1,  [TNN_ALPHA] = 0.25, [TNN_OFFSET] = 0};
 
-    return p->role == TNN_WEIGHT ? draw_with(o, p) : (draw){CONSTANT, fixed[p->role]};
+    return p->role == TNN_WEIGHT ? draw_with(o, f) : (draw){CONSTANT, fixed[p->role], false};
 }
 
 /* Weights of a transposed convolution that scales an image up: hats over each plane. */
-static void bilinear(const tnn_param *p, uint64_t count, float *values)
+static void bilinear(const tnn_filling *to)
 {
-    const int64_t rows = p->ndim > 2 ? p->shape[p->ndim - 2] : 1, columns = p->shape[p->ndim - 1];
+    const int64_t rows = to->ndim > 2 ? to->shape[to->ndim - 2] : 1, columns = to->shape[to->ndim - 1];
     const double f = ceil((double)columns / 2), c = (2 * f - 1 - fmod(f, 2)) / (2 * f);
 
-    for (uint64_t k = 0; k < count; k++) {
+    for (uint64_t k = 0; k < to->count; k++) {
         const double x = (double)(k % (uint64_t)columns),
                      y = (double)(k / (uint64_t)columns % (uint64_t)rows);
 
-        values[k] = (float)((1 - fabs(x / f - c)) * (1 - fabs(y / f - c)));
+        to->values[k] = (float)((1 - fabs(x / f - c)) * (1 - fabs(y / f - c)));
     }
 }
 
 /* Gates are input, forget, new, output. */
-static void lstm_bias(double forget, uint64_t count, float *values)
+static void lstm_bias(double forget, const tnn_filling *f)
 {
-    for (uint64_t k = 0; k < count; k++)
-        values[k] = k >= count / 4 && k < 2 * (count / 4) ? (float)forget : 0;
+    const uint64_t quarter = f->count / 4;
+
+    for (uint64_t k = 0; k < f->count; k++)
+        f->values[k] = k >= quarter && k < 2 * quarter ? (float)forget : 0;
+}
+
+/* In [-1, 1), or of a normal distribution. */
+static double random_at(const tnn_filling *f, bool normal, uint64_t k)
+{
+    return normal ? tnn_random_normal(f->key, f->index, f->base + k)
+                  : 2 * tnn_random_unit(f->key, f->index, f->base + k) - 1;
 }
 
 /* Rows, or columns where there are fewer, that are orthogonal and of length `scale`: random ones, each
  * without its part along those before it (twice, for the rounding). */
-static tn_status orthogonal(tn_app *app, const tnn_param *p, double scale, uint64_t key, uint64_t index,
-                            float *values)
+static tn_status orthogonal(tn_app *app, const draw *d, const tnn_filling *f)
 {
-    const uint64_t rows = p->ndim > 0 ? (uint64_t)p->shape[0] : 1;
+    const uint64_t rows = f->ndim > 0 ? (uint64_t)f->shape[0] : 1;
     uint64_t columns = 1, count, length;
     double *q;
 
-    for (int32_t i = 1; i < p->ndim; i++)
-        columns *= (uint64_t)p->shape[i];
+    for (int32_t i = 1; i < f->ndim; i++)
+        columns *= (uint64_t)f->shape[i];
     count = rows < columns ? rows : columns;
     length = rows < columns ? columns : rows;
     if (!(q = tnn_alloc(app, count * length, sizeof *q)))
@@ -233,7 +253,7 @@ static tn_status orthogonal(tn_app *app, const tnn_param *p, double scale, uint6
         double *v = q + i * length, norm = 0;
 
         for (uint64_t k = 0; k < length; k++)
-            v[k] = tnn_random_normal(key, index, i * length + k);
+            v[k] = random_at(f, d->of_normal, i * length + k);
         for (uint64_t pass = 0; pass < 2 * i; pass++) {
             const double *u = q + pass % i * length;
             double dot = 0;
@@ -250,10 +270,30 @@ static tn_status orthogonal(tn_app *app, const tnn_param *p, double scale, uint6
     }
     for (uint64_t r = 0; r < rows; r++)
         for (uint64_t k = 0; k < columns; k++)
-            values[r * columns + k] =
-                (float)(scale * (rows < columns ? q[r * length + k] : q[k * length + r]));
+            f->values[r * columns + k] =
+                (float)(d->scale * (rows < columns ? q[r * length + k] : q[k * length + r]));
     free(q);
     return TN_OK;
+}
+
+static tn_status values_draw(tn_app *app, draw d, const tnn_filling *f)
+{
+    if (d.kind == ORTHOGONAL)
+        return orthogonal(app, &d, f);
+    if (d.kind == BILINEAR)
+        bilinear(f);
+    else if (d.kind == LSTM_BIAS)
+        lstm_bias(d.scale, f);
+    else
+        for (uint64_t k = 0; k < f->count; k++)
+            f->values[k] =
+                (float)(d.kind == CONSTANT ? d.scale : random_at(f, d.kind == NORMAL, k) * d.scale);
+    return TN_OK;
+}
+
+tn_status tnn_init_weights(tn_app *app, const tn_init_options *o, const tnn_filling *f)
+{
+    return values_draw(app, draw_with(o, f), f);
 }
 
 tn_status tnn_rows_none(tn_app *app, const tnn_param *p, tn_array **out)
@@ -295,34 +335,6 @@ tn_status tnn_param_make(tn_app *app, tnn_param *p, const float *values)
     return TN_OK;
 }
 
-static tn_status param_fill(tn_app *app, const tn_net *net, tnn_param *p, uint64_t index, draw d)
-{
-    const uint64_t key = tnn_random_mix(net->init_seed, TNN_PURPOSE_INIT);
-    uint64_t count = 1;
-    float *values;
-    tn_status st = TN_OK;
-
-    for (int32_t i = 0; i < p->ndim; i++)
-        count *= (uint64_t)p->shape[i]; /* inference has checked that it fits */
-    if (!(values = tnn_alloc(app, count, sizeof *values)))
-        return TN_E_NOMEM;
-    if (d.kind == BILINEAR)
-        bilinear(p, count, values);
-    else if (d.kind == LSTM_BIAS)
-        lstm_bias(d.scale, count, values);
-    else if (d.kind == ORTHOGONAL)
-        st = orthogonal(app, p, d.scale, key, index, values);
-    else
-        for (uint64_t k = 0; k < count; k++)
-            values[k] = (float)(d.kind == CONSTANT  ? d.scale
-                                : d.kind == UNIFORM ? (2 * tnn_random_unit(key, index, k) - 1) * d.scale
-                                                    : tnn_random_normal(key, index, k) * d.scale);
-    if (!st)
-        st = tnn_param_make(app, p, values);
-    free(values);
-    return st;
-}
-
 /* The net, or the nearest above it, that tn_net_init was called for. */
 static tn_net *initialised(tn_net *net)
 {
@@ -345,6 +357,29 @@ static uint64_t row_of(const tn_net *source, const tnn_param *p)
     for (const char *c = p->name; *c; c++)
         hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
     return hash;
+}
+
+/* `any`: by the initialiser, whatever the parameter is. */
+static tn_status param_fill(tn_app *app, const tn_net *net, tnn_param *p, const tn_init_options *o, bool any)
+{
+    tnn_filling f = {.name = p->full,
+                     .shape = p->shape,
+                     .ndim = p->ndim,
+                     .count = 1,
+                     .key = tnn_random_mix(net->init_seed, TNN_PURPOSE_INIT),
+                     .index = row_of(net, p)};
+    const draw d = any ? draw_with(o, &f) : draw_of(o, p, &f);
+    tn_status st;
+
+    for (int32_t i = 0; i < p->ndim; i++)
+        f.count *= (uint64_t)p->shape[i]; /* inference has checked that it fits */
+    if (!(f.values = tnn_alloc(app, f.count, sizeof *f.values)))
+        return TN_E_NOMEM;
+    st = d.kind == FUSED_RNN ? tnn_init_rnn(app, net, o, &f) : values_draw(app, d, &f);
+    if (!st)
+        st = tnn_param_make(app, p, f.values);
+    free(f.values);
+    return st;
 }
 
 /* From the file that its net came with. */
@@ -390,9 +425,9 @@ static tn_status fill_one(tn_app *app, tnn_param *p, tn_net *outer)
     if (!source)
         return tnn_fail(app, TN_E_STATE, "parameter %s has no values: call tn_net_init(), or load them",
                         p->full);
-    if (!(init = p->init ? p->init : tnn_mixed_init(app, source, p)))
+    if (!(init = p->init ? p->init : tnn_mixed_init(app, source, tnn_mixed_name(source, p))))
         return app->status;
-    return param_fill(app, source, p, row_of(source, p), p->init ? draw_with(init, p) : draw_of(init, p));
+    return param_fill(app, source, p, init, p->init != NULL);
 }
 
 tn_status tnn_layer_fill(tn_app *app, tnn_layer *layer, tn_net *outer)
@@ -444,8 +479,7 @@ void tn_net_init_where_(tn_net *net, const char *suffix, const tn_init_options *
         (void)tnn_seed(app, o.seed, &net->init_seed);
     for (size_t i = 0; !app->status && i < net->param_count; i++)
         if (tnn_ends_with(tnn_param_name(net, i), suffix)) {
-            (void)param_fill(app, net, net->params[i], row_of(net, net->params[i]),
-                             draw_with(&o, net->params[i]));
+            (void)param_fill(app, net, net->params[i], &o, true);
             found = true;
         }
     if (!found && !app->status)

@@ -458,13 +458,29 @@ tn_status tnn_init_take(tn_app *app, const tn_init_options *given, tn_init_optio
 /* mixed.c: rows and file of an initialiser; *out NULL: it has none. */
 tn_status tnn_mixed_create(tn_app *app, const tn_init_options *o, struct tnn_mixed **out);
 void tnn_mixed_destroy(struct tnn_mixed *m);
+const char *tnn_mixed_name(const tn_net *net, const tnn_param *p); /* of the parameter in this net */
 extern const char *const tnn_init_factors[], *const tnn_init_distributions[]; /* the usual one first */
+typedef struct tnn_filling { /* a parameter, or a part of it, that gets first values */
+    const char *name;        /* of the parameter, for messages */
+    const int64_t *shape;
+    int32_t ndim;
+    uint64_t count;            /* elements */
+    uint64_t key, index, base; /* of random numbers: element k has that of base + k */
+    float *values;
+} tnn_filling;
+tn_status tnn_init_weights(tn_app *app, const tn_init_options *o, const tnn_filling *f);
+/* init_rnn.c: the initialiser of the vector of an RNN. */
+#define TNN_INIT_RNN "fusedrnn"
+extern const char *const tnn_init_rnn_modes[]; /* the usual one first */
+const char *tnn_init_rnn_wrong(const tn_init_options *o); /* what is, of its numbers; NULL: nothing */
+tn_status tnn_init_rnn_check(tn_app *app, const tn_init_options *o);
+tn_status tnn_init_rnn(tn_app *app, const tn_net *net, const tn_init_options *o, const tnn_filling *f);
 /* MXNet's text of an initialiser, "zeros" or ["xavier", {"magnitude": 2}]; false: none that is here. */
 bool tnn_init_parse(const char *text, tn_init_options *out);
 /* The file's value of a parameter; *out NULL: it has none. */
 tn_status tnn_mixed_value(tn_app *app, const tn_net *net, const tnn_param *p, tn_array **out);
-/* The initialiser for it; NULL: failed. */
-const tn_init_options *tnn_mixed_init(tn_app *app, const tn_net *net, const tnn_param *p);
+/* The initialiser for a name; NULL: failed. */
+const tn_init_options *tnn_mixed_init(tn_app *app, const tn_net *net, const char *name);
 /* Puts values into a parameter, making its array if need be. */
 tn_status tnn_param_set(tn_app *app, tnn_param *param, tn_array *values);
 /* A gradient of p's shape that has no rows, on the thread's device. */
@@ -499,6 +515,8 @@ void tnn_variable_read(tn_app *app, const char *name, const char *lr, const char
 /* Appends a parameter to net->params, which have room: variable `name` of the graph whose tn_symbol_internals
  * are given. Its role follows from the name, its factors from the variable's attributes. */
 tn_status tnn_graph_param(tn_app *app, tn_net *net, tn_symbol *internals, const char *name, bool aux);
+/* Attributes whose variables are parameters, whatever their names: MXNet gives them to nothing else. */
+extern const char *const tnn_parameter_keys[];
 /* Whether that variable has such an attribute, "__wd_mult__". */
 bool tnn_variable_has(tn_symbol *internals, const char *name, const char *key);
 tn_status tnn_heads_of(tn_app *app, tn_symbol *symbol, size_t count, tnn_head *heads);

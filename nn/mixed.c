@@ -115,8 +115,7 @@ tn_status tnn_mixed_create(tn_app *app, const tn_init_options *o, struct tnn_mix
     return app->status;
 }
 
-/* A parameter's name in a net. */
-static const char *name_in(const tn_net *net, const tnn_param *p)
+const char *tnn_mixed_name(const tn_net *net, const tnn_param *p)
 {
     for (size_t i = 0; i < net->param_count; i++)
         if (net->params[i] == p)
@@ -126,7 +125,7 @@ static const char *name_in(const tn_net *net, const tnn_param *p)
 
 tn_status tnn_mixed_value(tn_app *app, const tn_net *net, const tnn_param *p, tn_array **out)
 {
-    const char *name = name_in(net, p);
+    const char *name = tnn_mixed_name(net, p);
 
     *out = NULL;
     if (!net->mixed || !net->mixed->values || tn_params_get(net->mixed->values, name, out))
@@ -138,10 +137,9 @@ tn_status tnn_mixed_value(tn_app *app, const tn_net *net, const tnn_param *p, tn
     return app->status;
 }
 
-const tn_init_options *tnn_mixed_init(tn_app *app, const tn_net *net, const tnn_param *p)
+const tn_init_options *tnn_mixed_init(tn_app *app, const tn_net *net, const char *name)
 {
     const struct tnn_mixed *m = net->mixed;
-    const char *name = name_in(net, p);
 
     for (size_t i = 0; m && i < m->count; i++)
         if (!regexec(&m->rows[i].pattern, name, 0, NULL, 0))
@@ -194,10 +192,36 @@ static bool init_fill(const init_name *row, const json_t *words, tn_init_options
     else
         o->scale = number;
     o->factor = word_of(words, "factor_type", tnn_init_factors);
-    o->distribution = slope    ? tnn_init_distributions[1]
-                      : xavier ? word_of(words, "rnd_type", tnn_init_distributions)
-                               : tnn_init_distributions[0];
+    o->distribution = slope ? tnn_init_distributions[1]
+                            : word_of(words, xavier ? "rnd_type" : "rand_type", tnn_init_distributions);
     return o->factor && o->distribution && (number >= 0 || !strcmp(row->with, "constant"));
+}
+
+/* Its own initialiser is a text within the text. */
+static bool rnn_fill(const json_t *words, tn_init_options *o)
+{
+    const json_t *init = json_object_get(words, "init"), *units = json_object_get(words, "num_hidden"),
+                 *layers = json_object_get(words, "num_layers"),
+                 *forget = json_object_get(words, "forget_bias");
+    const double bias = forget ? json_number_value(forget) : 1;
+
+    o->factor = tnn_init_factors[0];
+    o->distribution = tnn_init_distributions[0];
+    if (init && !json_is_null(init)) {
+        if (!json_is_string(init) || !tnn_init_parse(json_string_value(init), o))
+            return false;
+        o->weights = o->with;
+    }
+    o->with = TNN_INIT_RNN;
+    o->mode = word_of(words, "mode", tnn_init_rnn_modes);
+    o->units = json_integer_value(units);
+    o->layers = (int32_t)json_integer_value(layers);
+    o->bidirectional = json_is_true(json_object_get(words, "bidirectional"));
+    o->forget_bias = bias;
+    o->no_forget_bias = bias == 0;
+    return o->mode && json_is_integer(units) && json_is_integer(layers) &&
+           o->layers == json_integer_value(layers) && (!forget || json_is_number(forget)) &&
+           !tnn_init_rnn_wrong(o);
 }
 
 bool tnn_init_parse(const char *text, tn_init_options *out)
@@ -212,6 +236,8 @@ bool tnn_init_parse(const char *text, tn_init_options *out)
         if (!strcasecmp(name, init_names[i].name) ||
             (init_names[i].alias && !strcasecmp(name, init_names[i].alias)))
             found = init_fill(&init_names[i], json_array_get(root, 1), out);
+    if (name && !strcasecmp(name, TNN_INIT_RNN))
+        found = rnn_fill(json_array_get(root, 1), out);
     json_decref(root);
     return found;
 }

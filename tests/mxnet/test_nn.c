@@ -286,7 +286,17 @@ static void metric_replay(const call *c, const char *name)
     app_close(app, c);
 }
 
-/* The parameter of the recorded shape is the weight of an embedding, seen as what it is. */
+/* The initialiser of the net, by which an RNN's own may go: patterns of gates, or one number. */
+static void bias_init(const call *c, tn_net *net)
+{
+    const tn_init_options two = {.with = "constant", .scale = 2}, three = {.with = "constant", .scale = 3};
+    const tn_init_row rows[] = {{"l0_i2h_f", two}, {"r1_h2h.*weight", {.with = "one"}}, {".*", three}, {0}};
+
+    tn_net_init(net, .with = "constant", .scale = 0.25, .mixed = text_of(c, "mixed") ? rows : NULL,
+                .shape = {1, 2});
+}
+
+/* The parameter of the recorded shape: a weight of a convolution, or a bias. */
 static void init_replay(const call *c, const char *name)
 {
     const recorded *want = &c->parts[OUT][0];
@@ -299,8 +309,15 @@ static void init_replay(const call *c, const char *name)
                       .kernel = {(int32_t)want->shape[2], (int32_t)want->shape[3]});
     else
         tn_net_dense(net, .units = want->shape[0]);
-    tn_net_init(net, .seed = 1, .shape = {1, conv ? want->shape[1] : 2, conv ? 8 : 0, conv ? 8 : 0});
-    tn_net_init_where(net, conv ? ".weight" : ".bias", .with = name, .scale = number_of(c, "scale"));
+    if (conv)
+        tn_net_init(net, .seed = 1, .shape = {1, want->shape[1], 8, 8});
+    else
+        bias_init(c, net);
+    tn_net_init_where(
+        net, conv ? ".weight" : ".bias", .with = name, .scale = number_of(c, "scale"),
+        .weights = text_of(c, "weights"), .mode = text_of(c, "mode"), .units = (int64_t)number_of(c, "units"),
+        .layers = (int32_t)number_of(c, "layers"), .bidirectional = (int32_t)number_of(c, "bidirectional"),
+        .forget_bias = number_of(c, "forget"), .no_forget_bias = (int32_t)number_of(c, "no_forget"));
     near_array(app, c, "value", want, tn_net_param(net, conv ? "0.weight" : "0.bias"), 1);
     app_close(app, c);
 }

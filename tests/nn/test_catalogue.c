@@ -250,19 +250,21 @@ static void test_metrics_axes_refused(void **state)
 
 /* ---- initializers -------------------------------------------------------------------------------- */
 
+enum { MATRIX_MAX = 64 };
+
 /* Rows, or columns, are orthogonal and of the given length; with another seed they are others. */
-static void orthogonal(int64_t rows, int64_t columns, double scale)
+static void orthogonal(int64_t rows, int64_t columns, double scale, const char *distribution, float *first)
 {
-    enum { MAX = 64 };
     tn_app *app = nn_open(NULL);
     tn_net *net = tn_net_new(app);
-    float w[3][MAX];
+    float w[3][MATRIX_MAX];
     const int64_t count = rows < columns ? rows : columns, length = rows < columns ? columns : rows;
 
     tn_net_dense(net, .units = rows, .no_bias = 1);
     for (int i = 0; i < 3; i++) {
-        tn_net_init(net, .with = "orthogonal", .scale = scale, .seed = i == 2 ? 9 : 4, .shape = {2, columns});
-        assert_int_equal(nn_read(app, tn_net_param(net, "0.weight"), w[i], MAX), rows * columns);
+        tn_net_init(net, .with = "orthogonal", .scale = scale, .distribution = distribution,
+                    .seed = i == 2 ? 9 : 4, .shape = {2, columns});
+        assert_int_equal(nn_read(app, tn_net_param(net, "0.weight"), w[i], MATRIX_MAX), rows * columns);
     }
     assert_memory_equal(w[0], w[1], (size_t)(rows * columns) * sizeof(float));
     assert_memory_not_equal(w[0], w[2], (size_t)(rows * columns) * sizeof(float));
@@ -275,16 +277,24 @@ static void orthogonal(int64_t rows, int64_t columns, double scale)
                        (double)w[0][rows < columns ? b * columns + k : k * columns + b];
             assert_true(fabs(dot - (a == b ? scale * scale : 0)) < 1e-5);
         }
+    memcpy(first, w[0], sizeof w[0]);
     nn_close(app);
 }
 
 static void test_orthogonal(void **state)
 {
+    static const char *const distributions[] = {"uniform", "normal", NULL};
+    float w[3][MATRIX_MAX] = {{0}};
+
     (void)state;
-    orthogonal(4, 7, 1.414);
-    orthogonal(7, 4, 0.5);
-    orthogonal(6, 6, 1.414);
-    orthogonal(1, 1, 1.414);
+    for (size_t i = 0; i < 3; i++) {
+        orthogonal(7, 4, 0.5, distributions[i], w[i]);
+        orthogonal(6, 6, 1.414, distributions[i], w[i]);
+        orthogonal(4, 7, 1.414, distributions[i], w[i]);
+    }
+    assert_memory_equal(w[0], w[2], sizeof w[0]); /* as MXNet's rand_type */
+    assert_memory_not_equal(w[0], w[1], sizeof w[0]);
+    orthogonal(1, 1, 1.414, "normal", w[0]);
 }
 
 static void test_init_where(void **state)
@@ -408,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_losses_refused),       cmocka_unit_test(test_metrics_refused),
         cmocka_unit_test(test_metrics_axes_refused), cmocka_unit_test(test_orthogonal),
+
         cmocka_unit_test(test_init_where),           cmocka_unit_test(test_names),
         cmocka_unit_test(test_init_chosen),          cmocka_unit_test(test_init_later),
     };

@@ -401,6 +401,25 @@ def initializers():
     made = mx.nd.zeros((12,))
     mx.init.LSTMBias(0.75)._init_weight("x_bias", made)
     call("init.lstmbias", {"scale": 0.75}, outs=[made])
+    one, half, bias = mx.init.One(), mx.init.Constant(0.5), mx.init.LSTMBias(0.75)
+    mixed = mx.init.Mixed(["l0_i2h_f", "r1_h2h.*weight", ".*"], [mx.init.Constant(2), one, mx.init.Constant(3)])
+    fused("lstm", 3, 1, False, 1.0, one, {"weights": "one"})
+    fused("lstm", 2, 2, True, 0.25, half, {"weights": "constant", "scale": 0.5, "forget": 0.25})
+    fused("lstm", 4, 1, False, -1.5, bias, {"weights": "lstmbias", "scale": 0.75, "forget": -1.5})
+    fused("lstm", 2, 2, True, 0.0, None, {"no_forget": 1})
+    fused("lstm", 2, 2, True, 1.0, None, {"mixed": 1}, mixed)
+    for mode in ("gru", "rnn_tanh", "rnn_relu"):
+        fused(mode, 2, 2, mode != "gru", 1.0, half, {"weights": "constant", "scale": 0.5})
+        fused(mode, 2, 2, True, 1.0, None, {"mixed": 1}, mixed)
+
+
+def fused(mode, units, layers, both, forget, init, options, net=mx.init.Constant(0.25), width=3):
+    """The vector of an RNN, where the net's initializer is `net`."""
+    gates, each = {"lstm": 4, "gru": 3}.get(mode, 1), 1 + both
+    size = gates * units * each * (width + units + 2 + (layers - 1) * (each * units + units + 2))
+    made = mx.nd.zeros((size,))
+    mx.init.FusedRNN(init, units, layers, mode, both, forget)._init_weight(mx.init.InitDesc("parameters", global_init=net), made)
+    call("init.fusedrnn", {"mode": mode, "units": units, "layers": layers, "bidirectional": int(both), **options}, outs=[made])
 
 
 def chosen():

@@ -321,12 +321,12 @@ typedef struct tn_elu_options {
 typedef struct tn_init_options {
     TN_NN_HEAD;
     /* of weights: xavier, msraprelu, normal, uniform, constant, zero, one, orthogonal, bilinear (for
-     * transposed convolutions), lstmbias (for tn_net_init_where: the second quarter), in letters of any size,
-     * as MXNet's zeros and ones; NULL: xavier */
+     * transposed convolutions), lstmbias (for tn_net_init_where: the second quarter), fusedrnn (the vector of
+     * an RNN's parameters), in letters of any size, as MXNet's zeros and ones; NULL: xavier */
     const char *with;
     double magnitude;         /* xavier: 0: 3 */
     const char *factor;       /* xavier, msraprelu: avg, in, out; NULL: avg */
-    const char *distribution; /* xavier: uniform, gaussian; NULL: uniform */
+    const char *distribution; /* xavier, orthogonal: uniform, normal (or gaussian); NULL: uniform */
     double slope;             /* msraprelu: of the PReLU behind; 0: 0.25 */
     /* normal: sigma, 0: 0.01; uniform: bound, 0: 0.07; orthogonal: length, 0: 1.414; lstmbias: 0: 1;
      * constant: the value */
@@ -340,12 +340,22 @@ typedef struct tn_init_options {
     /* A file of tn_params_save() or MXNet's: parameters that it names have its values, whatever is above. An
      * array of another shape is an error. NULL: none. */
     const char *load;
+    /* fusedrnn, as MXNet's FusedRNN: how the weights of each gate begin, with the numbers above; NULL: as the
+     * net says, by names such as l0_i2h_f_weight. Biases are 0 but for those of an LSTM's forget gates. */
+    const char *weights;
+    const char *mode; /* lstm, gru, rnn_relu, rnn_tanh; NULL: lstm */
+    int64_t units;    /* of the state */
+    int32_t layers;   /* 0: 1 */
+    int32_t bidirectional;
+    double forget_bias;     /* 0: 1 */
+    int32_t no_forget_bias; /* 1: it is 0 */
+    int32_t reserved;
 } tn_init_options;
 
 /** A pattern (a POSIX extended expression) of names, with their initialiser. */
 typedef struct tn_init_row {
     const char *pattern;
-    tn_init_options init; /* with, magnitude, factor, distribution, slope, scale */
+    tn_init_options init; /* with, magnitude, factor, distribution, slope, scale, and those of fusedrnn */
 } tn_init_row;
 
 typedef struct tn_hybridize_options {
