@@ -122,10 +122,13 @@ static tn_status graph_read(tn_app *app, block *b, const char *json)
     return values_number(app, b) ? app->status : variables_read(app, b);
 }
 
-/* A parameter whatever its name: MXNet gives factors and initialisers to nothing else. */
 static bool is_parameter(const json_t *node)
 {
-    return *attr_of(node, "__lr_mult__") || *attr_of(node, "__init__");
+    const char *const *key = tnn_parameter_keys;
+
+    while (*key && !*attr_of(node, *key))
+        key++;
+    return *key;
 }
 
 /* Which input of the net a variable is; input_count: none. */

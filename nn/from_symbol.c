@@ -158,10 +158,15 @@ bool tnn_variable_has(tn_symbol *internals, const char *name, const char *key)
     return has;
 }
 
-/* What MXNet gives to parameters alone: a factor of the rate, an initialiser. */
+const char *const tnn_parameter_keys[] = {"__lr_mult__", "__init__", NULL};
+
 static bool is_parameter(tn_symbol *internals, const char *name)
 {
-    return tnn_variable_has(internals, name, "__lr_mult__") || tnn_variable_has(internals, name, "__init__");
+    const char *const *key = tnn_parameter_keys;
+
+    while (*key && !tnn_variable_has(internals, name, *key))
+        key++;
+    return *key;
 }
 
 /* As MXNet writes it. */
