@@ -55,6 +55,16 @@ static double draw_between(step *s, double low, double high)
     return low + (high - low) * draw(s);
 }
 
+/* x = y, where that came about. [takes] y */
+static tn_status replace(step *s, tn_status st, tn_array *y)
+{
+    if (st)
+        return st;
+    tn_array_release(s->x);
+    s->x = y;
+    return TN_OK;
+}
+
 /* x = op(x) with pairs of attributes. */
 static tn_status call(step *s, const char *op, const char *const *attrs)
 {
@@ -63,11 +73,7 @@ static tn_status call(step *s, const char *op, const char *const *attrs)
     tn_array *y = NULL;
     const tn_status st = tn_invoke_text(s->ctx, &c, 1, &y, NULL);
 
-    if (st)
-        return st;
-    tn_array_release(s->x);
-    s->x = y;
-    return TN_OK;
+    return replace(s, st, y);
 }
 
 /* Its size as an image (…, H, W, C); `channels` as a tensor (…, C, H, W). */
@@ -122,11 +128,7 @@ static tn_status cast(step *s)
     tn_array *y = NULL;
     const tn_status st = tn_array_cast(s->ctx, s->x, s->t->dtype, &y);
 
-    if (st)
-        return st;
-    tn_array_release(s->x);
-    s->x = y;
-    return TN_OK;
+    return replace(s, st, y);
 }
 
 static tn_status resize_to(step *s, int64_t width, int64_t height, int32_t keep)
@@ -226,11 +228,7 @@ static tn_status move(step *s, const tn_device *device)
     tn_array *y = NULL;
     const tn_status st = tn_array_to(s->ctx, s->x, device, &y);
 
-    if (st)
-        return st;
-    tn_array_release(s->x);
-    s->x = y;
-    return TN_OK;
+    return replace(s, st, y);
 }
 
 /* By an operator that takes a draw of its device though its range is one number. It runs on a device that the
@@ -389,11 +387,7 @@ static tn_status rotated(step *s, double degrees)
     tn_array_release(in[0]);
     tn_array_release(in[1]);
     tn_array_release(y);
-    if (st)
-        return st;
-    tn_array_release(s->x);
-    s->x = back;
-    return TN_OK;
+    return replace(s, st, back);
 }
 
 static tn_status rotate(step *s)
@@ -495,10 +489,12 @@ static tn_status step_take(tn_app *app, const tn_transform_step *t, planned *out
         if (!(t->amounts[i] >= 0 && t->amounts[i] < 1e6))
             return tnn_fail(app, TN_E_ARG, "%s: .amounts are to be 0 or more", t->kind);
     }
-    if (!isfinite(t->angle[0]) || !isfinite(t->angle[1]) || t->zoom < -1 || t->zoom > 1 ||
+    if (!isfinite(t->angle[0]) || !isfinite(t->angle[1]) ||
         (kinds[k].needs & TURNED && t->angle[0] > t->angle[1]))
-        return tnn_fail(app, TN_E_ARG, "%s: .angle is {%g, %g} and .zoom %d", t->kind, t->angle[0],
-                        t->angle[1], t->zoom);
+        return tnn_fail(app, TN_E_ARG, "%s: .angle is to be finite%s", t->kind,
+                        kinds[k].needs & TURNED ? ", the smaller one first" : "");
+    if (t->zoom < -1 || t->zoom > 1)
+        return tnn_fail(app, TN_E_ARG, "%s: .zoom is to be -1, 0 or 1", t->kind);
     if (!(t->amount >= 0 && t->amount < 1e6) || (kinds[k].needs & GROUP && t->amount > 1))
         return tnn_fail(app, TN_E_ARG, "%s: .amount is to be 0 or more%s", t->kind,
                         kinds[k].needs & GROUP ? ", up to 1" : "");

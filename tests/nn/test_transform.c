@@ -331,28 +331,33 @@ static void test_rotations(void **state)
 
 static void test_wrong_groups(void **state)
 {
-    static const tn_transform_step rows[][4] = {
-        {{.kind = "random_apply", .size = {2}}, {.kind = "cast"}},
-        {{.kind = "random_apply"}, {.kind = "cast"}},
-        {{.kind = "random_apply", .size = {1}, .amount = 1.5}, {.kind = "cast"}},
-        {{.kind = "random_order", .size = {2}}, {.kind = "random_apply", .size = {1}}, {.kind = "cast"}},
-        {{.kind = "random_color_jitter", .amounts = {0, -1}}},
-        {{.kind = "random_color_jitter", .amounts = {0, NAN}}},
-        {{.kind = "crop_resize", .at = {0, 0}, .crop = {2, 2}}},
-        {{.kind = "rotate", .angle = {NAN}}},
-        {{.kind = "random_rotation", .angle = {10, INFINITY}}},
-        {{.kind = "random_rotation", .angle = {10, 9}}},
-        {{.kind = "rotate", .zoom = 2}},
-        {{.kind = "rotate", .zoom = -2}},
+    static const struct {
+        tn_transform_step steps[4];
+        const char *text;
+    } rows[] = {
+        {{{.kind = "random_apply", .size = {2}}, {.kind = "cast"}}, "step 0 is a group of 2, 1 follow"},
+        {{{.kind = "random_apply"}, {.kind = "cast"}}, "random_apply: .size is missing"},
+        {{{.kind = "random_apply", .size = {1}, .amount = 1.5}, {.kind = "cast"}},
+         ".amount is to be 0 or more"},
+        {{{.kind = "random_order", .size = {2}}, {.kind = "random_apply", .size = {1}}, {.kind = "cast"}},
+         "step 1 is a group within a random order"},
+        {{{.kind = "random_color_jitter", .amounts = {0, -1}}}, ".amounts are to be 0 or more"},
+        {{{.kind = "random_color_jitter", .amounts = {0, NAN}}}, ".amounts are to be 0 or more"},
+        {{{.kind = "crop_resize", .at = {0, 0}, .crop = {2, 2}}}, "crop_resize: .size is missing"},
+        {{{.kind = "rotate", .angle = {NAN}}}, "rotate: .angle is to be finite"},
+        {{{.kind = "random_rotation", .angle = {10, INFINITY}}}, "random_rotation: .angle is to be finite"},
+        {{{.kind = "random_rotation", .angle = {10, 9}}}, "the smaller one first"},
+        {{{.kind = "rotate", .zoom = 2}}, "rotate: .zoom is to be -1, 0 or 1"},
+        {{{.kind = "rotate", .zoom = -2}}, "rotate: .zoom is to be -1, 0 or 1"},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         tn_app *app = nn_open(NULL);
 
-        assert_null(tn_transform_new(app, rows[i]));
+        assert_null(tn_transform_new(app, rows[i].steps));
         assert_int_equal(tn_app_status(app), TN_E_ARG);
-        assert_int_not_equal(tn_app_close(app), 0);
+        nn_close_failed(app, rows[i].text, 2);
     }
 }
 
