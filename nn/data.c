@@ -259,22 +259,25 @@ static tn_array *sparse_make(tn_app *app, const tn_data *d, const tnn_field *f, 
 
 static tn_array *field_make(tn_app *app, tn_data *d, const tnn_field *f, int64_t n)
 {
+    const size_t length = d->order.length ? (size_t)d->order.length : f->sample;
     tnn_shape shape = f->shape;
 
     if (f->starts)
         return sparse_make(app, d, f, n);
     shape.dims[0] = n;
+    if (d->order.length)
+        shape.dims[1] = d->order.length;
     if (f->made)
         return tn_app_array(app, shape.ndim, shape.dims, tnn_ahead_field(d->ahead, (size_t)(f - d->fields)));
     for (int64_t i = 0; i < n; i++) {
         const size_t from = d->order.rows[i] * f->sample;
-        float *to = d->buffer + (size_t)i * f->sample;
+        float *to = d->buffer + (size_t)i * length;
 
         if (f->bytes)
-            for (size_t k = 0; k < f->sample; k++)
+            for (size_t k = 0; k < length; k++)
                 to[k] = (float)f->bytes[from + k] / f->divisor;
         else
-            memcpy(to, f->floats + from, f->sample * sizeof *to);
+            memcpy(to, f->floats + from, length * sizeof *to);
     }
     return tn_app_array(app, shape.ndim, shape.dims, d->buffer);
 }
@@ -293,7 +296,7 @@ static void batch_end(tn_app *app, tn_data *d)
 {
     for (size_t i = 0; i < d->field_count; i++)
         d->fields[i].now = NULL;
-    d->order.filler = 0;
+    d->order.filler = d->order.length = 0;
     tnn_scope_end(app, d);
 }
 

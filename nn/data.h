@@ -41,10 +41,12 @@ typedef struct tnn_order {
     tnn_last last;
     bool shuffle;
     uint64_t seed;
-    int64_t order_epoch; /* that `order` is of; -1 */
-    uint32_t *order;     /* NULL: as they are */
-    uint32_t *rows;      /* samples of one batch */
-    int64_t filler;      /* of that one */
+    int64_t order_epoch;         /* that `order` is of; -1 */
+    uint32_t *order;             /* NULL: as they are */
+    uint32_t *rows;              /* samples of one batch */
+    int64_t filler;              /* of that one */
+    int64_t length;              /* of its samples along their first axis; 0: whole */
+    struct tnn_buckets *buckets; /* sentences.c: a batch is of one of them; NULL: there are none */
 } tnn_order;
 
 /* ---- order.c ---- */
@@ -57,6 +59,8 @@ void tnn_order_free(tnn_order *o);
 bool tnn_order_streams(const tnn_order *o); /* the last batch goes on in the next epoch */
 int64_t tnn_order_batches(const tnn_order *o, int64_t epoch);
 int64_t tnn_order_rows(tnn_order *o, int64_t epoch, int64_t index); /* fills rows and filler; how many */
+/* Draws an order of the `count` numbers from `first` on. */
+void tnn_order_shuffle(uint32_t *out, int64_t count, uint64_t key, int64_t epoch, int64_t first);
 #define TNN_EPOCH_MAX ((int64_t)1 << 30) /* of a stream: with 2^32 samples below 2^63 */
 /* A share of `count` samples by their number, as MNISTIter cuts. */
 void tnn_share(int64_t count, int64_t parts, int64_t part, int64_t *begin, int64_t *end);
@@ -92,6 +96,12 @@ tn_status tnn_field_array(tn_app *app, tn_data *d, const char *name, tn_array *g
 tn_data *tnn_data_done(tn_data *d);
 /* The same, with threads that make its batches ahead; 0: the program's thread makes them. */
 tn_data *tnn_data_done_ahead(tn_data *d, int32_t threads, int32_t prefetch);
+/* ---- sentences.c ---- */
+
+void tnn_buckets_destroy(struct tnn_buckets *b); /* NULL is fine */
+int64_t tnn_buckets_batches(const struct tnn_buckets *b);
+int64_t tnn_buckets_rows(tnn_order *o, int64_t epoch, int64_t index); /* as tnn_order_rows; and length */
+
 /* ---- sampler.c ---- */
 struct tn_sampler;
 tn_app *tnn_sampler_app(const struct tn_sampler *s);   /* NULL if it is not usable */

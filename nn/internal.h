@@ -141,6 +141,7 @@ uint64_t tnn_random_mix(uint64_t seed, uint64_t purpose);            /* unrelate
 #define TNN_PURPOSE_TRANSFORM 3
 #define TNN_PURPOSE_IMAGES 4
 #define TNN_PURPOSE_SPLIT 5
+#define TNN_PURPOSE_BUCKETS 6
 tn_status tnn_seed(tn_app *app, uint64_t given, uint64_t *seed); /* given, or option run.seed */
 
 /* ---- net.c, layer.c ---- */
@@ -471,7 +472,7 @@ typedef struct tnn_filling { /* a parameter, or a part of it, that gets first va
 tn_status tnn_init_weights(tn_app *app, const tn_init_options *o, const tnn_filling *f);
 /* init_rnn.c: the initialiser of the vector of an RNN. */
 #define TNN_INIT_RNN "fusedrnn"
-extern const char *const tnn_init_rnn_modes[]; /* the usual one first */
+extern const char *const tnn_init_rnn_modes[];            /* the usual one first */
 const char *tnn_init_rnn_wrong(const tn_init_options *o); /* what is, of its numbers; NULL: nothing */
 tn_status tnn_init_rnn_check(tn_app *app, const tn_init_options *o);
 tn_status tnn_init_rnn(tn_app *app, const tn_net *net, const tn_init_options *o, const tnn_filling *f);
@@ -569,6 +570,7 @@ int tnn_data_meant(const tn_data *data, size_t inputs, const char *name);
 const tnn_shape *tnn_data_field_shape(const tn_data *data, size_t index); /* with a 1 in front; NULL */
 tn_array *tnn_data_now(const tn_data *data, size_t index);                /* of the running batch; NULL */
 int64_t tnn_data_batch(const tn_data *data);
+int64_t tnn_data_longest(const tn_data *data);                 /* the largest bucket; 0: there are none */
 bool tnn_data_varies(const tn_data *data);                     /* epochs have different numbers of batches */
 bool tnn_data_fills(const tn_data *data);                      /* a batch has filler */
 tn_array *tnn_data_real(const tn_data *data, tn_array *array); /* the rows that are no filler; borrowed */

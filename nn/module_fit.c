@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tenon/nn_data.h"
+
 #define EPOCH_MAX 1000000
 
 /* ---- data ------------------------------------------------------------------------------------- */
@@ -35,6 +37,8 @@ static tn_status module_ready(tn_app *app, tn_module *m, const tn_data *data, co
         for (int32_t d = 0; s && d < s->ndim; d++)
             to[d] = d ? s->dims[d] : tnn_data_batch(data);
     }
+    if (!m->bound && m->generate && tnn_data_longest(data)) /* whose shapes these are */
+        tn_module_switch(m, tnn_data_longest(data));
     if (!m->bound)
         tn_module_bind_(m, &o);
     if (!app->status && !m->valued && train)
@@ -44,12 +48,14 @@ static tn_status module_ready(tn_app *app, tn_module *m, const tn_data *data, co
     return app->status;
 }
 
-/* Forward over the running batch; the labels, or NULL. */
+/* Forward over the running batch, through its bucket; the labels, or NULL. */
 static tn_array *batch_forward(tn_module *m, const tn_data *data, const int *fields, bool train)
 {
     tn_array *arrays[TNN_VALUES_MAX] = {NULL};
     size_t count = 0;
 
+    if (m->generate && tn_data_bucket(data))
+        tn_module_switch(m, tn_data_bucket(data));
     while (count < m->data_count + m->label_count && fields[count] >= 0) {
         arrays[count] = tnn_data_now(data, (size_t)fields[count]);
         count++;

@@ -52,6 +52,7 @@ tn_status tnn_order_room(tn_app *app, tnn_order *o, const char *name)
 
 void tnn_order_free(tnn_order *o)
 {
+    tnn_buckets_destroy(o->buckets);
     free(o->order);
     free(o->rows);
 }
@@ -65,24 +66,27 @@ void tnn_share(int64_t count, int64_t parts, int64_t part, int64_t *begin, int64
 }
 
 /* Fisher and Yates, with 64 bits per exchange. */
-static void shuffle(tnn_order *o, int64_t epoch)
+void tnn_order_shuffle(uint32_t *out, int64_t count, uint64_t key, int64_t epoch, int64_t first)
 {
-    const uint64_t key = tnn_random_mix(o->seed, TNN_PURPOSE_SHUFFLE);
-
-    if (o->order_epoch == epoch)
-        return;
-    for (int64_t i = 0; i < o->count; i++)
-        o->order[i] = (uint32_t)i;
-    for (int64_t i = o->count - 1; i > 0; i--) {
-        uint32_t w[4], kept = o->order[i];
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (uint32_t)(first + i);
+    for (int64_t i = count - 1; i > 0; i--) {
+        uint32_t w[4], kept = out[i];
         uint64_t bits, j;
 
-        tn_philox(key, (uint64_t)epoch, (uint64_t)i, w);
+        tn_philox(key, (uint64_t)epoch, (uint64_t)(first + i), w);
         bits = (uint64_t)w[0] << 32 | w[1];
         j = (uint64_t)((wide)bits * (uint64_t)(i + 1) >> 64);
-        o->order[i] = o->order[j];
-        o->order[j] = kept;
+        out[i] = out[j];
+        out[j] = kept;
     }
+}
+
+static void shuffle(tnn_order *o, int64_t epoch)
+{
+    if (o->order_epoch == epoch)
+        return;
+    tnn_order_shuffle(o->order, o->count, tnn_random_mix(o->seed, TNN_PURPOSE_SHUFFLE), epoch, 0);
     o->order_epoch = epoch;
 }
 
@@ -102,6 +106,8 @@ static int64_t stream_first(const tnn_order *o, int64_t epoch)
 
 int64_t tnn_order_batches(const tnn_order *o, int64_t epoch)
 {
+    if (o->buckets)
+        return tnn_buckets_batches(o->buckets);
     if (tnn_order_streams(o))
         return stream_first(o, epoch + 1) - stream_first(o, epoch);
     return (o->count + (o->last == TNN_LAST_DISCARD ? 0 : o->batch - 1)) / o->batch;
@@ -113,6 +119,8 @@ int64_t tnn_order_rows(tnn_order *o, int64_t epoch, int64_t index)
     const int64_t n = o->last == TNN_LAST_KEEP && left < o->batch ? left : o->batch;
     const int64_t begin = (tnn_order_streams(o) ? stream_first(o, epoch) + index : index) * o->batch;
 
+    if (o->buckets)
+        return tnn_buckets_rows(o, epoch, index);
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = (begin + i) % o->count;
 

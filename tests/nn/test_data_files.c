@@ -548,7 +548,8 @@ static void test_arguments(void **state)
     tn_app *app = nn_open(NULL);
     char *header = nulls_source("sdk/include/tenon/nn_data.h"),
          *tests[] = {nulls_source("tests/nn/test_data_files.c"), nulls_source("tests/nn/test_loader.c"),
-                     nulls_source("tests/nn/test_transform.c"), nulls_source("tests/nn/test_images.c"), NULL};
+                     nulls_source("tests/nn/test_transform.c"),  nulls_source("tests/nn/test_images.c"),
+                     nulls_source("tests/nn/test_sentences.c"),  NULL};
     size_t functions = 0;
 
     (void)state;

@@ -121,6 +121,22 @@ def keep_transforms():
     mx.nd.save(path("transforms.params"), {k: v.astype("float32") for k, v in found.items()})
 
 
+def keep_sentences():
+    """Batches of BucketSentenceIter in the order that they have before they are shuffled; `CASE:0:BATCH:bucket` is the key."""
+    from mxnet.rnn import io
+    io.random.shuffle = np.random.shuffle = lambda x: None
+    lengths = [i * 7 % 10 + 1 for i in range(43)]
+    sentences = [[(i * 5 + k * 3) % 11 + 1 for k in range(length)] for i, length in enumerate(lengths)]
+    kept.clear()
+    for case, batch, buckets, invalid in (("given", 4, [7, 3, 9, 30], -1), ("usual", 4, None, 0), ("few", 3, [2, 4, 8], 0)):
+        it = mx.rnn.BucketSentenceIter(sentences, batch, buckets=buckets, invalid_label=invalid)
+        for index, got in enumerate(it):
+            for name, value in (("data", got.data[0]), ("label", got.label[0]), ("bucket", mx.nd.array([got.bucket_key]))):
+                kept["%s:0:%d:%s" % (case, index, name)] = value
+        kept["%s:largest" % case] = mx.nd.array([it.default_bucket_key])
+    mx.nd.save(path("sentences.params"), kept)
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     write_files()
@@ -149,6 +165,7 @@ def main():
     keep_samplers()
     keep_transforms()
     mx.nd.save(path("batches.params"), {k: mx.nd.array(v) for k, v in kept.items()})
+    keep_sentences()
 
 
 if __name__ == "__main__":

@@ -117,6 +117,31 @@ typedef struct tn_records_options {
  * (n, label_width). Shares as tn_record_open() cuts. @since 0.1 */
 TN_API tn_data *tn_data_from_records_(tn_app *app, const char *path, const tn_records_options *options);
 
+typedef struct tn_sentences_options {
+    TN_DATA_HEAD;          /* .last is "discard": sentences that fill no batch of their bucket are left out */
+    const char *name;      /* of the data; NULL: "sentences" */
+    const int32_t *tokens; /* of all sentences, one behind the other, within 2^24 */
+    const int64_t *lengths; /* of each, up to 2^20 */
+    int64_t count;          /* of sentences */
+    /* Lengths, 0-ended, in any order, up to 256. NULL: each that .batch sentences or more have */
+    const int64_t *buckets;
+    int32_t invalid_label; /* behind a sentence, and the label of its last token; MXNet's default is -1 */
+    int32_t reserved;
+    const char *data_name, *label_name; /* of the fields; NULL: "data", "softmax_label" */
+} tn_sentences_options;
+
+/**
+ * Sentences for language models, as MXNet's BucketSentenceIter: each is filled up to the shortest bucket that
+ * holds it; longer ones are left out, with a warning. Batches are of one bucket each: "data" (n, length), and
+ * "softmax_label" (n, length), the tokens that follow. tn_data_shape() is (1, the largest bucket). A module
+ * with buckets (tn_module_new) takes for each batch the symbol of tn_data_bucket() in tn_module_fit(), score
+ * and predict. Shares by number of sentences.
+ * @since 0.1
+ */
+TN_API tn_data *tn_data_from_sentences_(tn_app *app, const tn_sentences_options *options);
+/** The length of the running batch's bucket; 0: there is no batch, or the data has no buckets. @since 0.1 */
+TN_API int64_t tn_data_bucket(const tn_data *data);
+
 /** Windows that are tried for a crop with boxes; a bound of 0 is none. Each bound that is given holds for one
  * object at least. */
 typedef struct tn_crop_sampler {
@@ -427,6 +452,7 @@ TN_API tn_status tn_transform_apply(const tn_transform *transform, uint64_t seed
 #define tn_pack_images(...) TN_NN_PACK_(__VA_ARGS__, )
 #define tn_sampler_new(...) TN_NN_CALL_(tn_sampler_new_, tn_sampler_options, __VA_ARGS__)
 #define tn_loader_new(...) TN_NN_CALL_(tn_loader_new_, tn_loader_options, __VA_ARGS__)
+#define tn_data_from_sentences(...) TN_NN_CALL_(tn_data_from_sentences_, tn_sentences_options, __VA_ARGS__)
 #define tn_data_from_csv(...) TN_NN_CSV_(__VA_ARGS__, )
 #define tn_data_from_libsvm(...) TN_NN_LIBSVM_(__VA_ARGS__, )
 #define tn_data_from_npz(...) TN_NN_NPZ_(__VA_ARGS__, )
