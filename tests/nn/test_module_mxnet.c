@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "nn/support.h"
+#include "tenon/nn_data.h"
 #include "tenon/nn_module.h"
 
 #define STEPS 4
@@ -295,12 +296,80 @@ static void bucketing_module(void **state)
     nn_close(app);
 }
 
+/* ---- sentences -------------------------------------------------------------------------------- */
+
+static tn_symbol *unrolled(void *arg, tn_app *app, int64_t key)
+{
+    char file[64];
+
+    (void)arg;
+    (void)snprintf(file, sizeof file, "sentences-%lld-symbol.json", (long long)key);
+    return tn_app_symbol(app, path_of(file));
+}
+
+enum { SENTENCES = 26, LONGEST = 6 };
+
+/* Those of tests/oracle/module.py. */
+static tn_data *sentences_of(tn_app *app)
+{
+    static const int64_t buckets[] = {3, LONGEST, 0};
+    int32_t tokens[SENTENCES * LONGEST];
+    int64_t lengths[SENTENCES];
+    size_t used = 0;
+
+    for (int i = 0; i < SENTENCES; i++) {
+        lengths[i] = i * 7 % LONGEST + 1;
+        for (int k = 0; k < lengths[i]; k++)
+            tokens[used++] = (i * 5 + k * 3) % 11 + 1;
+    }
+    return tn_data_from_sentences(app, .tokens = tokens, .lengths = lengths, .count = SENTENCES, .batch = 4,
+                                  .buckets = buckets);
+}
+
+static void near_value(tn_app *app, const tn_params *p, const char *name, double have)
+{
+    float want = 0;
+
+    assert_int_equal(nn_read(app, array_of(app, p, name, -1), &want, 1), 1);
+    if (!(fabs(have - (double)want) < 1e-4))
+        fail_msg("perplexity of %s: %g, MXNet has %g", name, have, (double)want);
+}
+
+/* A whole training with buckets, an LSTM unrolled to each, over MXNet's BucketSentenceIter. */
+static void bucketing_fit(void **state)
+{
+    tn_app *app = nn_open(NULL);
+    tn_module *m = tn_module_new(app, .bucket = unrolled, .key = LONGEST);
+    tn_params *first = file_of(app, "sentences-0000.params"), *after = file_of(app, "sentences-0002.params"),
+              *values = file_of(app, "sentences-perplexity.params"), *ours;
+    tn_meter *meter = tn_meter_open(app, "perplexity", .ignores = 1);
+    tn_data *d = sentences_of(app);
+
+    (void)state;
+    tn_module_bind(m, .shapes = {{4, LONGEST}}, .label_shapes = {{4, LONGEST}});
+    tn_module_set_params(m, first, 0);
+    tn_module_init_optimizer(m, .lr = 0.5, .momentum = 0.5, .wd = 0.01);
+    tn_module_fit(m, d, .epochs = 2, .meter = meter);
+    near_value(app, values, "fit", tn_meter_value(meter));
+    ours = tn_module_params(m);
+    assert_int_equal(tn_params_count(ours), tn_params_count(after));
+    for (size_t i = 0; i < tn_params_count(after); i++)
+        same(app, array_of(app, ours, tn_params_name(after, i), -1),
+             array_of(app, after, tn_params_name(after, i), -1), tn_params_name(after, i), 2);
+    near_value(app, values, "score", tn_module_score_by(m, d, meter));
+    tn_params_destroy(ours);
+    tn_params_destroy(first);
+    tn_params_destroy(after);
+    tn_params_destroy(values);
+    nn_close(app);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(module),          cmocka_unit_test(module_as_given),
-                                       cmocka_unit_test(module_scored),   cmocka_unit_test(module_decays),
-                                       cmocka_unit_test(module_pools),    cmocka_unit_test(module_of_rnns),
-                                       cmocka_unit_test(bucketing_module)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(module),           cmocka_unit_test(module_as_given),
+                                       cmocka_unit_test(module_scored),    cmocka_unit_test(module_decays),
+                                       cmocka_unit_test(module_pools),     cmocka_unit_test(module_of_rnns),
+                                       cmocka_unit_test(bucketing_module), cmocka_unit_test(bucketing_fit)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
