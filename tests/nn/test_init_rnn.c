@@ -181,8 +181,8 @@ static void rnn_by_its_variable(void **state)
         "[\"fusedrnn\", {\"num_hidden\": 2, \"num_layers\": 1, \"forget_bias\": \"1\"}]",
         "[\"fusedrnn\", {\"init\": 3, \"num_hidden\": 2, \"num_layers\": 1}]",
         "[\"fusedrnn\", {\"init\": \"nobody\", \"num_hidden\": 2, \"num_layers\": 1}]",
-        "[\"fusedrnn\", {\"init\": \"[\\\"fusedrnn\\\", {\\\"num_hidden\\\": 2, \\\"num_layers\\\": 1}]\", "
-        "\"num_hidden\": 2, \"num_layers\": 1}]",
+        ("[\"fusedrnn\", {\"init\": \"[\\\"fusedrnn\\\", {\\\"num_hidden\\\": 2, \\\"num_layers\\\": 1}]\", "
+         "\"num_hidden\": 2, \"num_layers\": 1}]"),
         "[\"fusedrnn\", {\"init\": null, \"num_hidden\": 3, \"num_layers\": 1}]",
     };
     float v[ROOM];
