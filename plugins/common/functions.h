@@ -167,6 +167,54 @@ TNB_INLINE double tnb_softrelu(double x)
     return x > 30.0 ? x : y;
 }
 
+/* sin(a + ahead * pi) for any a >= 0 that was an f32, with a relative error below 1e-12. a / pi is made
+ * modulo 2, of three products: 29 bits of 1 / pi times the 24 of an f32 are exact in a double, and so is
+ * taking whole numbers away. For larger a the constants are those of 2^s / pi modulo 2, divided by 2^s, with
+ * s = 27, 54, 81: such an a is a multiple of 2^s. */
+TNB_INLINE double tnb_sin_from(double a, double ahead)
+{
+    const double magic = 6755399441055744.0; /* as in tnb_exp */
+    const bool far = a >= 1125899906842624.0, farther = a >= 151115727451828646838272.0,
+               farthest = a >= 20282409603651670423947251286016.0; /* 2^50, 2^77, 2^104 */
+    double c1 = far ? -2.0598845615338313e-09 : 0.3183098863810301, v, n;
+    double c2 = far ? 1.138005036829765e-18 : -1.9723941100183162e-10, w, m;
+    double c3 = far ? -2.9056689322530833e-28 : -1.6303757044340715e-19, f, z, p;
+
+    c1 = farther ? 3.5832474517591816e-17 : c1;
+    c2 = farther ? 3.848352433308002e-26 : c2;
+    c3 = farther ? -1.28821588763206e-35 : c3;
+    c1 = farthest ? -2.7170920508541586e-25 : c1;
+    c2 = farthest ? -3.0177165059234955e-34 : c2;
+    c3 = farthest ? 5.794356676714072e-44 : c3;
+    v = a * c1;
+    n = v + magic;
+    f = v - (n - magic) + ahead;
+    w = a * c2;
+    m = f + w + magic;
+    f = f - (m - magic) + w + a * c3; /* within 1/2 of the whole number n + m */
+    z = f * f;
+    p = 4.474920849077101e-4;
+    p = p * z - 7.364005472115722e-3;
+    p = p * z + 8.214479467064854e-2;
+    p = p * z - 0.5992644339357286;
+    p = p * z + 2.550164035906745;
+    p = p * z - 5.167712779987959;
+    p = p * z + 3.141592653589635;
+    return tnb_bits_double(tnb_double_bits(p * f) ^ ((tnb_double_bits(n) + tnb_double_bits(m)) << 63));
+}
+
+TNB_INLINE double tnb_sin(double x)
+{
+    const uint64_t sign = tnb_double_bits(x) & 0x8000000000000000u;
+
+    return tnb_bits_double(tnb_double_bits(tnb_sin_from(fabs(x), 0.0)) ^ sign);
+}
+
+TNB_INLINE double tnb_cos(double x)
+{
+    return tnb_sin_from(fabs(x), 0.5);
+}
+
 /* With w = -ln(1 - x²), erfinv(x) / x is a polynomial of w below 5 and one of sqrt(w) above, fitted at
  * Chebyshev's points; x was an f32, so w is at most 16. */
 TNB_INLINE double tnb_erfinv_f32(double x)

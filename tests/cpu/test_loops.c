@@ -186,6 +186,24 @@ static void exponential_is_near(void **state)
     assert_true(tnb_exp_f32(-INFINITY) == 0 && isinf(tnb_exp_f32(INFINITY)) && tnb_exp_f32(0) == 1);
 }
 
+/* Of floats of all sizes: as near as functions.h says, and odd or even to the bit. */
+static void sine_is_near(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 1; bits < 0x7f800000u; bits += 4099) {
+        const double x = (double)tnb_bits_float(bits), made[] = {tnb_sin(x), tnb_cos(x)};
+        const double libs[] = {sin(x), cos(x)};
+
+        for (int k = 0; k < 2; k++)
+            if (!(fabs(made[k] - libs[k]) <= 1e-12 * fabs(libs[k])))
+                fail_msg("%s of %a is %a, not %a", k ? "cos" : "sin", x, made[k], libs[k]);
+        assert_true(tnb_sin(-x) == -made[0] && tnb_cos(-x) == made[1]);
+    }
+    assert_true(tnb_sin(0.0) == 0 && !signbit(tnb_sin(0.0)) && signbit(tnb_sin(-0.0)));
+    assert_true((float)tnb_cos(-0.0) == 1 && (float)tnb_sin(1e-40) == 1e-40f);
+    assert_true(isnan(tnb_sin(INFINITY)) && isnan(tnb_cos(-INFINITY)) && isnan(tnb_sin(NAN)));
+}
+
 static void avx2_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -229,6 +247,7 @@ int main(void)
         cmocka_unit_test(avx2_gives_the_same_bits), cmocka_unit_test(avx512_gives_the_same_bits),
         cmocka_unit_test(the_widest_is_chosen),     cmocka_unit_test(units_are_the_draws),
         cmocka_unit_test(exponential_is_near),
+        cmocka_unit_test(sine_is_near),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
