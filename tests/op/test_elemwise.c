@@ -278,6 +278,13 @@ static const tn_op_case broadcast_to[] = {
     {"stretch", "shape=(2,3)", .in = {"f32[1,3] 1 2 3"}, .out = {"f32[2,3] 1 2 3 1 2 3"},
      .flags = TN_CASE_GRAD2},
     {"zero keeps", "shape=(4,0)", .in = {"f32[1,3] 1 2 3"}},
+    {"rows that repeat", "shape=(2,27,3)", .in = {"f16[2,1,3] 1 2 3 4 5 6"},
+     .out = {"f16[2,27,3]"
+             " 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3"
+             " 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 1 2 3 4 5 6"
+             " 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6"
+             " 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6 4 5 6"}},
+    {"rows that repeat beyond a tile", "shape=(2,900,5,3)", .in = {"f64[2,1,5,3] random"}},
     {"u64", "shape=[2]", .in = {"u64[1] 7"}, .out = {"u64[2] 7 7"}},
     {"cannot shrink", "shape=(1,)", .in = {"f32[3] 1 2 3"}, .status = TN_E_SHAPE,
      .message = "cannot be stretched"},
@@ -403,7 +410,8 @@ int main(void)
         TN_OP_TEST(where),
         TN_OP_TEST(sum_like),
         TN_OP_TEST(stretch_like),
-        cmocka_unit_test(test_scalars), cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_scalars),
+        cmocka_unit_test(test_halves),
         TN_OP_TEST(mul_scalar),
         TN_OP_TEST(mod_scalar),
         TN_OP_TEST(rmod_scalar),

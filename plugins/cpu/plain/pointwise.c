@@ -248,7 +248,8 @@ static int64_t run_of(const point_plan *p, const walk *w, int64_t n)
     return left < n ? left : n;
 }
 
-#define SHORT_ROW 16 /* elements: for fewer, a call costs more than they do */
+#define REPEAT_BLOCK 64 /* elements: fewer are gathered before the division that finds the next block */
+#define SHORT_ROW 16    /* elements: for fewer, a call costs more than they do */
 
 /* Of short rows, elements of four bytes that are compute elements. */
 static void gather_words(const point_plan *p, const int64_t *strides, const uint32_t *base, int64_t begin,
@@ -267,8 +268,8 @@ static void gather_words(const point_plan *p, const int64_t *strides, const uint
     }
 }
 
-static void gather(const point_plan *p, const point_arg *a, const char *base, int64_t begin, int64_t n,
-                   char *to)
+static void gather_rows(const point_plan *p, const point_arg *a, const char *base, int64_t begin, int64_t n,
+                        char *to)
 {
     const int64_t stride = p->ndim > 0 ? a->stride[p->ndim - 1] : 0;
     walk w = walk_begin(p, a->stride, begin);
@@ -288,6 +289,32 @@ static void gather(const point_plan *p, const point_arg *a, const char *base, in
             a->convert->load(from, stride, to, run);
         to += run * a->convert->kind_bytes;
         walk_on(p, a->stride, run, &w);
+    }
+}
+
+/* Of rows that repeat, because their dimension broadcasts, the first is gathered and copied behind itself. */
+static void gather(const point_plan *p, const point_arg *a, const char *base, int64_t begin, int64_t n,
+                   char *to)
+{
+    const bool repeats = p->ndim > 1 && a->stride[p->ndim - 2] == 0;
+    const int64_t row = repeats ? p->shape[p->ndim - 1] : 0,
+                  block = repeats ? row * p->shape[p->ndim - 2] : 0;
+    const int64_t size = a->convert->kind_bytes;
+
+    if (block < REPEAT_BLOCK || row > TNCPU_TILE / 2) {
+        gather_rows(p, a, base, begin, n, to);
+        return;
+    }
+    for (int64_t run; n > 0; begin += run, n -= run, to += run * size) {
+        const int64_t left = block - begin % block;
+        int64_t have = row, part;
+
+        run = left < n ? left : n;
+        gather_rows(p, a, base, begin, have < run ? have : run, to);
+        for (; have < run; have += part) {
+            part = have < run - have ? have : run - have;
+            memcpy(to + have * size, to, (size_t)(part * size));
+        }
     }
 }
 
