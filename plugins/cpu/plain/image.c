@@ -146,20 +146,39 @@ typedef struct colour_call {
 
 #define PIXELS (TNCPU_TILE / 3)
 
+/* Pixels that are neither float32 nor float64, from element `at` on. */
+static void converted_change(const colour_call *call, int64_t at, int64_t pixels, int64_t channels)
+{
+    double v[TNCPU_TILE];
+    float f[TNCPU_TILE];
+
+    tncpu_numbers(call->from, at, 1, pixels * channels, v);
+    for (int64_t i = 0; i < pixels * channels; i++)
+        f[i] = (float)v[i];
+    pixels_change_f32(&call->c, pixels, channels, f);
+    tncpu_widen[TNCPU_K_F32][TNCPU_K_F64](f, v, pixels * channels);
+    tncpu_numbers_store(call->to, at, 1, pixels * channels, v);
+}
+
 static void colours_part(void *arg, int64_t begin, int64_t end)
 {
     const colour_call *call = arg;
-    const int64_t channels = call->to->shape[2];
-    void (*pixels_change)(const tnb_change *, int64_t, int64_t, double *) =
-        call->to->dtype == TN_F64 ? pixels_change_f64 : pixels_change_f32;
-    double v[TNCPU_TILE];
+    const int64_t channels = call->to->shape[2], size = (int64_t)tn_dtype_bytes(call->to->dtype);
 
     for (int64_t at = begin; at < end; at += PIXELS) {
         const int64_t n = tncpu_min(PIXELS, end - at);
+        char *to = (char *)call->to->data + at * channels * size;
 
-        tncpu_numbers(call->from, at * channels, 1, n * channels, v);
-        pixels_change(&call->c, n, channels, v);
-        tncpu_numbers_store(call->to, at * channels, 1, n * channels, v);
+        if (call->to->dtype != TN_F32 && call->to->dtype != TN_F64) {
+            converted_change(call, at * channels, n, channels);
+            continue;
+        }
+        if (call->from->data != call->to->data)
+            memcpy(to, (const char *)call->from->data + at * channels * size, (size_t)(n * channels * size));
+        if (call->to->dtype == TN_F32)
+            pixels_change_f32(&call->c, n, channels, (float *)(void *)to);
+        else
+            pixels_change_f64(&call->c, n, channels, (double *)(void *)to);
     }
 }
 
