@@ -1,7 +1,7 @@
 /*
  * Matrix products by OpenBLAS, one thread per call: inside a team of OpenMP threads the library does not
  * start its own, and for code outside of one the number of threads is set to 1 and put back afterwards. Tiles
- * are cut by shape, the sum over k is never cut, so the bits do not depend on the number of threads.
+ * and the parts of a sum are cut by shape, so the bits do not depend on the number of threads.
  */
 #include <cblas.h>
 #include <limits.h>
@@ -9,11 +9,21 @@
 #include <string.h>
 
 #include "../common/gemm.h"
+#include "../common/isa.h"
 #include "openblas.h"
 
 #include "../common/gemm_tiles.inc"
 
 #define NS_PER_FLOP 0.005 /* about 200 GFLOP/s */
+
+/* OpenBLAS 0.3.21 has kernels for small products on processors with AVX-512. To meet them, the longer side of
+ * a product with at most FEW rows or columns is cut into runs, and the sum, along the memory of both, into
+ * parts. */
+#define FEW 16
+#define SMALL_RUN 64          /* times FEW at most 1200: the library's bound on the elements of the result */
+#define SMALL_SUM 4096        /* elements: with SMALL_RUN rows they fit the second-level cache */
+#define SMALL_SUM_MIN 32      /* the library's bound on shorter ones */
+#define SMALL_PRODUCT 1000000 /* the library's bound on m n k */
 
 uint64_t tncpu_gemm_bytes(int64_t m, int64_t n, int64_t k, int32_t dtype)
 {
@@ -97,6 +107,39 @@ static tncpu_gemm turned(const tncpu_gemm *g)
     return t;
 }
 
+static void product(const tncpu_gemm *g, operand a, operand b)
+{
+    if (g->dtype == TN_F32)
+        cblas_sgemm(CblasRowMajor, a.trans, b.trans, (blasint)g->m, (blasint)g->n, (blasint)g->k, 1, g->a,
+                    a.step, g->b, b.step, g->add ? 1 : 0, g->c, (blasint)g->c_row);
+    else
+        cblas_dgemm(CblasRowMajor, a.trans, b.trans, (blasint)g->m, (blasint)g->n, (blasint)g->k, 1, g->a,
+                    a.step, g->b, b.step, g->add ? 1 : 0, g->c, (blasint)g->c_row);
+}
+
+/* With few rows or columns, a product is made of ones that the library takes for small: it multiplies those
+ * where they lie, and would else copy its operands, which costs more than the product. */
+static void products(const tncpu_gemm *g, operand a, operand b)
+{
+    const int64_t m = g->m > FEW ? SMALL_RUN : g->m, n = g->n > FEW ? SMALL_RUN : g->n;
+    const int64_t most = tncpu_min(SMALL_SUM, SMALL_PRODUCT / (m * n));
+    const int64_t k = tncpu_ceil_div(g->k, tncpu_ceil_div(g->k, most));
+    const int64_t size = (int64_t)tn_dtype_bytes(g->dtype);
+    tncpu_gemm part = *g;
+
+    for (int64_t l = 0; l < g->k; l += k, part.add = 1)
+        for (int64_t i = 0; i < g->m; i += m)
+            for (int64_t j = 0; j < g->n; j += n) {
+                part.m = tncpu_min(m, g->m - i);
+                part.n = tncpu_min(n, g->n - j);
+                part.k = tncpu_min(k, g->k - l);
+                part.a = (const char *)g->a + (i * g->a_row + l * g->a_col) * size;
+                part.b = (const char *)g->b + (l * g->b_row + j * g->b_col) * size;
+                part.c = (char *)g->c + (i * g->c_row + j * g->c_col) * size;
+                product(&part, a, b);
+            }
+}
+
 void tncpu_gemm_one(const tncpu_gemm *g, void *work)
 {
     tncpu_gemm t = *g;
@@ -118,10 +161,9 @@ void tncpu_gemm_one(const tncpu_gemm *g, void *work)
     }
     a = operand_of(t.m, t.k, t.a_row, t.a_col);
     b = operand_of(t.k, t.n, t.b_row, t.b_col);
-    if (t.dtype == TN_F32)
-        cblas_sgemm(CblasRowMajor, a.trans, b.trans, (blasint)t.m, (blasint)t.n, (blasint)t.k, 1, t.a, a.step,
-                    t.b, b.step, t.add ? 1 : 0, t.c, (blasint)t.c_row);
+    if (a.trans == CblasNoTrans && b.trans == CblasTrans && tncpu_min(t.m, t.n) <= FEW &&
+        t.k >= SMALL_SUM_MIN && tncpu_isa() == TNCPU_AVX512)
+        products(&t, a, b);
     else
-        cblas_dgemm(CblasRowMajor, a.trans, b.trans, (blasint)t.m, (blasint)t.n, (blasint)t.k, 1, t.a, a.step,
-                    t.b, b.step, t.add ? 1 : 0, t.c, (blasint)t.c_row);
+        product(&t, a, b);
 }
