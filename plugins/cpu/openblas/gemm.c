@@ -6,10 +6,10 @@
 #include <cblas.h>
 #include <limits.h>
 #include <omp.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "../common/gemm.h"
-#include "../common/isa.h"
 #include "openblas.h"
 
 #include "../common/gemm_tiles.inc"
@@ -18,8 +18,10 @@
 
 /* OpenBLAS 0.3.21 has kernels for small products on processors with AVX-512. To meet them, the longer side of
  * a product with at most FEW rows or columns is cut into runs, and the sum, along the memory of both, into
- * parts. */
+ * parts. Elsewhere such parts are multiplied vector by vector, if these are at most FEW_VECTORS. */
 #define FEW 16
+#define FEW_VECTORS 4
+#define VECTOR_SUM 1024       /* elements: with SMALL_RUN rows they are read from a cache again */
 #define SMALL_RUN 64          /* times FEW at most 1200: the library's bound on the elements of the result */
 #define SMALL_SUM 4096        /* elements: with SMALL_RUN rows they fit the second-level cache */
 #define SMALL_SUM_MIN 32      /* the library's bound on shorter ones */
@@ -107,6 +109,14 @@ static tncpu_gemm turned(const tncpu_gemm *g)
     return t;
 }
 
+static bool small_kernels(void)
+{
+    static const char *const names[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
+    const char *name = openblas_get_corename();
+
+    return !strcmp(name, names[0]) || !strcmp(name, names[1]) || !strcmp(name, names[2]);
+}
+
 static void product(const tncpu_gemm *g, operand a, operand b)
 {
     if (g->dtype == TN_F32)
@@ -117,12 +127,28 @@ static void product(const tncpu_gemm *g, operand a, operand b)
                     a.step, g->b, b.step, g->add ? 1 : 0, g->c, (blasint)g->c_row);
 }
 
-/* With few rows or columns, a product is made of ones that the library takes for small: it multiplies those
- * where they lie, and would else copy its operands, which costs more than the product. */
-static void products(const tncpu_gemm *g, operand a, operand b)
+/* Row by row, or column by column if these are fewer. */
+static void vector_products(const tncpu_gemm *g)
+{
+    const int64_t size = (int64_t)tn_dtype_bytes(g->dtype);
+    const tncpu_gemm t = g->m <= g->n ? *g : turned(g);
+
+    for (int64_t i = 0; i < t.m; i++) {
+        tncpu_gemm one = t;
+
+        one.m = 1;
+        one.a = (const char *)t.a + i * t.a_row * size;
+        one.c = (char *)t.c + i * t.c_row * size;
+        vector_product(&one);
+    }
+}
+
+/* With few rows or columns, a product is made of ones that the library takes for small, or of ones with a
+ * vector: it multiplies those where they lie, and would else copy its operands, which costs more. */
+static void products(const tncpu_gemm *g, operand a, operand b, bool small)
 {
     const int64_t m = g->m > FEW ? SMALL_RUN : g->m, n = g->n > FEW ? SMALL_RUN : g->n;
-    const int64_t most = tncpu_min(SMALL_SUM, SMALL_PRODUCT / (m * n));
+    const int64_t most = small ? tncpu_min(SMALL_SUM, SMALL_PRODUCT / (m * n)) : VECTOR_SUM;
     const int64_t k = tncpu_ceil_div(g->k, tncpu_ceil_div(g->k, most));
     const int64_t size = (int64_t)tn_dtype_bytes(g->dtype);
     tncpu_gemm part = *g;
@@ -136,13 +162,17 @@ static void products(const tncpu_gemm *g, operand a, operand b)
                 part.a = (const char *)g->a + (i * g->a_row + l * g->a_col) * size;
                 part.b = (const char *)g->b + (l * g->b_row + j * g->b_col) * size;
                 part.c = (char *)g->c + (i * g->c_row + j * g->c_col) * size;
-                product(&part, a, b);
+                if (small)
+                    product(&part, a, b);
+                else
+                    vector_products(&part);
             }
 }
 
 void tncpu_gemm_one(const tncpu_gemm *g, void *work)
 {
     tncpu_gemm t = *g;
+    bool along, small;
     operand a, b;
 
     (void)work;
@@ -161,9 +191,10 @@ void tncpu_gemm_one(const tncpu_gemm *g, void *work)
     }
     a = operand_of(t.m, t.k, t.a_row, t.a_col);
     b = operand_of(t.k, t.n, t.b_row, t.b_col);
-    if (a.trans == CblasNoTrans && b.trans == CblasTrans && tncpu_min(t.m, t.n) <= FEW &&
-        t.k >= SMALL_SUM_MIN && tncpu_isa() == TNCPU_AVX512)
-        products(&t, a, b);
+    along = a.trans == CblasNoTrans && b.trans == CblasTrans && t.k >= SMALL_SUM_MIN;
+    small = along && tncpu_min(t.m, t.n) <= FEW && small_kernels();
+    if (small || (along && tncpu_min(t.m, t.n) <= FEW_VECTORS))
+        products(&t, a, b, small);
     else
         product(&t, a, b);
 }
