@@ -152,16 +152,13 @@ static int64_t plus_i64(int64_t a, int64_t b)
 #define FROM_F tnb_u64_of_double
 #include "convert.inc"
 
-#define ROW(n, kind, t, k, native)                                                                           \
+#define ROW_WITH(n, kind, t, k, native, store_unsigned)                                                      \
     {                                                                                                        \
         kind, sizeof(t), sizeof(k), native, load_##n, store_##n, add_##n, fill_##n, store_f_##n,             \
-            store_i_##n, NULL                                                                                \
+            store_i_##n, store_unsigned                                                                      \
     }
-#define ROW_FLOAT(n, kind, t, k, native)                                                                     \
-    {                                                                                                        \
-        kind, sizeof(t), sizeof(k), native, load_##n, store_##n, add_##n, fill_##n, store_f_##n,             \
-            store_i_##n, store_u_##n                                                                         \
-    }
+#define ROW(n, kind, t, k, native) ROW_WITH(n, kind, t, k, native, NULL)
+#define ROW_FLOAT(n, kind, t, k, native) ROW_WITH(n, kind, t, k, native, store_u_##n)
 
 const tncpu_convert tncpu_converts[TN_DTYPE_LIMIT] = {
     [TN_F32] = ROW_FLOAT(f32, TNCPU_K_F32, float, float, 1),

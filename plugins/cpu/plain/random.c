@@ -64,21 +64,15 @@ typedef struct random_call {
     double number[2];
 } random_call;
 
-/* The next smaller number of a floating point type of `bytes` bytes, not of the smallest one. */
+/* The next smaller number of a floating point type of 4 or 2 bytes, not of the smallest one. */
 static void step_down(void *element, uint32_t bytes)
 {
-    uint32_t bits = 0, sign = bytes == 4 ? 0x80000000u : 0x8000u;
-    uint16_t half;
+    const uint32_t sign = bytes == 4 ? 0x80000000u : 0x8000u;
+    uint32_t bits = 0;
 
-    if (bytes == 4) {
-        memcpy(&bits, element, 4);
-        bits = !bits ? sign | 1u : bits & sign ? bits + 1 : bits - 1;
-        memcpy(element, &bits, 4);
-        return;
-    }
-    memcpy(&half, element, 2);
-    half = (uint16_t)(!half ? sign | 1u : half & sign ? half + 1u : half - 1u);
-    memcpy(element, &half, 2);
+    memcpy(&bits, element, bytes);
+    bits = !bits ? sign | 1u : bits & sign ? bits + 1 : bits - 1;
+    memcpy(element, &bits, bytes);
 }
 
 /* In a narrow type the largest values may round up to `high`: they become the next value below. */
