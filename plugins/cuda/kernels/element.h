@@ -133,13 +133,19 @@ TNCUDA_INLINE int32_t element_is_float(int32_t dtype)
     return dtype == ELEMENT_F32 || dtype == ELEMENT_F64 || dtype == ELEMENT_F16 || dtype == ELEMENT_BF16;
 }
 
+/* Of any array of floats, as a double. Calls nothing: a function that calls another one spills where it
+ * returns to, and pointwise kernels may not. */
+TNCUDA_APART double element_float_of(const void *data, int32_t dtype, int64_t i)
+{
+    return dtype == ELEMENT_F64 ? ELEMENT_AT(double, data, i) : (double)element_f32(data, dtype, i);
+}
+
 /* Of any array, as a double. */
 TNCUDA_APART double element_number_of(const void *data, int32_t dtype, int64_t i)
 {
-    return dtype == ELEMENT_F64      ? ELEMENT_AT(double, data, i)
-           : element_is_float(dtype) ? (double)element_f32(data, dtype, i)
-           : dtype == ELEMENT_U64    ? (double)ELEMENT_AT(uint64_t, data, i)
-                                     : (double)element_whole(data, dtype, i);
+    return element_is_float(dtype) ? element_float_of(data, dtype, i)
+           : dtype == ELEMENT_U64  ? (double)ELEMENT_AT(uint64_t, data, i)
+                                   : (double)element_whole(data, dtype, i);
 }
 
 TNCUDA_INLINE double element_number(const void *data, int32_t dtype, int64_t i)
