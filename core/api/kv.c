@@ -84,6 +84,15 @@ tn_status tn_kv_pull(tn_kv *kv, uint32_t flags, uint32_t count, const tn_kv_item
     return tni_kv_pull(kv, flags & TN_KV_SPARSE, count, items);
 }
 
+tn_status tn_kv_rejoin(tn_kv *kv, uint32_t count, const tn_kv_item *items, uint64_t *steps)
+{
+    const tn_status st = items_check(__func__, kv, count, items, OUTS);
+
+    if (st)
+        return st;
+    return steps ? tni_kv_rejoin(kv, count, items, steps) : api_null(__func__, "steps");
+}
+
 tn_status tn_kv_pushpull(tn_kv *kv, uint32_t count, const tn_kv_item *items)
 {
     const tn_status st = items_check(__func__, kv, count, items, VALUES | OUTS);

@@ -1,4 +1,7 @@
-/* The optimizer's states of a key, from servers and back: pieces of each part, as pulls and pushes. */
+/*
+ * The optimizer's states of a key, from servers and back: pieces of each part, as pulls and pushes. And where
+ * a worker in another's place goes on.
+ */
 #include "kv/dist.h"
 
 #include <inttypes.h>
@@ -119,5 +122,69 @@ tn_status tni_kv_dist_return(tni_kv_dist *d, tni_kv_key *key)
             atomic_fetch_add(&key->rounds, 1);
     }
     tni_free(p.data);
+    return st;
+}
+
+/* The least number of steps that a part of the key has made. */
+static tn_status steps_least(tni_kv_dist *d, const tni_kv_key *key, uint32_t *least)
+{
+    uint8_t *data = tni_alloc(tni_array_bytes(key->value));
+    const tni_kv_request r = {
+        .kind = TNI_KV_DO_PULL, .key = key->wire, .out = data, .what = TNI_KV_STATE, .any = true};
+    tni_kv_plan plan = {0};
+    uint32_t steps;
+    tn_status st = data ? tni_kv_dist_plan(d, key, &plan) : TN_E_NOMEM;
+
+    if (!st)
+        st = tni_kv_process_call(d->process, &r);
+    for (uint32_t i = 0; i < plan.parts && !st; i++) {
+        const tni_kv_part part = tni_kv_plan_part(&plan, i);
+
+        if (!part.bytes)
+            continue;
+        if (part.bytes < sizeof steps) {
+            st =
+                tni_error(TN_E_UNSUPPORTED, "a part of %" PRIu64 " bytes does not say its steps", part.bytes);
+            break;
+        }
+        memcpy(&steps, data + part.offset, sizeof steps);
+        *least = steps < *least ? steps : *least;
+    }
+    tni_free(data);
+    return st;
+}
+
+/* Nothing moves by more than one step before this worker has pushed: each part is at the least step, or one
+ * behind it, if the worker that is gone had pushed so far. */
+tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys, uint64_t *steps)
+{
+    uint32_t least = UINT32_MAX;
+    tn_status st;
+
+    *steps = TNI_KV_NEVER;
+    if (d->settings.async || !tni_kv_process_behind(d->process))
+        return TN_OK;
+    if (!(st = tni_kv_dist_flush(d)))
+        st = tni_kv_dist_wait(d);
+    for (uint32_t i = 0; i < count && !st; i++)
+        if (!(st = tni_array_wait_write(keys[i]->value)))
+            st = steps_least(d, keys[i], &least);
+    if (st || least == UINT32_MAX || (!least && !d->kv->optimizer))
+        return st;
+    if (!d->kv->optimizer)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "worker %u is in the place of another, which is lost behind step %u, and with it "
+                         "the parameters: the servers have no optimizer",
+                         d->rank, least);
+    for (uint32_t i = 0; i < count && !st; i++) {
+        const tni_kv_request r = {.kind = TNI_KV_DO_PULL,
+                                  .key = keys[i]->wire,
+                                  .out = tni_array_data(keys[i]->value),
+                                  .what = (uint8_t)(TNI_KV_EVEN | (least & 1)),
+                                  .any = true};
+
+        st = tni_kv_process_call(d->process, &r);
+    }
+    *steps = least;
     return st;
 }

@@ -71,6 +71,11 @@ tn_status tni_kv_param_ready(const tni_kv_optimizer *o, tni_kv_param_slot *s, tn
 tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s, tni_array *weight,
                                 tni_array *grad);
 
+/* What the optimizer keeps of a part, one behind the other: steps 8, states. Copies the bytes from `from` on
+ * out of it, or with `put` into it; what is behind its end is zeros. */
+void tni_kv_states_copy(tni_kv_param_slot *s, uint32_t states, uint64_t from, void *memory, uint64_t bytes,
+                        bool put);
+
 /* ---- store.c ------------------------------------------------------------------------------------------- */
 
 #define TNI_KV_KEYS_MAX (1u << 20)
@@ -132,6 +137,7 @@ tn_status tni_kv_push(tni_kv *kv, uint32_t count, const tn_kv_item *items);
 tn_status tni_kv_pull(tni_kv *kv, bool sparse, uint32_t count, const tn_kv_item *items);
 tn_status tni_kv_pushpull(tni_kv *kv, uint32_t count, const tn_kv_item *items);
 tn_status tni_kv_broadcast(tni_kv *kv, uint32_t count, const tn_kv_item *items);
+tn_status tni_kv_rejoin(tni_kv *kv, uint32_t count, const tn_kv_item *items, uint64_t *steps);
 /* Of dist types; at once where this process is alone. */
 tn_status tni_kv_barrier(tni_kv *kv);
 tn_status tni_kv_end(tni_kv *kv);

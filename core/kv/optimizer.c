@@ -566,3 +566,25 @@ tn_status tni_kv_optimizer_step(const tni_kv_optimizer *o, tni_kv_param_slot *s,
         s->steps++;
     return st;
 }
+
+void tni_kv_states_copy(tni_kv_param_slot *s, uint32_t states, uint64_t from, void *memory, uint64_t bytes,
+                        bool put)
+{
+    uint64_t at = 0;
+
+    if (!put)
+        memset(memory, 0, bytes);
+    for (uint32_t i = 0; i <= states; i++) {
+        char *data = i ? tni_array_data(s->states[i - 1]) : (char *)&s->steps;
+        const uint64_t length = i ? tni_array_bytes(s->states[i - 1]) : sizeof s->steps;
+        const uint64_t low = at > from ? at : from;
+        const uint64_t high = at + length < from + bytes ? at + length : from + bytes;
+        char *there = (char *)memory + (low - from);
+
+        if (low < high && put)
+            memcpy(data + (low - at), there, high - low);
+        else if (low < high)
+            memcpy(there, data + (low - at), high - low);
+        at += length;
+    }
+}

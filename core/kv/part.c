@@ -237,7 +237,8 @@ static void value_send(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_head
         tni_kv_rows_take(rows, p->value, made);
     else
         st = s->update.read(s->update.arg, h, p->dtype, p->value, made, bytes);
-    if (st)
+    answer.round -= st == TN_PENDING;
+    if (st > TN_OK)
         tni_kv_node_answer_failed(&s->node, h, st);
     else
         tni_kv_node_send(&s->node, h->from, &answer, made, bytes);

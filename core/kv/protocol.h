@@ -339,7 +339,8 @@ typedef struct tni_kv_update {
     /* States of the optimizer, all parts in one text; may be NULL. */
     tn_status (*save)(void *arg, tni_str *out);
     tn_status (*load)(void *arg, const void *text, uint64_t bytes); /* 0 bytes: the state at the start */
-    /* What a pull with the code `h->what`, not 0, wants of a part: as many bytes as it has. NULL: values. */
+    /* What a pull with the code `h->what`, not 0, wants of a part: as many bytes as it has. NULL: values.
+     * TN_PENDING: they are of the round before. */
     tn_status (*read)(void *arg, const tni_kv_header *h, uint8_t dtype, void *value, void *out,
                       uint64_t bytes);
 } tni_kv_update;

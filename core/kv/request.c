@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kv/rows.h"
+#include "kv/update.h"
 #include "kv/worker.h"
 
 #define RETRY_MIN_NS 50000000u
@@ -459,9 +460,10 @@ static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
     TNI_KV_POINT_IF(l->left && op->r.kind == TNI_KV_DO_SNAPSHOT, save_half);
     if (l->left == 0) {
         /* Of the process before this one a round may complete between this one's init and a later answer: the
-         * key's round is then that of the answer, unless this one has asked for more meanwhile. */
+         * key's round is then that of the answer, unless this one has asked for more meanwhile. It is also
+         * that of a value which this one goes back to. */
         if ((op->r.kind == TNI_KV_DO_INIT || op->r.kind == TNI_KV_DO_PULL) &&
-            (!l->known || (l->last == op && l->got > l->round))) {
+            (!l->known || (l->last == op && (l->got > l->round || (op->r.what | 1) == TNI_KV_ODD)))) {
             l->known = true;
             l->round = l->got;
         }

@@ -26,12 +26,13 @@ typedef struct part {
     tni_array *value, *sum; /* views of the server's memory */
     tni_kv_param_slot slot;
     tni_kv_named named; /* in rounds of rows */
+    void *before;       /* its value before the last step, where lost workers are waited for; or NULL */
 } part;
 
 struct tni_kv_updates {
     tni_context *ctx;
     tni_device *cpu;
-    bool async;
+    bool async, keeps; /* keeps: `before` of parts */
     tn_kv_command_fn fn;
     void *arg;
     tni_map *names, *parts; /* by number; by key on the wire */
@@ -69,6 +70,7 @@ static void part_destroy(part *p)
     views_drop(p);
     tni_kv_param_fini(&p->slot);
     tni_free(p->named.bits);
+    tni_free(p->before);
     tni_free(p);
 }
 
@@ -269,6 +271,10 @@ static tn_status step(tni_kv_updates *u, part *p, const tni_kv_header *h, void *
         (st = view(u, (void *)(uintptr_t)sum, bytes, h->dtype, &p->sum)) ||
         (st = tni_kv_param_ready(u->optimizer, &p->slot, p->value)))
         return st;
+    if (u->keeps && !p->before && !(p->before = tni_alloc(bytes)))
+        return TN_E_NOMEM;
+    if (u->keeps)
+        tni_kv_bytes_copy(p->before, value, bytes);
     p->slot.lr_mult = n ? n->lr_mult : 1;
     p->slot.wd_mult = n ? n->wd_mult : 1;
     if (share < 1)
@@ -279,28 +285,6 @@ static tn_status step(tni_kv_updates *u, part *p, const tni_kv_header *h, void *
     if (share < 1)
         (void)tni_kv_optimizer_set(u->optimizer, "rescale_grad", rescale);
     return st ? st : tni_array_wait(p->value);
-}
-
-void tni_kv_states_copy(tni_kv_param_slot *s, uint32_t states, uint64_t from, void *memory, uint64_t bytes,
-                        bool put)
-{
-    uint64_t at = 0;
-
-    if (!put)
-        memset(memory, 0, bytes);
-    for (uint32_t i = 0; i <= states; i++) {
-        char *data = i ? tni_array_data(s->states[i - 1]) : (char *)&s->steps;
-        const uint64_t length = i ? tni_array_bytes(s->states[i - 1]) : sizeof s->steps;
-        const uint64_t low = at > from ? at : from;
-        const uint64_t high = at + length < from + bytes ? at + length : from + bytes;
-        char *there = (char *)memory + (low - from);
-
-        if (low < high && put)
-            memcpy(data + (low - at), there, high - low);
-        else if (low < high)
-            memcpy(there, data + (low - at), high - low);
-        at += length;
-    }
 }
 
 static uint32_t states_of(const tni_kv_updates *u, int32_t dtype)
@@ -327,14 +311,16 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
     if (st || p->what == TNI_KV_ABSTAIN || !bytes)
         return st;
     TNI_KV_POINT(update_half);
+    if (u->optimizer && tni_kv_is_gradient(p->what))
+        return step(u, p, h, value, sum, bytes, u->async ? 1 : (double)count / members);
+    tni_free(p->before);
+    p->before = NULL;
     if (p->what >= TNI_KV_STATE) {
         if (!(st = states_ready(u, p, h->dtype, value, bytes)))
             tni_kv_states_copy(&p->slot, states_of(u, h->dtype), (uint64_t)(p->what - TNI_KV_STATE) * bytes,
                                (void *)(uintptr_t)sum, bytes, true);
         return st;
     }
-    if (u->optimizer && tni_kv_is_gradient(p->what))
-        return step(u, p, h, value, sum, bytes, u->async ? 1 : (double)count / members);
     tni_kv_bytes_copy(value, sum, bytes);
     if (p->what != TNI_KV_ASSIGN) {
         p->slot.steps += tni_kv_is_gradient(p->what);
@@ -346,6 +332,17 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
     return tni_array_wait_write(p->value);
 }
 
+static tn_status stepped(const part *p, const tni_kv_header *h, const void *value, void *out, uint64_t bytes)
+{
+    const bool now = !((p->slot.steps ^ h->what) & 1);
+
+    if (!now && !p->before)
+        return tni_error(TN_E_STATE, "its value before step %" PRIu64 " is not kept (kvstore.on_worker_loss)",
+                         p->slot.steps);
+    tni_kv_bytes_copy(out, now ? value : p->before, bytes);
+    return now ? TN_OK : TN_PENDING;
+}
+
 static tn_status read_states(void *arg, const tni_kv_header *h, uint8_t dtype, void *value, void *out,
                              uint64_t bytes)
 {
@@ -353,9 +350,11 @@ static tn_status read_states(void *arg, const tni_kv_header *h, uint8_t dtype, v
     part *p;
     tn_status st;
 
-    if (h->what < TNI_KV_STATE)
+    if (h->what < TNI_KV_STATE && (h->what | 1) != TNI_KV_ODD)
         return tni_error(TN_E_FORMAT, "pull of code %u", h->what);
-    if (!(st = part_take(u, h->key, &p)) && bytes && !(st = states_ready(u, p, dtype, value, bytes)))
+    if (!(st = part_take(u, h->key, &p)) && h->what < TNI_KV_STATE)
+        return stepped(p, h, value, out, bytes);
+    if (!st && bytes && !(st = states_ready(u, p, dtype, value, bytes)))
         tni_kv_states_copy(&p->slot, states_of(u, dtype), (uint64_t)(h->what - TNI_KV_STATE) * bytes, out,
                            bytes, false);
     return st;
@@ -759,6 +758,7 @@ tn_status tni_kv_updates_create(tni_context *c, bool async, tn_kv_command_fn fn,
     u->async = async;
     u->fn = fn;
     u->arg = arg;
+    u->keeps = !async && !strncmp(tni_option_text(c->options, "kvstore.on_worker_loss"), "wait", 4);
     tni_str_init(&u->optimizer_words, TN_TEXT_MAX);
     tni_str_init(&u->codec_words, TN_TEXT_MAX);
     if (!(st = tni_device_get(c->devices, "cpu", 0, &u->cpu)))

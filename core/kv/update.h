@@ -23,6 +23,10 @@
 #define TNI_KV_ASSIGN 3u  /* of worker 0: the value itself */
 #define TNI_KV_ABSTAIN 4u /* a byte for each 2 GiB: this worker takes part in the round and adds nothing */
 /* 6: TNI_KV_ROWS of rows.h */
+/* Of pulls: the value behind an even, or an odd number of steps. It is the present one or, for a worker in
+ * another's place, the one before the last step: parts are at most one step apart. */
+#define TNI_KV_EVEN 8u
+#define TNI_KV_ODD 9u
 #define TNI_KV_GATHER 5u /* elements whose sum is the value, also where there is an optimizer */
 #define TNI_KV_STATE 16u /* and above, of worker 0, and of pulls: a piece of what the optimizer keeps */
 #define TNI_KV_ABSTAIN_LOG2 31u
@@ -38,10 +42,5 @@ tn_status tni_kv_updates_create(tni_context *c, bool async, tn_kv_command_fn fn,
                                 tni_kv_updates **out);
 void tni_kv_updates_destroy(tni_kv_updates *u); /* NULL is fine */
 tni_kv_update tni_kv_updates_table(tni_kv_updates *u);
-
-/* What the optimizer keeps of a part, one behind the other: steps 8, states. Copies the bytes from `from` on
- * out of it, or with `put` into it; what is behind its end is zeros. */
-void tni_kv_states_copy(tni_kv_param_slot *s, uint32_t states, uint64_t from, void *memory, uint64_t bytes,
-                        bool put);
 
 #endif

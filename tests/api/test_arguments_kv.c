@@ -240,6 +240,31 @@ static void pulls(void **state)
     tn_kv_destroy(kv);
 }
 
+/* Of one process: it is in nobody's place. */
+static void rejoins(void **state)
+{
+    tn_kv_item it = {.name = "w", .out_count = 1, .outs = &f.a}, other = it, none = {.name = "w"};
+    const tn_kv_item given = in_item("w", 1, &f.a), twice[] = {it, it};
+    tn_kv *kv = store("local");
+    uint64_t steps = 9;
+
+    (void)state;
+    other.name = "v";
+    assert_fails(tn_kv_rejoin(NULL, 1, &it, &steps), TN_E_ARG);
+    assert_fails(tn_kv_rejoin(kv, 1, NULL, &steps), TN_E_ARG);
+    assert_fails(tn_kv_rejoin(kv, HUGE_COUNT, &it, &steps), TN_E_ARG);
+    assert_fails(tn_kv_rejoin(kv, 1, &it, NULL), TN_E_ARG);
+    assert_fails(tn_kv_rejoin(kv, 1, &none, &steps), TN_E_ARG);
+    assert_fails(tn_kv_rejoin(kv, 1, &given, &steps), TN_E_ARG);
+    assert_fails(tn_kv_rejoin(kv, 1, &other, &steps), TN_E_KEY);
+    assert_fails(tn_kv_rejoin(kv, 2, twice, &steps), TN_E_KEY);
+    assert_int_equal(steps, 9);
+    assert_ok(tn_kv_rejoin(kv, 1, &it, &steps));
+    assert_int_equal(steps, 0);
+    assert_ok(tn_kv_rejoin(kv, 0, NULL, &steps));
+    tn_kv_destroy(kv);
+}
+
 static tn_status nothing(void *arg, const tn_kv_item *key, tn_array *merged, tn_array *stored)
 {
     (void)arg;
@@ -433,10 +458,11 @@ static void reports(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(creation),   cmocka_unit_test(drift),       cmocka_unit_test(nulls),
-        cmocka_unit_test(values),     cmocka_unit_test(keys),        cmocka_unit_test(pulls),
-        cmocka_unit_test(updates),    cmocka_unit_test(state_files), cmocka_unit_test(compression),
-        cmocka_unit_test(the_others), cmocka_unit_test(roles),       cmocka_unit_test(reports),
+        cmocka_unit_test(creation),    cmocka_unit_test(drift),      cmocka_unit_test(nulls),
+        cmocka_unit_test(values),      cmocka_unit_test(keys),       cmocka_unit_test(pulls),
+        cmocka_unit_test(rejoins),     cmocka_unit_test(updates),    cmocka_unit_test(state_files),
+        cmocka_unit_test(compression), cmocka_unit_test(the_others), cmocka_unit_test(roles),
+        cmocka_unit_test(reports),
     };
 
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

@@ -48,8 +48,8 @@ struct tni_kv_process { /* a node */
     tn_ctx *ctx; /* a server's */
     asked asked[CALLS_MAX];
     uint32_t cookie;
-    bool ready, left;
-    uint32_t behind; /* barriers of others when it came again */
+    bool ready, left, lost; /* lost: it says nothing when it leaves */
+    uint32_t behind;        /* barriers of others when it came again */
 };
 
 typedef struct job {
@@ -352,7 +352,7 @@ tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out)
         return tni_error(TN_E_INTERNAL, "a job of another type");
     if (p->left)
         (void)call_wait(call_new(p, CALL_AGAIN));
-    p->left = false;
+    p->left = p->lost = false;
     tni_mutex_lock(&j->lock);
     while (!p->ready)
         tni_cond_wait(&j->changed, &j->lock);
@@ -368,7 +368,14 @@ tn_status tni_kv_process_leave(tni_kv_process *p)
     if (!p)
         return TN_OK;
     p->left = true;
-    return tni_kv_process_call(p, &bye);
+    return p->lost ? TN_OK : tni_kv_process_call(p, &bye);
+}
+
+void job_lose(worker *w)
+{
+    running->nodes[1 + running->settings.servers + w->rank].lost = true;
+    tn_kv_destroy(w->kv);
+    w->kv = NULL;
 }
 
 uint32_t tni_kv_process_rank(const tni_kv_process *p)

@@ -44,6 +44,8 @@ typedef struct worker { /* one thread, with a context and a store of its own */
 void job_run(const job_options *o, const char *type, void (*fn)(worker *w), void *arg);
 /* Waits until all workers are here: a barrier of the test, not of the store. */
 void job_meet(worker *w);
+/* The worker's process is gone without a word, once its calls are done; its thread may open a store anew. */
+void job_lose(worker *w);
 uint64_t job_snapshots(uint64_t *last); /* that servers wrote, and the step of the last one */
 uint64_t job_payload_bytes(void);       /* of messages from workers to servers so far */
 

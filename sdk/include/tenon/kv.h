@@ -118,6 +118,24 @@ TN_API tn_status tn_kv_push(tn_kv *kv, uint32_t count, const tn_kv_item *items);
  */
 TN_API tn_status tn_kv_pull(tn_kv *kv, uint32_t flags, uint32_t count, const tn_kv_item *items);
 
+/**
+ * Goes on where a lost worker was, in whose place this one is (type dist_sync, kvstore.on_worker_loss = wait,
+ * an optimizer in the store): brings the values as they were behind the last step that all keys have made.
+ * The next push of each key is the step behind it; servers drop it where the lost worker has pushed it.
+ * Waits.
+ *
+ * Call it once, with all keys that are pushed in a step, when they have their first values and the store its
+ * optimizer. It does nothing where this worker took nobody's place, and of other types.
+ *
+ * @param items as of tn_kv_pull
+ * @param steps how many steps those were; 0: begin with the first one
+ * @return statuses of tn_kv_pull · TN_E_UNSUPPORTED: no optimizer in the store, so parameters are lost with
+ *         the worker · TN_E_STATE: a value was assigned since · TN_E_TIMEOUT, TN_E_PEER
+ * @threads owner
+ * @since 0.1
+ */
+TN_API tn_status tn_kv_rejoin(tn_kv *kv, uint32_t count, const tn_kv_item *items, uint64_t *steps);
+
 /** A push, then a pull of the same keys: of dist types in one round trip. Statuses of both. @threads owner
  * @since 0.1 */
 TN_API tn_status tn_kv_pushpull(tn_kv *kv, uint32_t count, const tn_kv_item *items);
