@@ -42,28 +42,36 @@ void tnn_job_close(tn_train *t)
 
 enum { BATCHES, SAMPLES, BATCH, COUNTS };
 
-/* Batches, samples and batch size of each worker, by a sum in which each adds its own. */
+/* Batches, samples and batch size of each worker, by a sum in which each adds its own. A worker in another's
+ * place finds the sum: no other one adds to it a second time. */
 static tn_status counts_exchange(tn_app *app, tn_train *t, double *counts)
 {
     const int64_t shape[] = {t->workers, COUNTS};
     const uint64_t bytes = (uint64_t)t->workers * COUNTS * sizeof *counts;
     tn_array *a = NULL;
-    tn_kv_item item = {.name = "sizes of the workers' data", .value_count = 1, .values = &a};
+    tn_kv_item item = {.name = "sizes of the workers' data", .value_count = 1, .values = &a, .outs = &a};
+    const double own[COUNTS] = {(double)t->own_batches, (double)tn_data_count(t->data), (double)t->o.batch};
+    double *there = counts + COUNTS * t->rank;
     tn_status st;
 
-    if (!(st = tn_array_zeros(app->ctx, TN_F64, 2, shape, NULL, &a)) &&
-        !(st = tn_kv_init(t->store, 1, &item))) {
-        double *own = counts + COUNTS * t->rank;
-
-        own[BATCHES] = (double)t->own_batches;
-        own[SAMPLES] = (double)tn_data_count(t->data);
-        own[BATCH] = (double)t->o.batch;
-        item.out_count = 1;
-        item.outs = &a;
+    if (!(st = tn_array_zeros(app->ctx, TN_F64, 2, shape, NULL, &a)))
+        st = tn_kv_init(t->store, 1, &item);
+    item.value_count = 0;
+    item.out_count = 1;
+    if (!st && !(st = tn_kv_pull(t->store, 0, 1, &item)))
+        st = tn_array_read(a, counts, bytes);
+    if (!st && !there[BATCH]) {
+        memcpy(there, own, sizeof own);
+        item.value_count = 1;
         if (!(st = tn_array_write(a, counts, bytes)) && !(st = tn_kv_pushpull(t->store, 1, &item)))
             st = tn_array_read(a, counts, bytes);
     }
     tn_array_release(a);
+    if (!st && memcmp(there, own, sizeof own) != 0)
+        return tnn_fail(app, TN_E_STATE,
+                        "worker %lld has %.0f samples in batches of %.0f; the one whose place it has had "
+                        "%.0f in batches of %.0f",
+                        (long long)t->rank, own[SAMPLES], own[BATCH], there[SAMPLES], there[BATCH]);
     return tnn_check(app, st, "batches of the workers");
 }
 
@@ -82,6 +90,49 @@ static void uneven(tn_app *app, tn_train *t, int64_t least, int64_t most)
                        drops ? "leaves out" : "repeats", (long long)llabs(t->batches - t->own_batches));
     tnn_warn(app, "kvstore.uneven = %s: the workers have %lld to %lld batches in an epoch: %s",
              policy ? policy : "pad", (long long)least, (long long)most, text);
+}
+
+static tn_status lost(tn_app *app, const tn_train *t, const char *what)
+{
+    return tnn_fail(
+        app, TN_E_STATE,
+        "worker %lld is in the place of another, which is lost behind step %lld, and with it %s: go "
+        "on from a checkpoint, with all workers",
+        (long long)t->rank, (long long)tn_trainer_steps(t->trainer), what);
+}
+
+/* Parameters and the optimizer's states are those of the servers. What workers keep by themselves is lost. */
+tn_status tnn_job_rejoin(tn_app *app, tn_train *t)
+{
+    const int64_t step = tn_trainer_steps(t->trainer);
+    bool means = false;
+    uint64_t seed;
+
+    for (size_t i = 0; i < t->net->param_count; i++)
+        means = means || t->net->params[i]->aux;
+    if (t->early != TNN_EARLY_NONE)
+        return lost(app, t, "the epochs that early_stop has seen");
+    if (means && !t->rank)
+        return lost(app, t, "the running means of the model");
+    if (means)
+        tnn_warn(app, "running means of this worker begin anew: its validation is not that of worker 0");
+    tnn_job_seek(t, step / t->batches, step % t->batches);
+    t->batch = step % t->batches;
+    t->epochs_done = step / t->batches;
+    t->resumed_step = step;
+    tnn_warn(app, "worker %lld is in the place of another: it goes on behind step %lld", (long long)t->rank,
+             (long long)step);
+    return tnn_check(app, tn_random_save(app->ctx, NULL, &seed, &t->position), "%s", "");
+}
+
+tn_status tnn_job_rejoined(tn_app *app, tn_train *t)
+{
+    uint64_t seed, position = t->position;
+
+    t->late = false;
+    if (app->status || tnn_check(app, tn_random_save(app->ctx, NULL, &seed, &position), "%s", ""))
+        return app->status;
+    return position == t->position ? TN_OK : lost(app, t, "how many random numbers it had drawn");
 }
 
 tn_status tnn_job_agree(tn_app *app, tn_train *t)

@@ -379,7 +379,8 @@ tn_train *tn_train_open_(tn_app *app, const tn_train_options *options)
     t->checkpoint_steps = t->folder ? steps_of(t, t->o.checkpoint_every, 0) : 0;
     if (t->o.checkpoint_every > 0 && !t->checkpoint_steps && t->folder)
         t->checkpoint_steps = 1;
-    if (t->o.resume && tnn_train_resume(t))
+    t->late = tn_trainer_steps(t->trainer) > 0;
+    if (t->late ? tnn_job_rejoin(app, t) : t->o.resume && tnn_train_resume(t))
         t->usable = false;
     return t->usable ? t : NULL;
 }
@@ -465,6 +466,8 @@ tn_status tnn_train_step(tn_train *t, const tn_batch *b)
         if (!app->status)
             (void)part_run(app, t, &part, k);
     }
+    if (t->late && tnn_job_rejoined(app, t))
+        return app->status;
     tn_trainer_step(t->trainer, tnn_job_samples(t, b, n));
     if (loss)
         ahead_bound(t, loss);

@@ -40,6 +40,8 @@ struct tn_train {
     struct tn_kv *store;           /* of several processes; NULL: of this alone */
     bool store_owned, steps_alike; /* workers go in step */
     bool joins;                    /* this worker may end before others */
+    bool late;                     /* it is in another's place, and has not made a step yet */
+    uint64_t position;             /* of its random numbers then */
     int64_t rank, workers;
     int64_t own_batches, at;            /* of this worker's data; the next one of the epoch */
     int64_t first_count, first_batches; /* samples and batches of worker 0's; 0: it is not known */
@@ -72,6 +74,10 @@ tn_status tnn_train_step(tn_train *t, const tn_batch *b);
 
 tn_status tnn_job_open(tn_app *app, tn_train *t);
 tn_status tnn_job_agree(tn_app *app, tn_train *t); /* how many batches an epoch has */
+/* Of a worker in another's place, whose trainer knows its steps: where it goes on; and, before its first
+ * gradient leaves, whether it may. */
+tn_status tnn_job_rejoin(tn_app *app, tn_train *t);
+tn_status tnn_job_rejoined(tn_app *app, tn_train *t);
 int tnn_job_next(tn_train *t, tn_batch *b);        /* tn_data_next of what all have; t->at counts */
 void tnn_job_seek(tn_train *t, int64_t epoch, int64_t index);
 int64_t tnn_job_samples(const tn_train *t, const tn_batch *b, int64_t n); /* of a step, of all; n: own */

@@ -379,7 +379,7 @@ tn_status tnn_trainer_ready(tn_trainer *t)
     }
     t->param_count = net->param_count;
     t->made = true;
-    return TN_OK;
+    return t->far && !t->async ? tnn_store_rejoin(t) : TN_OK;
 }
 
 int64_t tnn_trainer_state_elements(tn_trainer *t)

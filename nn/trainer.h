@@ -64,6 +64,8 @@ tn_status tnn_store_open(tn_trainer *t);
 /* Its keys, behind the slots, before their states. */
 tn_status tnn_store_make(tn_trainer *t);
 void tnn_store_clear(tn_trainer *t);
+/* Behind the keys. A worker in another's place goes on with the values and steps that the servers have. */
+tn_status tnn_store_rejoin(tn_trainer *t);
 /* Of a store that updates: states of a slot, of servers as they are now; and these and the steps back. */
 tn_status tnn_store_state(tn_trainer *t, size_t index);
 tn_status tnn_store_return(tn_trainer *t, size_t index);

@@ -233,6 +233,18 @@ tn_status tnn_store_make(tn_trainer *t)
     return TN_OK;
 }
 
+tn_status tnn_store_rejoin(tn_trainer *t)
+{
+    tn_app *app = t->object.app;
+    uint64_t steps = 0;
+
+    for (size_t i = 0; i < t->slot_count; i++)
+        t->items[i].value_count = 0;
+    if (!tnn_check(app, tn_kv_rejoin(t->kv, (uint32_t)t->slot_count, t->items, &steps), "place in the store"))
+        t->steps = (int64_t)steps;
+    return app->status;
+}
+
 void tnn_store_clear(tn_trainer *t)
 {
     if (!t->o.store)

@@ -154,9 +154,38 @@ static bool may_begin(tn_app *app, const char *folder, bool *anew)
     return false;
 }
 
+/* Whether the folder holds the run that an earlier start of this process began in this very job. */
+static bool is_own(cli_run *run, tn_app *app, const char *folder)
+{
+    const char *attempt = getenv("DMLC_NUM_ATTEMPT"), *job = tn_ctx_option(tn_app_ctx(app), "kvstore.job");
+    char why[CLI_WHY_BYTES];
+    bool same = false;
+    size_t index;
+    json_t *o;
+
+    if (!attempt || !strcmp(attempt, "0") || !job || !*job || cli_folder_look(folder) != CLI_FOLDER_RUN ||
+        !(run->record = cli_record_json(folder, why)))
+        return false;
+    json_array_foreach(json_object_get(run->record, "options"), index, o)
+    {
+        const char *key = json_string_value(json_object_get(o, "key"));
+        const char *value = json_string_value(json_object_get(o, "value"));
+
+        same = same || (key && value && !strcmp(key, "kvstore.job") && !strcmp(value, job));
+    }
+    if (same && !json_object_get(run->record, "result"))
+        return true;
+    json_decref(run->record);
+    run->record = NULL;
+    return false;
+}
+
 static bool named_make(cli_run *run, tn_app *app, const char *folder)
 {
-    if (cli_run_in_use(app, folder) || !may_begin(app, folder, &run->anew))
+    if (cli_run_in_use(app, folder))
+        return false;
+    run->again = is_own(run, app, folder);
+    if (!run->again && !may_begin(app, folder, &run->anew))
         return false;
     run->made = access(folder, F_OK) != 0;
     return ((run->folder = cli_format("%s", folder)) || no_memory(app)) && folders_make(app, folder);
@@ -438,7 +467,7 @@ static bool folder_settle(cli_run *run, tn_app *app, bool resume)
     free(record);
     if (run->rank) /* notes of a worker, which a later one goes on with */
         return true;
-    if (!resume && !may_begin(app, run->folder, &run->anew))
+    if (!resume && !run->again && !may_begin(app, run->folder, &run->anew))
         return false;
     if (resume && state != CLI_FOLDER_RUN && state != CLI_FOLDER_BROKEN_OFF) {
         text =

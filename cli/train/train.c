@@ -155,7 +155,7 @@ static void event_begin(training *t)
     stops_take();
     if (t->resume && !t->args->value[OPT_QUIET])
         cli_resumed_compare(&t->run, t->app);
-    if (((t->resume || t->run.anew) && !cli_run_rewind(&t->run, t->app, info.resumed_step)) ||
+    if (((t->resume || t->run.anew || t->run.again) && !cli_run_rewind(&t->run, t->app, info.resumed_step)) ||
         !cli_run_begin(&t->run, t->app, t->args, t->train))
         return;
     cli_view_begin(&t->view, &t->run, &info);

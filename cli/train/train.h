@@ -27,6 +27,7 @@ typedef struct cli_run {
     bool made;          /* the folder is new */
     bool runs_made; /* the folder of all runs was made for this one */
     bool anew;          /* in place of a run that ended before its first checkpoint */
+    bool again;         /* worker 0 of a job was lost, and is started again: it goes on in the folder */
     uint32_t rank;      /* of this worker; not 0: the run is another one's, `folder` lies beside it */
     bool begun;         /* run.json is written */
     cli_lock lock;      /* of `folder`, while it is trained in */
