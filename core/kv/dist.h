@@ -69,9 +69,9 @@ tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *
  * is named. */
 tn_status tni_kv_dist_whole(const tni_kv_dist *d, const tni_kv_optimizer *o, const tni_kv_key *key);
 /* Of a worker in another's place, with rounds: values as they were behind the last step that all parts have
- * made come into key->value, and pushes go on from there. *steps: how many those were; TNI_KV_NEVER: it is no
- * such worker, and nothing was done. */
-tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys, uint64_t *steps);
+ * made come into key->value, and pushes go on from there. *steps: how many those were; as it was: this is
+ * no such worker, and nothing was done. */
+tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, const tn_kv_item *items, uint64_t *steps);
 /* The optimizer's states and steps of a key, from servers into its slot; and worker 0's back, by all workers.
  * Both wait. */
 tn_status tni_kv_dist_fetch(tni_kv_dist *d, tni_kv_key *key);

@@ -156,19 +156,17 @@ static tn_status steps_least(tni_kv_dist *d, const tni_kv_key *key, uint32_t *le
 
 /* Nothing moves by more than one step before this worker has pushed: each part is at the least step, or one
  * behind it, if the worker that is gone had pushed so far. */
-tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys, uint64_t *steps)
+tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, const tn_kv_item *items, uint64_t *steps)
 {
     uint32_t least = UINT32_MAX;
-    tn_status st;
+    tni_kv_key *key;
+    tn_status st = TN_OK;
 
-    *steps = TNI_KV_NEVER;
     if (d->settings.async || !tni_kv_process_behind(d->process))
         return TN_OK;
-    if (!(st = tni_kv_dist_flush(d)))
-        st = tni_kv_dist_wait(d);
     for (uint32_t i = 0; i < count && !st; i++)
-        if (!(st = tni_array_wait_write(keys[i]->value)))
-            st = steps_least(d, keys[i], &least);
+        if (!(st = tni_kv_find(d->kv, &items[i], &key)) && !(st = tni_array_wait_write(key->value)))
+            st = steps_least(d, key, &least);
     if (st || least == UINT32_MAX || (!least && !d->kv->optimizer))
         return st;
     if (!d->kv->optimizer)
@@ -177,12 +175,13 @@ tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, tni_kv_key *const *
                          "the parameters: the servers have no optimizer",
                          d->rank, least);
     for (uint32_t i = 0; i < count && !st; i++) {
-        const tni_kv_request r = {.kind = TNI_KV_DO_PULL,
-                                  .key = keys[i]->wire,
-                                  .out = tni_array_data(keys[i]->value),
-                                  .what = (uint8_t)(TNI_KV_EVEN | (least & 1)),
-                                  .any = true};
+        tni_kv_request r = {
+            .kind = TNI_KV_DO_PULL, .what = (uint8_t)(TNI_KV_EVEN | (least & 1)), .any = true};
 
+        if ((st = tni_kv_find(d->kv, &items[i], &key)))
+            break;
+        r.key = key->wire;
+        r.out = tni_array_data(key->value);
         st = tni_kv_process_call(d->process, &r);
     }
     *steps = least;

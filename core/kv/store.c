@@ -443,22 +443,6 @@ tn_status tni_kv_pull(tni_kv *kv, bool sparse, uint32_t count, const tn_kv_item 
     return st;
 }
 
-tn_status tni_kv_rejoin(tni_kv *kv, uint32_t count, const tn_kv_item *items, uint64_t *steps)
-{
-    tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
-    tn_status st = keys ? tni_kv_keys_take(kv, count, items, true, 0, keys) : TN_E_NOMEM;
-    uint64_t made = TNI_KV_NEVER;
-
-    if (!st && kv->dist)
-        st = tni_kv_dist_rejoin(kv->dist, count, keys, &made);
-    for (uint32_t i = 0; i < count && made != TNI_KV_NEVER && !st; i++)
-        st = tni_kv_outs_write(keys[i], &items[i]);
-    if (!st)
-        *steps = made == TNI_KV_NEVER ? 0 : made;
-    tni_free((void *)keys);
-    return st;
-}
-
 /* What came with the answers to a push, or to first values. */
 static tn_status outs_all(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 {
@@ -490,6 +474,18 @@ tn_status tni_kv_pull_check(tni_kv *kv, uint32_t count, const tn_kv_item *items)
     const tn_status st = keys ? tni_kv_keys_take(kv, count, items, true, 0, keys) : TN_E_NOMEM;
 
     tni_free((void *)keys);
+    return st;
+}
+
+tn_status tni_kv_rejoin(tni_kv *kv, uint32_t count, const tn_kv_item *items, uint64_t *steps)
+{
+    tn_status st = tni_kv_pull_check(kv, count, items);
+    uint64_t made = TNI_KV_NEVER;
+
+    if (!st && kv->dist && !(st = tni_kv_dist_rejoin(kv->dist, count, items, &made)) && made != TNI_KV_NEVER)
+        st = outs_all(kv, count, items);
+    if (!st)
+        *steps = made == TNI_KV_NEVER ? 0 : made;
     return st;
 }
 
