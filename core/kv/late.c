@@ -69,7 +69,7 @@ void tni_kv_stale_count(tni_kv_server *s, const tni_kv_store_part *p, const tni_
 
 static bool took_a_place(const tni_kv_server *s, uint32_t rank)
 {
-    return tni_kv_late_comer(s, s->node.view.members[rank].incarnation);
+    return tni_kv_late_comer(&s->node.view, s->node.view.members[rank].incarnation);
 }
 
 void tni_kv_part_unheard(const tni_kv_server *s, tni_kv_store_part *p)

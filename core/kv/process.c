@@ -107,7 +107,7 @@ static void news_publish(tni_kv_process *p)
         p->status = st;
         p->view = v->number;
         p->rank = tni_kv_worker_rank(p->worker);
-        if (ready && !p->ready && v->members[p->rank].incarnation > v->workers + v->servers)
+        if (ready && !p->ready && tni_kv_late_comer(v, v->members[p->rank].incarnation))
             p->behind = v->released;
         p->ready = ready;
         p->cut = cut;

@@ -161,6 +161,11 @@ void tni_kv_view_write(const tni_kv_view *v, tni_str *out);
 /* TN_E_FORMAT: no view of that many nodes; `v` stays as it was. */
 tn_status tni_kv_view_read(tni_kv_view *v, const uint8_t *text, uint64_t bytes);
 bool tni_kv_view_servers_live(const tni_kv_view *v); /* all of them */
+/* A process with this incarnation has taken another's place: the first ones of a job have the lowest. */
+static inline bool tni_kv_late_comer(const tni_kv_view *v, uint32_t incarnation)
+{
+    return incarnation > v->workers + v->servers;
+}
 /* True if round `round` of a part needs this worker. */
 static inline bool tni_kv_member_needed(const tni_kv_member *m, uint32_t round)
 {

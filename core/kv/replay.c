@@ -158,7 +158,7 @@ void tni_kv_log_mark(tni_kv_worker *w, uint64_t step)
 /* It has taken nobody's place. */
 static bool original(const tni_kv_worker *w)
 {
-    return w->node.incarnation <= w->node.settings->workers + w->node.settings->servers;
+    return !tni_kv_late_comer(&w->node.view, w->node.incarnation);
 }
 
 void tni_kv_log_begin(tni_kv_worker *w)

@@ -432,7 +432,7 @@ static bool given_check(const tni_kv_scheduler *s, bool *gives)
 
     for (uint32_t i = 0; i < v->workers; i++)
         may = may && !((OUT | IN(TNI_KV_DEAD)) >> v->members[i].state & 1u) &&
-              v->members[i].incarnation <= s->count;
+              !tni_kv_late_comer(v, v->members[i].incarnation);
     *gives = may && s->seats[0].gives;
     return !may || s->seats[0].view >= s->recovering_view;
 }

@@ -130,7 +130,7 @@ static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t
     needed_count(s);
     st = s->snapshots.claim ? s->snapshots.claim(s->snapshots.arg, s->steps) : TN_OK;
     back = s->node.async && (s->node.view.flags & TNI_KV_RECOVERING ||
-                             (s->steps[0] && tni_kv_late_comer(s, s->node.incarnation)));
+                             (s->steps[0] && tni_kv_late_comer(&s->node.view, s->node.incarnation)));
     if (!st && s->node.async && (s->steps[0] || back))
         st = load(s, s->steps[0]);
     s->back = s->waits = back;

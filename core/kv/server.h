@@ -101,11 +101,6 @@ tn_status tni_kv_part_pull(tni_kv_server *s, tni_kv_store_part *p, const tni_kv_
  * from, before it is applied. */
 void tni_kv_late_count(tni_kv_server *s, const tni_kv_store_part *p);
 void tni_kv_stale_count(tni_kv_server *s, const tni_kv_store_part *p, const tni_kv_slot *slot);
-/* A process with this incarnation has taken another's place. */
-static inline bool tni_kv_late_comer(const tni_kv_server *s, uint32_t incarnation)
-{
-    return incarnation > s->node.settings->workers + s->node.settings->servers;
-}
 void tni_kv_part_unheard(const tni_kv_server *s, tni_kv_store_part *p); /* async: it lost rounds of all */
 /* Async: sets `lost` of a worker from which something came; `applied` is up to date. True: it is the first
  * since the server came back, and pulls of others may be due. */
