@@ -1,22 +1,7 @@
-/* What a worker's requests are, and what they wait for: in errors of late ones, and in its report. */
+/* What a worker's requests wait for: in errors of late ones, and in its report. */
 #include "kv/worker.h"
 
 #define AWAIT_NS 8000000000u /* the longest that others' values put a question off */
-
-const tni_kv_kind_row tni_kv_kinds[] = {
-    [TNI_KV_DO_INIT] = {TNI_KV_INIT, 0, false, false, false, false, "init of", 0},
-    [TNI_KV_DO_PUSH] = {TNI_KV_PUSH, 0, false, true, false, false, "push of", TNI_KV_T_PUSH + 1},
-    [TNI_KV_DO_PULL] = {TNI_KV_PULL, 0, false, false, false, true, "pull of", TNI_KV_T_PULL + 1},
-    [TNI_KV_DO_PUSHPULL] = {TNI_KV_PUSH, TNI_KV_WANT, false, true, false, true, "pushpull of",
-                            TNI_KV_T_PUSHPULL + 1},
-    [TNI_KV_DO_COMMAND] = {TNI_KV_COMMAND, 0, true, false, false, false, "command", 0},
-    [TNI_KV_DO_SNAPSHOT] = {TNI_KV_SNAPSHOT, 0, true, false, false, false, "snapshot", 0},
-    [TNI_KV_DO_BARRIER] = {TNI_KV_BARRIER, 0, true, false, true, false, "barrier", TNI_KV_T_BARRIER + 1},
-    [TNI_KV_DO_END] = {TNI_KV_END, 0, true, false, true, false, "end of data", 0},
-    [TNI_KV_DO_BYE] = {TNI_KV_BYE, 0, true, false, true, false, "leaving", 0},
-    [TNI_KV_DO_BREAK] = {TNI_KV_PUSH, TNI_KV_BROKEN, false, true, false, false, "break of", 0},
-    [TNI_KV_DO_LAST] = {TNI_KV_PUSH, TNI_KV_LAST, false, false, false, false, "end of", 0},
-};
 
 void tni_kv_op_name(const tni_kv_op *op, uint32_t part, char out[96])
 {

@@ -35,22 +35,22 @@ typedef enum tni_kv_type {
     TNI_KV_HELLO = 1, /* node → scheduler: role (and HELLO_ASYNC), rank, birth, snapshots, address */
     TNI_KV_WELCOME,   /* scheduler → node: number and incarnation of `sequence` (its birth), and a view */
     TNI_KV_VIEW,      /* scheduler → node */
-    TNI_KV_BEAT,  /* node → scheduler: snapshots; `sequence` counts beats (0: an older build's); a worker's
-                       * `what`: its log is whole. And back: `key` is a step that all servers hold */
-    TNI_KV_INIT,  /* worker → server: first value of a part; a second one changes nothing */
-    TNI_KV_PUSH,  /* worker → server: gradient of (part, round) */
-    TNI_KV_PULL,  /* worker → server: value of `round` or later; 0 with ANY: what there is */
-    TNI_KV_ACK,   /* answer; `what` is a tni_kv_state, `round` the worker's count of this part */
-    TNI_KV_VALUE, /* answer: value of the part */
-    TNI_KV_COMMAND,  /* worker → server: text for the update functions */
-    TNI_KV_SNAPSHOT, /* worker → server: write state of step `key` */
-    TNI_KV_BARRIER,  /* worker → scheduler: generation `round` */
-    TNI_KV_END,      /* worker → scheduler: no data behind step `round` */
-    TNI_KV_BYE,      /* worker → scheduler: leaves; server → scheduler: stopped */
-    TNI_KV_REFUSED,  /* answer: `what` is a tni_kv_refusal, the payload its text */
-    TNI_KV_BATCH,    /* entries */
-    TNI_KV_ASK,      /* of no member → scheduler → node `key`: how is it? Any job, if `job` is 0 */
-    TNI_KV_REPORT,   /* node → scheduler → who asked: report of node `key`; metrics.h */
+    TNI_KV_BEAT,      /* node → scheduler: snapshots; `sequence` counts beats (0: an older build's); of a
+                       * worker `what`: its log is whole. And back: `key` is a step that all servers hold */
+    TNI_KV_INIT,      /* worker → server: first value of a part; a second one changes nothing */
+    TNI_KV_PUSH,      /* worker → server: gradient of (part, round) */
+    TNI_KV_PULL,      /* worker → server: value of `round` or later; 0 with ANY: what there is */
+    TNI_KV_ACK,       /* answer; `what` is a tni_kv_state, `round` the worker's count of this part */
+    TNI_KV_VALUE,     /* answer: value of the part */
+    TNI_KV_COMMAND,   /* worker → server: text for the update functions */
+    TNI_KV_SNAPSHOT,  /* worker → server: write state of step `key` */
+    TNI_KV_BARRIER,   /* worker → scheduler: generation `round` */
+    TNI_KV_END,       /* worker → scheduler: no data behind step `round` */
+    TNI_KV_BYE,       /* worker → scheduler: leaves; server → scheduler: stopped */
+    TNI_KV_REFUSED,   /* answer: `what` is a tni_kv_refusal, the payload its text */
+    TNI_KV_BATCH,     /* entries */
+    TNI_KV_ASK,       /* of no member → scheduler → node `key`: how is it? Any job, if `job` is 0 */
+    TNI_KV_REPORT,    /* node → scheduler → who asked: report of node `key`; metrics.h */
     TNI_KV_TYPE_END
 } tni_kv_type;
 
@@ -141,8 +141,18 @@ void tni_kv_write(tni_str *s, uint64_t value, uint32_t bytes);
     X(LIVE_BUFFER)                                                                                           \
     X(GIVE_UP)                                                                                               \
     X(NO_BEAT)                                                                                               \
-    X(REJOIN_IGNORED) X(NO_JOB) X(NO_FENCE) X(EXIT_STOPS) X(PULL_LATEST) X(NO_LEAVE) X(CONTROL_ONCE)         \
-        X(NO_CHECKSUM) X(HALF_ROUND) X(OVERWRITE) X(REPLAY_LATE) X(REPLAY_TRIM)
+    X(REJOIN_IGNORED)                                                                                        \
+    X(NO_JOB)                                                                                                \
+    X(NO_FENCE)                                                                                              \
+    X(EXIT_STOPS)                                                                                            \
+    X(PULL_LATEST)                                                                                           \
+    X(NO_LEAVE)                                                                                              \
+    X(CONTROL_ONCE)                                                                                          \
+    X(NO_CHECKSUM)                                                                                           \
+    X(HALF_ROUND)                                                                                            \
+    X(OVERWRITE)                                                                                             \
+    X(REPLAY_LATE)                                                                                           \
+    X(REPLAY_TRIM)
 #define TNI_KV_BUG_NAME(name) TNI_KV_BUG_##name,
 enum { TNI_KV_BUG_NONE, TNI_KV_BUGS(TNI_KV_BUG_NAME) TNI_KV_BUG_END };
 #ifdef TN_TEST_SWITCHES
