@@ -89,8 +89,9 @@ typedef struct tni_run { /* what a running operation is told */
     16u /* overwrites its outputs whole: old poison of written variables does not stop it */
 #define TNI_TASK_HOST_CALL 32u /* host callback: runs on callback threads that may push and wait */
 #define TNI_TASK_ARRIVED 64u   /* begins when what it reads is there, not behind it in the stream */
-/* On a host, a few microseconds, and neither it nor its `done` waits: whoever pushes it as the only one runs
- * it if it can run; whoever completes a short operation ends it at once and runs the short ones behind it. */
+/* It runs on a host and takes a few microseconds; neither it nor its `done` waits. The thread that pushes it
+ * alone, in no list, runs it at once if it can begin. The thread that completes a short operation ends it at
+ * once, and runs the short ones behind it. */
 #define TNI_TASK_SHORT 128u
 
 /* Lanes: each that is used has a queue of its device, and a stream where there are streams. The host serves

@@ -5,9 +5,9 @@
  * nothing ever came over it: the handshake goes over TCP and does not show that the cards reach each other.
  * Links and held payloads are known by blocks of this file, which say whose they are.
  *
- * `poll` asks without waiting all of which it does not know that they have nothing, then waits for their
- * descriptors: of no transport a thread of its own is needed, and each is called by the thread that calls
- * this one.
+ * `poll` first asks each transport that may have something, without waiting; then it waits for the
+ * descriptors of all. No transport needs a thread of its own: each is called by the thread that calls this
+ * one.
  */
 #include "kv/near.h"
 
