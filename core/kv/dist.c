@@ -338,6 +338,7 @@ tn_status tni_kv_dist_end(tni_kv_dist *d)
     void *key;
     tn_status st;
 
+    d->torn = false;
     if ((st = tni_kv_dist_flush(d)) || (st = tni_kv_dist_wait(d)))
         return st;
     while (tni_map_next(d->kv->keys, &cursor, NULL, &key)) {
@@ -500,6 +501,7 @@ tn_status tni_kv_dist_step(tni_kv_dist *d, uint32_t count, tni_kv_key *const *ke
 
 void tni_kv_dist_pushed(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys)
 {
+    d->torn = false;
     for (uint32_t i = 0; i < count; i++)
         if (++keys[i]->pushes > d->steps)
             d->steps = keys[i]->pushes;
@@ -699,6 +701,8 @@ void tni_kv_dist_close(tni_kv_dist *d)
     if (!d)
         return;
     tni_error_get(&err); /* of whoever closes for it */
+    if (d->torn)         /* it cannot go on: the others do not go on without it as if it had ended */
+        tni_kv_process_fail(d->process, d->next - 1);
     (void)tni_kv_dist_flush(d);
     (void)tni_kv_dist_wait(d);
     (void)tni_kv_process_leave(d->process);

@@ -19,6 +19,7 @@ typedef struct tni_kv_dist {
     uint64_t kept;       /* steps at the last snapshot that was asked for */
     uint32_t barriers;   /* that this program has passed */
     bool fresh;          /* no snapshot has its newest keys, or its optimizer, yet */
+    bool torn;           /* it is in another's place, and has not pushed the step yet that was torn */
     atomic_bool broken;  /* a step of this job failed, and no value was assigned since */
 } tni_kv_dist;
 

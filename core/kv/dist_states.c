@@ -164,6 +164,7 @@ tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, const tn_kv_item *i
 
     if (d->settings.async || !tni_kv_process_behind(d->process))
         return TN_OK;
+    d->torn = true;
     for (uint32_t i = 0; i < count && !st; i++)
         if (!(st = tni_kv_find(d->kv, &items[i], &key)) && !(st = tni_array_wait_write(key->value)))
             st = steps_least(d, key, &least);

@@ -103,7 +103,7 @@ static void the_folder_goes_on(void **state)
     free(wanted);
 }
 
-/* What only the lost worker had: it is named, and the job fails. */
+/* What only the lost worker had: it is named, and the job fails, as the other worker does not go on alone. */
 static void what_is_lost_is_said(void **state)
 {
     static const struct {
@@ -121,6 +121,7 @@ static void what_is_lost_is_said(void **state)
         assert_int_not_equal(said->code, 0);
         assert_says(said->err, cases[i].says);
         assert_says(said->err, "worker 1 failed again");
+        assert_null(strstr(said->out, "params_sha256"));
     }
 }
 

@@ -63,6 +63,18 @@ static uint64_t rejoin(worker *w, tn_status status, double wanted)
     return steps;
 }
 
+/* The other worker does not go on alone. */
+static void broken(worker *w, size_t key)
+{
+    tn_array *out = key_array(w, key, 0);
+    const tn_kv_item item = worker_item(names[key], NULL, &out);
+
+    WORKER_OK(w, tn_kv_pull(w->kv, 0, 1, &item));
+    WORKER_FAILS(w, tn_array_wait(out), TN_E_STATE);
+    WORKER_TRUE(w, strstr(tn_error_text(), "the step was broken by worker 1") != NULL);
+    tn_array_release(out);
+}
+
 /* sgd with lr -1 and momentum 0.5, of sums of 2: the value moves by 2, 3, 3.5. */
 static void torn(worker *w)
 {
@@ -85,7 +97,8 @@ static void torn(worker *w)
         begin(w, p, 9);
         if (p->wanted) {
             (void)rejoin(w, p->wanted, 0);
-            key_push(w, 1); /* for which the other one waits */
+            tn_kv_destroy(w->kv); /* it cannot go on */
+            w->kv = NULL;
         } else {
             WORKER_TRUE(w, rejoin(w, TN_OK, 7) == 1);
             key_push(w, 0);
@@ -93,7 +106,8 @@ static void torn(worker *w)
         }
     }
     if (p->wanted) {
-        WORKER_OK(w, tn_kv_barrier(w->kv));
+        if (w->rank != p->victim)
+            broken(w, 1);
         return;
     }
     for (size_t k = 0; k < 2; k++)
