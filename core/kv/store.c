@@ -152,7 +152,7 @@ static tn_status array_check(const tni_kv_key *key, const tn_kv_item *item, tni_
     return TN_OK;
 }
 
-/* Finds the key of each item, which must fit. `keys`: room for `count`. */
+/* Finds the key of each item, which must fit. `keys`: room for `count`, or NULL. */
 tn_status tni_kv_keys_take(tni_kv *kv, uint32_t count, const tn_kv_item *items, bool outs, uint32_t flags,
                            tni_kv_key **keys)
 {
@@ -161,19 +161,22 @@ tn_status tni_kv_keys_take(tni_kv *kv, uint32_t count, const tn_kv_item *items, 
 
     for (uint32_t i = 0; i < count && !st; i++) {
         const uint32_t arrays = outs ? items[i].out_count : items[i].value_count;
+        tni_kv_key *key;
         key_text t;
 
         text_of(&items[i], &t);
-        if ((st = tni_kv_find(kv, &items[i], &keys[i])))
+        if ((st = tni_kv_find(kv, &items[i], &key)))
             break;
-        if (keys[i]->mark == call)
+        if (key->mark == call)
             return tni_error(TN_E_KEY, "key %.200s is listed twice", t.text);
-        keys[i]->mark = call;
+        key->mark = call;
+        if (keys)
+            keys[i] = key;
         if (!arrays || (flags & TNI_KV_ONE && arrays > 1))
             return tni_error(TN_E_ARG, "key %.200s: %u arrays, %s is wanted", t.text, arrays,
                              flags & TNI_KV_ONE ? "one" : "one or more");
         for (uint32_t k = 0; k < arrays && !st; k++)
-            st = array_check(keys[i], &items[i], outs ? items[i].outs[k] : items[i].values[k], flags);
+            st = array_check(key, &items[i], outs ? items[i].outs[k] : items[i].values[k], flags);
     }
     return st;
 }
@@ -470,11 +473,7 @@ tn_status tni_kv_pushpull(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 
 tn_status tni_kv_pull_check(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 {
-    tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
-    const tn_status st = keys ? tni_kv_keys_take(kv, count, items, true, 0, keys) : TN_E_NOMEM;
-
-    tni_free((void *)keys);
-    return st;
+    return tni_kv_keys_take(kv, count, items, true, 0, NULL);
 }
 
 tn_status tni_kv_rejoin(tni_kv *kv, uint32_t count, const tn_kv_item *items, uint64_t *steps)

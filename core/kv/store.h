@@ -8,7 +8,7 @@
 #define TNI_KV_SAME_TYPE 1u
 #define TNI_KV_ONE 2u
 #define TNI_KV_MAY_BE_SPARSE 4u
-/* Finds the key of each item, which must fit. `keys`: room for `count`. */
+/* Finds the key of each item, which must fit. `keys`: room for `count`, or NULL. */
 tn_status tni_kv_keys_take(tni_kv *kv, uint32_t count, const tn_kv_item *items, bool outs, uint32_t flags,
                            tni_kv_key **keys);
 
