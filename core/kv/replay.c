@@ -137,6 +137,7 @@ void tni_kv_log_use(tni_kv_op *op)
 static void log_append(tni_kv_worker *w, tni_kv_op *op)
 {
     op->next = NULL;
+    op->ended = op->ended ? op->ended : ++w->ended;
     *(w->log ? &w->log_last->next : &w->log) = op;
     w->log_last = op;
 }

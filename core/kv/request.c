@@ -218,6 +218,7 @@ static void op_begin(tni_kv_worker *w, tni_kv_op *op)
 
     op->started = true;
     op->begun_ns = w->node.now;
+    op->behind = op->sequence ? op->behind : w->ended;
     l->left = l->plan.parts;
     if (!op->sequence || op->r.kind != TNI_KV_DO_COMMAND) { /* servers know by it what they have done */
         op->sequence = ((uint64_t)w->node.incarnation << 32) + w->counter + 1;
@@ -256,11 +257,18 @@ static bool op_may(const tni_kv_worker *w, const tni_kv_op *op)
            (!tni_kv_op_kind(op)->fence || w->first == op);
 }
 
+/* What is sent again keeps its order: a request begins behind all that had ended when it was asked for, or
+ * began, the first time. So keys stay in step, and who takes this worker's place finds one step torn at most:
+ * it pushes that again. */
 void tni_kv_ops_start(tni_kv_worker *w)
 {
+    uint64_t least = UINT64_MAX;
+
     for (tni_kv_op *op = w->first; op; op = op->next) {
-        if (op_may(w, op))
+        if (op->behind < least && op_may(w, op))
             op_begin(w, op);
+        if (op->ended && op->ended < least)
+            least = op->ended;
         if (tni_kv_op_kind(op)->fence)
             return;
     }
@@ -300,7 +308,7 @@ static void save_drop(tni_kv_worker *w)
 static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
 {
     tni_kv_lot *l = op->lot;
-    const bool fence = tni_kv_op_kind(op)->fence, silent = op->silent;
+    const bool others = tni_kv_op_kind(op)->fence || op->ended, silent = op->silent;
     const uint64_t cookie = op->r.cookie;
 
     if (st && op->r.kind == TNI_KV_DO_SNAPSHOT)
@@ -316,7 +324,7 @@ static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     tni_kv_log_take(w, op, st);
     if (st)
         lanes_pump(w); /* with the credit of what was given up */
-    if (fence || w->fences)
+    if (others || w->fences || (w->first && w->first->ended))
         tni_kv_ops_start(w);
     else if (l->first && op_may(w, l->first))
         op_begin(w, l->first);
@@ -730,13 +738,13 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
             (void)tni_kv_worker_break(w, l->round + 1, now); /* the others would wait for it */
         return TN_E_NOMEM;
     }
-    *op = (tni_kv_op){.r = *r, .lot = l, .silent = r->kind >= TNI_KV_DO_BREAK};
+    *op = (tni_kv_op){.r = *r, .lot = l, .silent = r->kind >= TNI_KV_DO_BREAK, .behind = w->ended};
     if (tni_kv_kinds[r->kind].pushes)
         tni_kv_step_again(w, l, r->what);
     l->round += tni_kv_kinds[r->kind].pushes;
     op->round = l->control ? (uint32_t)r->step : l->round + (r->kind == TNI_KV_DO_LAST);
     tni_kv_op_link(w, op);
-    if (op_may(w, op) && (w->fences == 0 || w->first == op))
+    if (op_may(w, op) && !w->first->ended && (w->fences == 0 || w->first == op))
         op_begin(w, op);
     return TN_OK;
 }

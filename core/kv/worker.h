@@ -18,6 +18,8 @@ typedef struct tni_kv_op {             /* a request */
     bool released;        /* a snapshot that servers still write: `saves` alone has it */
     void *copy;           /* of what `in` has, for the log; NULL: none yet */
     uint64_t copied;      /* bytes that it takes of `log_bytes` */
+    uint64_t ended;  /* in the log, and while it is sent again: place among those that have ended; or 0 */
+    uint64_t behind; /* it was asked for, or began, behind this many of them */
 } tni_kv_op;
 
 typedef enum tni_kv_flight { TNI_KV_IDLE, TNI_KV_QUEUED, TNI_KV_SENT, TNI_KV_WAITS } tni_kv_flight;
@@ -83,6 +85,7 @@ struct tni_kv_worker {
     bool pushed;                /* a gradient, since it came or was rolled back */
     bool given;                 /* its program has given all values: tni_kv_log_given */
     tni_kv_op *log, *log_last;  /* replay.c: they are kept */
+    uint64_t ended;             /* requests that the log has had */
     uint64_t log_bytes;         /* of its requests with their copies, and of copies that others have */
     tn_status status;
     tn_err error;

@@ -1,7 +1,7 @@
 /*
  * What a worker sends again after a rollback: commands as the same ones, so that servers whose snapshot has
- * them already do them once; and no more than kvstore.replay_bytes of it is kept, however short it is. And
- * where a worker goes on that took another one's place.
+ * them already do them once; pushes step by step, as they were; and no more than kvstore.replay_bytes of it
+ * is kept, however short it is. And where a worker goes on that took another one's place.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +20,23 @@
 typedef struct talk {
     tni_kv_worker *w;
     uint64_t sequence[SERVERS]; /* of the last command to each */
+    tni_kv_header pushes[3];    /* the last one of each key */
+    uint16_t to[3];
     uint32_t sent, done;
 } talk;
+
+static void sent_one(talk *t, uint16_t to, const tni_kv_header *h)
+{
+    assert_int_equal(TNI_KV_ROLE(to), TNI_KV_SERVER);
+    if (h->type == TNI_KV_PUSH) {
+        t->pushes[h->key >> 16] = *h;
+        t->to[h->key >> 16] = to;
+        return;
+    }
+    assert_int_equal(h->type, TNI_KV_COMMAND);
+    t->sequence[TNI_KV_RANK(to)] = h->sequence;
+    t->sent++;
+}
 
 static void sent(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
                  uint64_t bytes, uint32_t priority)
@@ -33,13 +48,12 @@ static void sent(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTE
 
     (void)priority;
     assert_int_equal(tni_kv_decode(header, payload, bytes, &batch), TN_OK);
-    h = batch;
-    if (batch.type == TNI_KV_BATCH)
+    if (batch.type != TNI_KV_BATCH)
+        sent_one(t, to, &batch);
+    while (batch.type == TNI_KV_BATCH && at < bytes) {
         assert_int_equal(tni_kv_entry_get(&batch, payload, &at, &h, &of), TN_OK);
-    assert_int_equal(h.type, TNI_KV_COMMAND);
-    assert_int_equal(TNI_KV_ROLE(to), TNI_KV_SERVER);
-    t->sequence[TNI_KV_RANK(to)] = h.sequence;
-    t->sent++;
+        sent_one(t, to, &h);
+    }
 }
 
 static void ended(void *arg, uint64_t cookie, tn_status st)
@@ -147,6 +161,79 @@ static void short_requests_count(void **unused)
     tni_kv_worker_destroy(t.w);
 }
 
+static void push(talk *t, uint32_t key)
+{
+    static const uint8_t gradient[16];
+    const tni_kv_request r = {.kind = TNI_KV_DO_PUSH, .key = key, .in = gradient, .cookie = 1};
+
+    assert_int_equal(tni_kv_worker_request(t->w, &r, 1), TN_OK);
+    tni_kv_node_flush(&t->w->node);
+}
+
+static void push_answer(talk *t, uint32_t key)
+{
+    const tni_kv_header h = {.type = TNI_KV_ACK,
+                             .what = TNI_KV_APPLIED,
+                             .from = t->to[key],
+                             .round = t->pushes[key].round,
+                             .key = t->pushes[key].key,
+                             .sequence = t->pushes[key].sequence};
+
+    tni_kv_ops_answer(t->w, &h, NULL);
+    tni_kv_node_flush(&t->w->node);
+}
+
+/* Rounds of keys 1 and 2 that have been sent last. */
+static void assert_sent(const talk *t, uint32_t first, uint32_t second)
+{
+    assert_int_equal(t->pushes[1].round, first);
+    assert_int_equal(t->pushes[2].round, second);
+}
+
+/* Two keys, pushed in three steps, of which the last one is under way: a key is not pushed again in a step
+ * before the other one has had the step before it; those of one step go together. So it is when servers go
+ * back once more, and with what the program asks for meanwhile. */
+static void step_by_step(void **unused)
+{
+    tni_kv_host host;
+    talk t;
+
+    (void)unused;
+    begin(&t, &host);
+    for (uint32_t key = 1; key <= 2; key++) {
+        assert_int_equal(tni_kv_worker_key(t.w, key, 0, 4, 4), TN_OK);
+        t.w->keys[key]->known = true;
+    }
+    for (uint32_t step = 1; step <= 3; step++) {
+        push(&t, 1);
+        push(&t, 2);
+        assert_sent(&t, step, step);
+        for (uint32_t key = 2; step < 3 && key > 0; key--)
+            push_answer(&t, key);
+    }
+    for (uint32_t again = 0; again < 2; again++) {
+        memset(t.pushes, 0, sizeof t.pushes);
+        roll_back(&t);
+        assert_sent(&t, 1, 1);
+        push_answer(&t, 1 + again);
+        assert_sent(&t, 1, 1);
+    }
+    push_answer(&t, 1);
+    assert_sent(&t, 2, 2);
+    push(&t, 1); /* of step 4: asked for behind step 2 */
+    push_answer(&t, 1);
+    assert_sent(&t, 2, 2);
+    push_answer(&t, 2);
+    assert_sent(&t, 3, 3);
+    push_answer(&t, 1);
+    assert_sent(&t, 4, 3);
+    push_answer(&t, 2);
+    push_answer(&t, 1);
+    assert_int_equal(t.done, 7);
+    assert_null(t.w->first);
+    tni_kv_worker_destroy(t.w);
+}
+
 /* Answers of a key whose parts lie on servers of which some may have lost rounds, and say so. */
 static void round_of_parts(void **unused)
 {
@@ -226,6 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(round_of_parts), cmocka_unit_test(step_that_was_torn),
                                        cmocka_unit_test(commands_stay_the_same),
+                                       cmocka_unit_test(step_by_step),
                                        cmocka_unit_test(short_requests_count)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
