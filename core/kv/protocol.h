@@ -48,7 +48,8 @@
  *      (replay.c): the servers come to the same bits, and the program does not notice. A worker that does not
  *      have all of it gets TN_E_STATE with the step from which to go on. `async`: the others stay; worker 0
  *      gives the one that came back first values and commands that its snapshot lacks, before it takes
- *      gradients of others. If it has no snapshot and worker 0 not all of them, all begin empty.
+ *      gradients of others. If it has no snapshot of this epoch and worker 0 not all of them, all begin
+ *      empty.
  *  10. Each request has a deadline. Its error names key, part, round, and who is silent or missing.
  */
 #ifndef TN_KV_PROTOCOL_H
@@ -170,6 +171,13 @@ static inline bool tni_kv_late_comer(const tni_kv_view *v, uint32_t incarnation)
 static inline bool tni_kv_member_needed(const tni_kv_member *m, uint32_t round)
 {
     return m->state <= TNI_KV_ENDED && round <= m->last_round;
+}
+
+/* Without rounds the number of a snapshot begins with its epoch. True: this one is of an epoch that is over:
+ * its server did not live to hear of the next one. */
+static inline bool tni_kv_step_past(const tni_kv_view *v, uint64_t step)
+{
+    return step >> 32 < v->epoch_view;
 }
 
 /* How a process comes. */

@@ -389,6 +389,8 @@ static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const
         v->members[index].birth != who.birth)
         return TN_OK;
     answer.sequence = who.birth;
+    if (s->node.async && tni_kv_step_past(v, who.steps[0]))
+        who.steps[0] = 0;
     if (v->members[index].birth != who.birth) {
         answer.key = seat_token(s, index, who.birth);
         if (answer.key != who.token) {

@@ -129,6 +129,8 @@ static tn_status welcome(tni_kv_server *s, const tni_kv_header *h, const uint8_t
     s->came = s->node.view.number;
     needed_count(s);
     st = s->snapshots.claim ? s->snapshots.claim(s->snapshots.arg, s->steps) : TN_OK;
+    if (s->node.async && tni_kv_step_past(&s->node.view, s->steps[0]))
+        s->steps[0] = s->steps[1] = 0;
     back = s->node.async && (s->node.view.flags & TNI_KV_RECOVERING ||
                              (s->steps[0] && tni_kv_late_comer(&s->node.view, s->node.incarnation)));
     if (!st && s->node.async && (s->steps[0] || back))
@@ -238,11 +240,12 @@ void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t
 /* Worker 0 asks for it; of others it is a mark of theirs. One at a time, and each step once. A request that
  * is older than the last one of its worker was answered: a late copy of it would write what is here now as an
  * earlier step. Without rounds each request is written: another worker 0 may count from the beginning, so its
- * step becomes one behind the newest, which is what a server that comes back loads. */
+ * step becomes one behind the newest, which is what a server that comes back loads, and one of this epoch. */
 static void snapshot_handle(tni_kv_server *s, const tni_kv_header *asked)
 {
     const bool known = asked->from == s->save_asked.from;
     const bool again = known && asked->sequence == s->save_asked.sequence;
+    const uint64_t begun = (uint64_t)s->loaded_epoch << 32, last = begun > s->steps[0] ? begun : s->steps[0];
     tni_kv_header of = *asked, *h = &of;
     tni_str text;
     tn_status st;
@@ -251,8 +254,8 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *asked)
         return;
     if (s->node.async && again)
         of.key = s->save_asked.key;
-    else if (s->node.async && h->key && h->key <= s->steps[0])
-        of.key = s->steps[0] + 1;
+    else if (s->node.async && h->key && h->key <= last)
+        of.key = last + 1;
     if (h->key && (TNI_KV_RANK(h->from) || h->key == s->steps[0] || h->key == s->steps[1])) {
         tni_kv_node_answer(&s->node, h, TNI_KV_APPLIED, 0, 0);
         return;

@@ -493,6 +493,42 @@ static void assigned(void **unused)
     finish();
 }
 
+/* A server comes with an empty folder, and all begin anew. The next one has the first one's snapshot, as one
+ * has that did not hear of the epoch: that is of a past that is over, and its number is below those of this
+ * epoch. */
+static void snapshot_of_a_past(void **unused)
+{
+    float memory[ELEMENTS] = {0};
+    world w;
+
+    (void)unused;
+    for (uint32_t fails = 0; fails < 2; fails++) { /* worker 0 has no copy of the new value: once more */
+        begin(&w, true, fails ? 0 : 1u << 20, TNI_KV_LOSS_FAIL);
+        give(0, 5);
+        assert_int_equal(ask(0, TNI_KV_DO_SNAPSHOT, 0, NULL), TN_OK);
+        assert_int_equal(w.steps[0], 1);
+        assert_true(value_of(1, 0) == 5);
+        w.steps[0] = 0;
+        server_again();
+        assert_int_equal(ask(1, TNI_KV_DO_PUSH, 0, memory), TN_E_STATE);
+        give(0, 50);
+        assert_int_equal(push(0, 0, 1), TN_OK);
+        assert_true(value_of(1, 0) == 51);
+        w.steps[0] = 1;
+        server_again();
+        if (fails)
+            assert_int_equal(push(1, 0, 1), TN_E_STATE);
+        give(0, fails ? 60 : 50);
+        assert_int_equal(push(0, 0, 1), TN_OK);
+        assert_true(value_of(1, 0) == (fails ? 61 : 51));
+        assert_int_equal(ask(0, TNI_KV_DO_SNAPSHOT, 0, NULL), TN_OK);
+        assert_true(w.steps[0] >> 32 == tni_kv_worker_view(w.workers[0])->epoch_view);
+        server_again(); /* of this epoch: it stays */
+        assert_true(value_of(1, 0) == (fails ? 61 : 51));
+        finish();
+    }
+}
+
 /* ---- the scheduler ---- */
 
 /* A program that ends with an error of its own closes its store, and is started again. */
@@ -580,7 +616,8 @@ int main(void)
         cmocka_unit_test(before_any_snapshot),    cmocka_unit_test(behind_the_last_snapshot),
         cmocka_unit_test(worker_0_is_waited_for), cmocka_unit_test(nobody_has_it),
         cmocka_unit_test(nobody_has_anything),    cmocka_unit_test(assigned),
-        cmocka_unit_test(who_left_comes_again),   cmocka_unit_test(late_beats_say_nothing),
+        cmocka_unit_test(snapshot_of_a_past),     cmocka_unit_test(who_left_comes_again),
+        cmocka_unit_test(late_beats_say_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
