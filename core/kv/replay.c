@@ -9,7 +9,8 @@
  * Without rounds a server goes back alone, and gradients that it lost stay lost. What it may lack beside them
  * only worker 0 has: first values, and commands, since the last snapshot that all servers have written, which
  * it knows by the end of its request. It gives them again, and asks for a snapshot then: so the server knows
- * that it has all, and takes the gradients of others from then on.
+ * that it has all, and takes the gradients of others from then on. A first value that is not kept the server
+ * misses when somebody asks for it; a command that is not kept nobody would miss, so worker 0 ends then.
  */
 #include <string.h>
 
@@ -86,12 +87,14 @@ void tni_kv_log_trim(tni_kv_worker *w, uint64_t step)
         log_cut(w, mark);
 }
 
-/* Something is not in it. With rounds the rest is of no use then. */
-static void lack(tni_kv_worker *w)
+/* This one is not in it. With rounds the rest is of no use then. */
+static void lack(tni_kv_worker *w, const tni_kv_op *op)
 {
     w->lacks = true;
     if (!w->node.async)
         tni_kv_log_clear(w);
+    else if (op->r.kind == TNI_KV_DO_COMMAND && w->log)
+        w->log_last->lost = true;
 }
 
 /* Takes `bytes` of what the log may have. False: there are not as many. Without rounds commands, which are
@@ -101,7 +104,7 @@ static bool charge(tni_kv_worker *w, tni_kv_op *op, uint64_t bytes)
     const bool more = w->node.async && op->r.kind == TNI_KV_DO_COMMAND;
 
     if (w->log_bytes + bytes > w->node.settings->replay_bytes + (more ? COMMANDS_BYTES : 0)) {
-        lack(w);
+        lack(w, op);
         return false;
     }
     op->copied += bytes;
@@ -109,19 +112,21 @@ static bool charge(tni_kv_worker *w, tni_kv_op *op, uint64_t bytes)
     return true;
 }
 
-void tni_kv_log_copy(tni_kv_worker *w, tni_kv_op *op)
+/* Without rounds a gradient is kept, whatever the limit, while values of some parts lie where it was: the
+ * request could not begin anew. */
+bool tni_kv_log_copy(tni_kv_worker *w, tni_kv_op *op)
 {
     const uint64_t bytes = bytes_of(op);
-    const bool logged = is_logged(w, op), lands = w->node.async && op->r.out == op->r.in;
+    const bool logged = is_logged(w, op);
+    const bool lands = w->node.async && op->r.out == op->r.in && op->lot->left > 1;
 
-    if (!w->log || op->copy || !bytes || !(logged || lands))
-        return;
-    if (charge(w, op, bytes + sizeof *op) && (op->copy = tni_alloc(bytes)))
+    if (!w->log || op->copy || !bytes || !(logged || lands) || (logged && !charge(w, op, bytes + sizeof *op)))
+        return true;
+    if ((op->copy = tni_alloc(bytes)))
         tni_kv_bytes_copy(op->copy, op->r.cuts ? (const void *)op->r.cuts : op->r.in, bytes);
     else if (logged)
-        lack(w);
-    else
-        tni_kv_log_clear(w); /* this one could not begin anew */
+        lack(w, op);
+    return op->copy || logged;
 }
 
 void tni_kv_log_use(tni_kv_op *op)
@@ -146,10 +151,10 @@ void tni_kv_log_mark(tni_kv_worker *w, uint64_t step)
 {
     tni_kv_op *mark = w->logs ? tni_zalloc(sizeof *mark) : NULL;
 
-    if (!mark) {
+    if (!mark && !w->node.async) /* without rounds a longer log does, too */
         tni_kv_log_clear(w);
+    if (!mark)
         return;
-    }
     mark->r.kind = TNI_KV_DO_SNAPSHOT;
     mark->r.step = step;
     mark->lot = &w->saves;
@@ -164,15 +169,33 @@ static bool original(const tni_kv_worker *w)
 
 void tni_kv_log_begin(tni_kv_worker *w)
 {
-    w->logs = w->node.async ? !tni_kv_worker_rank(w) : w->node.settings->replay_bytes && original(w);
+    const tni_kv_settings *s = w->node.settings;
+
+    w->logs = w->node.async ? !tni_kv_worker_rank(w) && (s->replay_bytes || s->snapshot_steps)
+                            : s->replay_bytes && original(w);
     w->given = original(w);
     tni_kv_log_mark(w, 0);
+}
+
+/* Of a snapshot that failed behind its mark. */
+static void mark_drop(tni_kv_worker *w, const tni_kv_op *of)
+{
+    for (tni_kv_op *op = w->log, *mark; op && (mark = op->next); op = mark)
+        if (is_mark(mark) && mark->r.step == of->r.step) {
+            op->lost = op->lost || mark->lost;
+            op->next = mark->next;
+            w->log_last = w->log_last == mark ? op : w->log_last;
+            tni_kv_op_free(w, mark);
+            return;
+        }
 }
 
 /* A snapshot is over. Without rounds all servers have written what lies before it. If not, and there were
  * gradients, first values are too old for a server without any snapshot. */
 static void saved(tni_kv_worker *w, const tni_kv_op *op, tn_status st)
 {
+    if (st && op->released)
+        mark_drop(w, op);
     if (!st && !op->released)
         tni_kv_log_mark(w, op->r.step);
     if (!st && w->node.async)
@@ -194,10 +217,10 @@ static bool needed(tni_kv_worker *w, tni_kv_op *op, tn_status st)
         return false;
     }
     if (st && op->r.kind != TNI_KV_DO_COMMAND && op->r.kind != TNI_KV_DO_BREAK) {
-        lack(w);
+        lack(w, op);
         return false;
     }
-    tni_kv_log_copy(w, op);
+    (void)tni_kv_log_copy(w, op);
     return w->log && (op->copy || !bytes_of(op)) && (op->copied || charge(w, op, sizeof *op));
 }
 
@@ -301,23 +324,38 @@ void tni_kv_log_given(tni_kv_worker *w, const tni_kv_request *r)
     }
 }
 
-/* All begins anew, since a request that has not ended may have ended at that server. */
+static bool command_lost(const tni_kv_worker *w)
+{
+    bool lost = !w->log;
+
+    for (const tni_kv_op *op = w->log; op; op = op->next)
+        lost = lost || op->lost;
+    return lost;
+}
+
+/* All begins anew, since a request that has not ended may have ended at that server. While servers recover
+ * the scheduler makes them all begin empty where something is not kept. */
 void tni_kv_log_again(tni_kv_worker *w)
 {
-    tni_kv_op *list = w->log ? log_cut_off(w, w->log) : NULL, **at = &list, *end;
+    const bool lost = command_lost(w);
+    tni_kv_op *list, **at = &list;
 
+    if (lost && w->node.view.flags & TNI_KV_RECOVERING)
+        return;
+    if (lost) {
+        tni_kv_worker_stop(
+            w, tni_error(TN_E_STATE, "a server came back without commands that no snapshot has, and worker "
+                                     "0 does not keep them (kvstore.replay_bytes): begin again from a "
+                                     "checkpoint"));
+        return;
+    }
+    list = log_cut_off(w, w->log);
     if (list)
         tni_logf(w->node.host.log, TN_LOG_WARNING,
                  "kvstore: a server came back: it gets the first values and commands that no snapshot has; "
                  "later gradients are lost there");
     for (; *at; at = &(*at)->next)
         (*at)->again = (*at)->r.kind == TNI_KV_DO_INIT;
-    if (w->log) {
-        *at = end_make(w);
-        tni_kv_ops_again(w, list);
-    } else if (w->saves.first && w->saves.first->started) {
-        tni_kv_save_again(w);
-    } else if ((end = end_make(w))) {
-        tni_kv_op_link_first(w, end);
-    }
+    *at = end_make(w);
+    tni_kv_ops_again(w, list);
 }

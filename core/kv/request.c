@@ -274,24 +274,6 @@ void tni_kv_ops_start(tni_kv_worker *w)
     }
 }
 
-void tni_kv_save_again(tni_kv_worker *w)
-{
-    tni_kv_lot *l = &w->saves;
-
-    for (uint32_t i = 0; i < l->plan.parts; i++) {
-        tni_kv_piece *p = &l->pieces[i];
-
-        if (p->state != TNI_KV_IDLE)
-            continue;
-        p->sequence = l->first->sequence + i;
-        if (piece_queue(w, l, i))
-            p->sequence = 0;
-        else
-            l->left++;
-    }
-    lanes_pump(w);
-}
-
 /* A snapshot that servers still write is forgotten. */
 static void save_drop(tni_kv_worker *w)
 {
@@ -516,8 +498,8 @@ static void value_take(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
 
     if (l->control || !tni_kv_op_kind(op)->value || h->bytes != part.bytes || h->dtype != l->dtype)
         return;
-    if (!TNI_KV_BUG(REPLAY_LATE))
-        tni_kv_log_copy(w, op); /* the value may land where the gradient is */
+    if (!TNI_KV_BUG(REPLAY_LATE) && !tni_kv_log_copy(w, op)) /* the value may land where the gradient is */
+        return;
     if (op->r.land && (landing = op->r.land(op->r.land_arg)))
         op->r.out = landing;
     op->r.land = NULL;

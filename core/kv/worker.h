@@ -15,6 +15,7 @@ typedef struct tni_kv_op {             /* a request */
     bool started, silent; /* silent: nobody is told of its end */
     bool own;             /* `in` lies in the copy */
     bool again;           /* async: a server lost it */
+    bool lost;            /* async, in the log: a command behind it is not kept */
     bool released;        /* a snapshot that servers still write: `saves` alone has it */
     void *copy;           /* of what `in` has, for the log; NULL: none yet */
     uint64_t copied;      /* bytes that it takes of `log_bytes` */
@@ -141,9 +142,10 @@ void tni_kv_op_unlink(tni_kv_worker *w, tni_kv_op *op);
 void tni_kv_op_free(tni_kv_worker *w, tni_kv_op *op);
 void tni_kv_log_begin(tni_kv_worker *w); /* it has joined */
 void tni_kv_log_clear(tni_kv_worker *w);
-void tni_kv_log_mark(tni_kv_worker *w, uint64_t step);               /* nothing is under way */
-void tni_kv_log_trim(tni_kv_worker *w, uint64_t step);               /* all servers hold it */
-void tni_kv_log_copy(tni_kv_worker *w, tni_kv_op *op);               /* its memory is about to change */
+void tni_kv_log_mark(tni_kv_worker *w, uint64_t step); /* nothing is under way */
+void tni_kv_log_trim(tni_kv_worker *w, uint64_t step); /* all servers hold it */
+/* Its memory is about to change. False: there is none for a copy, so that has to wait. */
+bool tni_kv_log_copy(tni_kv_worker *w, tni_kv_op *op);
 void tni_kv_log_use(tni_kv_op *op);                                  /* the copy takes the place of `in` */
 void tni_kv_log_take(tni_kv_worker *w, tni_kv_op *op, tn_status st); /* [takes] op, which has ended */
 /* Servers went back to `step`: what they lack is asked for again. False: the log does not reach so far. */
@@ -166,8 +168,6 @@ bool tni_kv_ready(const tni_kv_worker *w);
 void tni_kv_lot_got(tni_kv_lot *l, uint32_t round, bool lost, bool async);
 void tni_kv_ops_start(tni_kv_worker *w);              /* what may begin now */
 void tni_kv_ops_fail(tni_kv_worker *w, tn_status st); /* all of them, with the thread's error */
-/* The snapshot under way is asked of all servers again: one of them is another process. */
-void tni_kv_save_again(tni_kv_worker *w);
 /* [takes] a list, which goes before all others; all begin anew. */
 void tni_kv_ops_again(tni_kv_worker *w, tni_kv_op *before);
 void tni_kv_ops_end(tni_kv_worker *w); /* those of rounds that will not be */

@@ -19,7 +19,7 @@
 
 #define WORKER(rank) TNI_KV_NODE(TNI_KV_WORKER, rank)
 #define SERVER TNI_KV_NODE(TNI_KV_SERVER, 0)
-#define ELEMENTS 8u
+#define ELEMENTS 40u /* of which 32 may be a part */
 #define MS 1000000ull
 #define SECOND 1000000000ull
 
@@ -40,6 +40,7 @@ typedef struct world {
     message *queue;
     uint32_t head, tail, room;
     bool told, untold; /* the server has the command; a gradient was taken without it */
+    uint64_t drops;    /* values of this part, not 0, get lost */
     bool pending;      /* snapshots are not written before `save` */
     uint64_t saving;
     tni_str written[2]; /* newest first */
@@ -50,6 +51,7 @@ typedef struct world {
 } world;
 
 static world *all;
+static uint64_t part_bytes = 4096; /* of the next world */
 
 static void sends(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
                   uint64_t bytes, uint32_t priority)
@@ -58,6 +60,8 @@ static void sends(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYT
 
     (void)arg, (void)priority;
     assert_true(bytes <= sizeof m->payload);
+    if (header[3] == TNI_KV_VALUE && all->drops && (tni_kv_get(header + 40, 8) & 0xffff) == all->drops)
+        return;
     if (all->tail == all->room) {
         all->room = all->room ? 2 * all->room : 64;
         assert_non_null(all->queue = realloc(all->queue, all->room * sizeof *all->queue));
@@ -155,7 +159,7 @@ static tn_status applies(void *arg, const tni_kv_header *h, void *value, const v
 static tn_status commands(void *arg, const char *text, uint64_t bytes)
 {
     (void)arg;
-    assert_true(bytes == 2 && !memcmp(text, "go", 2));
+    assert_true(bytes >= 2 && !memcmp(text, "go", 2));
     all->told = true;
     return TN_OK;
 }
@@ -306,7 +310,9 @@ static void begin(world *w, bool async, uint64_t replay_bytes, tni_kv_loss loss)
                               .beat_ns = SECOND,
                               .suspect_ns = 30 * SECOND,
                               .dead_ns = 100 * SECOND,
-                              .part_bytes = 4096,
+                              .bound = 1,
+                              .part_bytes = part_bytes,
+                              .batch_bytes = part_bytes < 4096,
                               .credit_bytes = 1u << 20,
                               .staleness = UINT32_MAX,
                               .async = async,
@@ -503,7 +509,7 @@ static void snapshot_of_a_past(void **unused)
 
     (void)unused;
     for (uint32_t fails = 0; fails < 2; fails++) { /* worker 0 has no copy of the new value: once more */
-        begin(&w, true, fails ? 0 : 1u << 20, TNI_KV_LOSS_FAIL);
+        begin(&w, true, fails ? 1 : 1u << 20, TNI_KV_LOSS_FAIL);
         give(0, 5);
         assert_int_equal(ask(0, TNI_KV_DO_SNAPSHOT, 0, NULL), TN_OK);
         assert_int_equal(w.steps[0], 1);
@@ -525,6 +531,110 @@ static void snapshot_of_a_past(void **unused)
         assert_true(w.steps[0] >> 32 == tni_kv_worker_view(w.workers[0])->epoch_view);
         server_again(); /* of this epoch: it stays */
         assert_true(value_of(1, 0) == (fails ? 61 : 51));
+        finish();
+    }
+}
+
+/* A value comes to where its gradient is, as far as its first part: the gradient is pushed again as it was,
+ * and the command before it is not forgotten, however little may be kept. */
+static void half_landed(void **unused)
+{
+    float memory[ELEMENTS];
+    const tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .in = memory, .out = memory, .cookie = 1};
+    world w;
+
+    (void)unused;
+    part_bytes = 128;
+    for (uint64_t replay_bytes = 1; replay_bytes <= 1u << 20; replay_bytes <<= 20) {
+        begin(&w, true, replay_bytes, TNI_KV_LOSS_FAIL);
+        give(0, 5);
+        assert_int_equal(ask(0, TNI_KV_DO_SNAPSHOT, 0, NULL), TN_OK);
+        assert_int_equal(ask(0, TNI_KV_DO_COMMAND, 0, NULL), TN_OK);
+        assert_true(value_of(1, 0) == 5);
+        for (uint32_t times = 0; times < 2; times++) { /* the second one behind a snapshot of its own */
+            fill(memory, 1);
+            w.drops = 1;
+            request(0, &r);
+            pass(SECOND);
+            assert_int_equal(w.done, 0);
+            assert_true(memory[0] == 6 + (float)times && memory[ELEMENTS - 1] == 1);
+            w.drops = 0;
+            server_again();
+            pass(4 * SECOND);
+            assert_int_equal(w.done, 1);
+            assert_int_equal(w.status, TN_OK);
+            assert_true(w.told && !w.untold);
+            for (uint32_t i = 0; i < ELEMENTS; i++)
+                assert_true(memory[i] == 6);
+        }
+        finish();
+    }
+    part_bytes = 4096;
+}
+
+static uint32_t marks(void)
+{
+    uint32_t count = 0;
+
+    for (const tni_kv_op *op = all->workers[0]->log; op; op = op->next)
+        count += op->r.kind == TNI_KV_DO_SNAPSHOT;
+    return count;
+}
+
+static tn_status long_command(void)
+{
+    static char text[4000] = "go";
+    const tni_kv_request r = {.kind = TNI_KV_DO_COMMAND, .in = text, .bytes = sizeof text, .cookie = 1};
+
+    request(0, &r);
+    pass(100 * MS);
+    assert_int_equal(all->done, 1);
+    return all->status;
+}
+
+/* More commands than are kept: worker 0 ends, and says why; gradients of others do not count meanwhile. A
+ * snapshot that has them makes it good, one that failed does not. */
+static void commands_are_lost(void **unused)
+{
+    enum { NONE, FAILED, WRITTEN, ENDS };
+    const tni_kv_request save = {.kind = TNI_KV_DO_SNAPSHOT, .step = 1, .cookie = 2};
+    float memory[ELEMENTS] = {0};
+    const tni_kv_request r = {.kind = TNI_KV_DO_PUSH, .in = memory, .cookie = 2};
+    world w;
+
+    (void)unused;
+    for (uint32_t snapshot = NONE; snapshot < ENDS; snapshot++) {
+        begin(&w, true, 1, TNI_KV_LOSS_FAIL);
+        give(0, 5);
+        assert_int_equal(ask(0, TNI_KV_DO_SNAPSHOT, 0, NULL), TN_OK);
+        assert_true(value_of(1, 0) == 5);
+        for (uint32_t i = 0; i < 300; i++)
+            assert_int_equal(long_command(), TN_OK);
+        if (snapshot == FAILED) {
+            w.pending = true;
+            request(0, &save);
+            pass(SECOND);
+            assert_int_equal(marks(), 2);
+            tni_kv_server_saved(w.server, w.saving, tni_error(TN_E_IO, "the disk is full"), w.now);
+            pass(SECOND);
+            assert_int_equal(marks(), 1);
+            assert_int_equal(long_command(), TN_OK);
+        }
+        if (snapshot == WRITTEN)
+            assert_int_equal(ask(0, TNI_KV_DO_SNAPSHOT, 0, NULL), TN_OK);
+        server_again();
+        request(1, &r);
+        pass(8 * SECOND);
+        if (snapshot == WRITTEN) {
+            assert_int_equal(w.others, 1);
+            assert_int_equal(tni_kv_worker_status(w.workers[0]), TN_OK);
+            assert_true(w.told);
+        } else {
+            assert_int_equal(w.others, 0);
+            assert_int_equal(tni_kv_worker_status(w.workers[0]), TN_E_STATE);
+            assert_non_null(strstr(tni_error_message(), "kvstore.replay_bytes"));
+        }
+        assert_false(w.untold);
         finish();
     }
 }
@@ -616,7 +726,8 @@ int main(void)
         cmocka_unit_test(before_any_snapshot),    cmocka_unit_test(behind_the_last_snapshot),
         cmocka_unit_test(worker_0_is_waited_for), cmocka_unit_test(nobody_has_it),
         cmocka_unit_test(nobody_has_anything),    cmocka_unit_test(assigned),
-        cmocka_unit_test(snapshot_of_a_past),     cmocka_unit_test(who_left_comes_again),
+        cmocka_unit_test(snapshot_of_a_past),     cmocka_unit_test(half_landed),
+        cmocka_unit_test(commands_are_lost),      cmocka_unit_test(who_left_comes_again),
         cmocka_unit_test(late_beats_say_nothing),
     };
 

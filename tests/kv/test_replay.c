@@ -234,6 +234,41 @@ static void step_by_step(void **unused)
     tni_kv_worker_destroy(t.w);
 }
 
+/* Without rounds: what is pushed from where its value comes to is copied when the first of several values
+ * comes, and where there is no memory the value waits. A single one ends the request. */
+static void copies_of_what_is_overwritten(void **unused)
+{
+    uint8_t memory[16] = {1, 2, 3};
+    tni_kv_host host;
+    tni_kv_op *op;
+    talk t;
+
+    (void)unused;
+    begin(&t, &host);
+    assert_int_equal(tni_kv_worker_key(t.w, 1, 0, 4, 4), TN_OK);
+    t.w->node.async = true;
+    for (uint32_t left = 1; left < 4; left++) {
+        assert_non_null(op = tni_zalloc(sizeof *op));
+        op->lot = t.w->keys[1];
+        op->lot->left = left;
+        op->r = (tni_kv_request){.kind = TNI_KV_DO_PUSHPULL, .in = memory, .out = memory};
+        t.w->log_bytes = REPLAY_BYTES;
+        tni_mem_fail_at(1, false, true);
+        assert_int_equal(tni_kv_log_copy(t.w, op), left == 1);
+        assert_int_equal(tni_mem_failed(), left > 1);
+        tni_mem_fail_at(0, false, false);
+        assert_null(op->copy);
+        assert_true(tni_kv_log_copy(t.w, op));
+        assert_int_equal(op->copy != NULL, left > 1);
+        if (op->copy)
+            assert_memory_equal(op->copy, memory, sizeof memory);
+        assert_int_equal(t.w->log_bytes, REPLAY_BYTES);
+        tni_kv_op_free(t.w, op);
+    }
+    t.w->node.async = false;
+    tni_kv_worker_destroy(t.w);
+}
+
 /* Answers of a key whose parts lie on servers of which some may have lost rounds, and say so. */
 static void round_of_parts(void **unused)
 {
@@ -311,9 +346,11 @@ static void step_that_was_torn(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(round_of_parts), cmocka_unit_test(step_that_was_torn),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_of_parts),
+                                       cmocka_unit_test(step_that_was_torn),
                                        cmocka_unit_test(commands_stay_the_same),
                                        cmocka_unit_test(step_by_step),
+                                       cmocka_unit_test(copies_of_what_is_overwritten),
                                        cmocka_unit_test(short_requests_count)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
