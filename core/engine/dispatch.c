@@ -313,11 +313,16 @@ void tni_operation_pending_finish(engine_worker *w, tni_operation *op)
     tni_operation_finish(w, op, poison ? poison->err.code : TN_OK, poison);
 }
 
+/* The thread's error stays what it was, whatever runs here. */
 void tni_operation_here(tni_engine *e, tni_operation *ended)
 {
     engine_list list = {NULL, NULL}, *outer = tni_engine_tls.here;
     engine_worker w;
+    tn_err before;
 
+    before.code = TN_OK;
+    if (TN_UNLIKELY(tni_error_message()[0]))
+        tni_error_get(&before);
     memset(&w, 0, sizeof w);
     if (!outer)
         tni_engine_tls.here = &list;
@@ -334,6 +339,8 @@ void tni_operation_here(tni_engine *e, tni_operation *ended)
     tni_engine_tls.here = outer;
     if (w.queue)
         tni_worker_flush(&w);
+    if (TN_UNLIKELY(before.code && strcmp(before.message, tni_error_message())))
+        tni_error_set(&before);
 }
 
 /* The threads of host callbacks may all wait for this very completion: a worker of the host ends it. */

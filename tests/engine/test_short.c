@@ -155,6 +155,29 @@ static void alone_and_in_groups(void **state)
     }
 }
 
+/* Of a thread that pushes or completes, with an error of its own, what fails right there. */
+static void errors_stay_the_threads(void **state)
+{
+    piece first = {.pends = true}, second = {.fails = true}, third = {.fails = true, .number = 1};
+    tni_var vars[3] = {0};
+    test_engine t;
+
+    (void)state;
+    test_engine_open(&t, (tni_engine_options){.type = part_types[0], .workers = 2});
+    (void)tni_error(TN_E_ARG, "of the pusher");
+    assert_int_equal(piece_push(t.engine, &second, NULL, &vars[0]), TN_OK);
+    assert_string_equal(tni_error_message(), "of the pusher");
+    assert_int_equal(piece_push(t.engine, &first, NULL, &vars[1]), TN_OK);
+    assert_int_equal(piece_push(t.engine, &third, &vars[1], &vars[2]), TN_OK);
+    tni_engine_complete(begun(t.engine, &first), TN_OK, NULL);
+    assert_string_equal(tni_error_message(), "of the pusher");
+    assert_int_equal(tni_engine_wait_read(t.engine, &vars[2], 0), TN_E_SHAPE);
+    assert_non_null(strstr(tni_error_message(), "planted"));
+    (void)tni_engine_wait_all(t.engine);
+    test_engine_close(&t);
+    part_vars_fini(vars, 3);
+}
+
 typedef struct chain {
     tni_engine *engine;
     piece *pieces; /* those of even numbers pend */
@@ -234,6 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ends_where_it_is_completed),
                                        cmocka_unit_test(alone_and_in_groups),
+                                       cmocka_unit_test(errors_stay_the_threads),
                                        cmocka_unit_test(a_chain_beside_forks)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
