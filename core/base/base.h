@@ -246,6 +246,7 @@ tn_status tni_writer_sync(tni_writer *w);   /* what was written is on the disk; 
 tn_status tni_writer_commit(tni_writer *w); /* [takes] w, also on failure */
 void tni_writer_abandon(tni_writer *w);
 tn_status tni_file_write_all(const char *path, const void *bytes, uint64_t count); /* atomic */
+tn_status tni_folder_sync(const char *path);   /* renames and removals beside `path` are on the disk */
 tn_status tni_folder_create(const char *path); /* with its parents, 0777 & ~umask; exists: fine */
 bool tni_file_exists(const char *path);
 tn_status tni_path_join(const char *a, const char *b, char **out);

@@ -169,9 +169,8 @@ tn_status tni_writer_sync(tni_writer *w)
     return TN_OK;
 }
 
-/* Makes the rename durable. File systems that cannot sync a folder say EINVAL; there is nothing more to do
- * there. */
-static tn_status folder_sync(const char *path)
+/* File systems that cannot sync a folder say EINVAL; there is nothing more to do there. */
+tn_status tni_folder_sync(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char *folder = slash ? tni_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : tni_strdup(".");
@@ -207,7 +206,7 @@ static tn_status writer_finish(tni_writer *w)
         return st;
     }
     st = tni_failpoint("writer_renamed");
-    return st ? st : folder_sync(w->path);
+    return st ? st : tni_folder_sync(w->path);
 }
 
 tn_status tni_writer_commit(tni_writer *w)

@@ -365,6 +365,8 @@ static tn_status snapshot_load(void *arg, uint64_t step, const void **text, uint
         d->steps[2] = 0;
     }
     st = olds_remove(d, &r);
+    if (!st && d->owner)
+        st = tni_folder_sync(d->owner); /* or a machine that loses power finds them again */
     if (r.count)
         tni_logf(d->log, TN_LOG_WARNING,
                  "kvstore: the servers have no snapshot of one step and begin empty; the %u of this one are "
