@@ -424,6 +424,33 @@ static void worker_0_is_waited_for(void **unused)
     finish();
 }
 
+/* The server and worker 0 are lost at once, and nobody comes in that one's place: a gradient waits for it
+ * until its deadline, the job as long as it waits for a worker. */
+static void worker_0_does_not_come(void **unused)
+{
+    float memory[ELEMENTS] = {0};
+    const tni_kv_request r = {.kind = TNI_KV_DO_PUSH, .in = memory, .cookie = 1};
+    world w;
+
+    (void)unused;
+    begin(&w, true, 1u << 20, TNI_KV_LOSS_WAIT);
+    give(0, 5);
+    assert_int_equal(ask(0, TNI_KV_DO_SNAPSHOT, 0, NULL), TN_OK);
+    assert_true(value_of(1, 0) == 5);
+    tni_kv_worker_destroy(w.workers[0]);
+    w.workers[0] = NULL;
+    server_again();
+    request(1, &r);
+    pass(w.settings.timeout_ns + SECOND);
+    assert_int_equal(w.done, 1);
+    assert_int_equal(w.status, TN_E_TIMEOUT);
+    assert_non_null(strstr(w.error.message, "waits for worker 0 and 0 more"));
+    pass(w.settings.dead_ns + w.settings.worker_wait_ns);
+    assert_int_equal(tni_kv_worker_status(w.workers[1]), TN_E_PEER);
+    assert_non_null(strstr(tni_error_message(), "worker 0 died"));
+    finish();
+}
+
 /* Of a key that no snapshot has, and that worker 0 keeps no copy of. */
 static void nobody_has_it(void **unused)
 {
@@ -727,8 +754,8 @@ int main(void)
         cmocka_unit_test(worker_0_is_waited_for), cmocka_unit_test(nobody_has_it),
         cmocka_unit_test(nobody_has_anything),    cmocka_unit_test(assigned),
         cmocka_unit_test(snapshot_of_a_past),     cmocka_unit_test(half_landed),
-        cmocka_unit_test(commands_are_lost),      cmocka_unit_test(who_left_comes_again),
-        cmocka_unit_test(late_beats_say_nothing),
+        cmocka_unit_test(worker_0_does_not_come), cmocka_unit_test(commands_are_lost),
+        cmocka_unit_test(who_left_comes_again),   cmocka_unit_test(late_beats_say_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
