@@ -320,9 +320,7 @@ void tni_operation_here(tni_engine *e, tni_operation *ended)
     engine_worker w;
     tn_err before;
 
-    before.code = TN_OK;
-    if (TN_UNLIKELY(tni_error_message()[0]))
-        tni_error_get(&before);
+    tni_error_get(&before);
     memset(&w, 0, sizeof w);
     if (!outer)
         tni_engine_tls.here = &list;

@@ -35,23 +35,6 @@ void tni_kv_op_link(tni_kv_worker *w, tni_kv_op *op)
     w->fences += fence;
 }
 
-void tni_kv_op_link_first(tni_kv_worker *w, tni_kv_op *op)
-{
-    tni_kv_op *first = w->first, *last = w->last;
-    tni_kv_lot *l = op->lot, lot = *l;
-
-    w->first = w->last = l->first = l->last = NULL;
-    tni_kv_op_link(w, op);
-    op->next = first;
-    op->after = lot.first;
-    if (first) {
-        first->previous = op;
-        w->last = last;
-    }
-    if (lot.first)
-        l->last = lot.last;
-}
-
 void tni_kv_op_leave(tni_kv_worker *w, const tni_kv_op *op)
 {
     *(op->previous ? &op->previous->next : &w->first) = op->next;

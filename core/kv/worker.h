@@ -134,7 +134,6 @@ void tni_kv_op_sent(const tni_kv_lot *l); /* a piece of it: points of tests */
 
 /* queue.c */
 void tni_kv_op_link(tni_kv_worker *w, tni_kv_op *op);        /* [takes] op, as the last one */
-void tni_kv_op_link_first(tni_kv_worker *w, tni_kv_op *op);  /* before all; nothing of its lot has begun */
 void tni_kv_op_leave(tni_kv_worker *w, const tni_kv_op *op); /* nothing waits for it any more */
 void tni_kv_op_unlink(tni_kv_worker *w, tni_kv_op *op);
 
