@@ -44,8 +44,8 @@
  *      which they write then. So a snapshot of rank 0 at the end of step s is the same cut on all servers.
  *   9. A server that comes back holds the steps that it wrote. The scheduler takes the last one that all
  *      servers hold (0: none, empty stores) and begins a new epoch: all servers load it, messages of older
- *      views have no effect, and each worker sends again, in order, what it pushed and commanded since then
- *      (replay.c): the servers come to the same bits, and the program does not notice. A worker that does not
+ *      views have no effect, and each worker sends again, step by step, what it pushed and commanded since
+ *      then (replay.c): the servers come to the same bits, and no program notices. A worker that does not
  *      have all of it gets TN_E_STATE with the step from which to go on. `async`: the others stay; worker 0
  *      gives the one that came back first values and commands that its snapshot lacks, before it takes
  *      gradients of others. If it has no snapshot of this epoch and worker 0 not all of them, all begin
