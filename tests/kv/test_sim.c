@@ -34,6 +34,7 @@ static const struct {
     {38006365, -1, true}, /* worker 0 pushed to a server of which it did not know that it had come back */
     {37002525, -1, true}, /* what was sent again after a rollback left the order of its steps */
     {71043618, -1, true}, /* a gradient in whose place values had come was pushed again as those */
+    {81032603, -1, true}, /* the simulator asked for a key that worker 0 had not given again */
     {28003082, -1, true}, /* servers went back behind a step that workers had been told all held, late */
 };
 

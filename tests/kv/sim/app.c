@@ -145,6 +145,11 @@ static uint32_t round_had(const sim *s, const sim_proc *p, uint32_t key)
     return p->index >= s->base_count && known > asked ? known : asked;
 }
 
+static uint32_t epoch_of(const sim_proc *p)
+{
+    return tni_kv_worker_view(p->worker)->epoch_view + 1;
+}
+
 void sim_app_done(void *arg, uint64_t cookie, tn_status st)
 {
     sim_proc *p = arg;
@@ -174,7 +179,7 @@ void sim_app_done(void *arg, uint64_t cookie, tn_status st)
         return;
     if (a->stage == SIM_LATE) {
         a->made = true;
-        s->late_given = true;
+        s->late_given = epoch_of(p);
     }
     if (a->stage == SIM_STEP) {
         s->result->steps_ns = s->now - s->step_ns;
@@ -200,7 +205,7 @@ static void init_ask(sim *s, sim_proc *p)
     (void)tni_kv_worker_cut(p->worker, &a->epochs);
     a->stage = SIM_INIT;
     a->broken = a->made = false;
-    s->late_given = s->late_given && p->rank;
+    s->late_given = p->rank ? s->late_given : 0;
     for (uint32_t k = 0; k < s->o.keys - s->late; k++) {
         tni_kv_request r = {.kind = TNI_KV_DO_INIT, .key = k, .in = a->value[k]};
 
@@ -372,7 +377,7 @@ static void next_step(sim *s, sim_proc *p)
     a->step = least + 1;
     a->last = s->last_round[p->rank] < a->last ? s->last_round[p->rank] : a->last;
     if (s->late && !a->made &&
-        (p->rank ? s->late_given && (a->step >= SIM_LATE_STEP || p->index >= s->base_count)
+        (p->rank ? s->late_given == epoch_of(p) && (a->step >= SIM_LATE_STEP || p->index >= s->base_count)
                  : a->step >= SIM_LATE_STEP)) {
         late_ask(s, p);
         return;
@@ -465,7 +470,7 @@ void sim_app_step(sim *s, sim_proc *p)
 {
     sim_app *a = p->app;
     const tn_status st = tni_kv_worker_status(p->worker);
-    const uint32_t epoch = tni_kv_worker_view(p->worker)->epoch_view + 1;
+    const uint32_t epoch = epoch_of(p);
     uint32_t epochs;
 
     (void)tni_kv_worker_cut(p->worker, &epochs);

@@ -111,7 +111,8 @@ struct sim {
     bool in_place;           /* the value comes to where the gradient is */
     bool tells;              /* async: worker 0 commands something before the first gradient */
     bool told_at_once;       /* async: a worker, of a key that nobody has any more */
-    bool late, late_given;   /* async: the last key is made by SIM_LATE_STEP; worker 0 has given its value */
+    bool late;               /* async: the last key is made by SIM_LATE_STEP */
+    uint32_t late_given;     /* epoch, and 1, in which worker 0 has given its value; 0: it has not */
     bool broke, cut, violated, killed, voided[SIM_KEYS_MAX]; /* voided: in the step that was broken */
     uint16_t victim;
     uint64_t victim_ns;
