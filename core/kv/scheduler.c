@@ -453,7 +453,7 @@ static void recover_check(tni_kv_scheduler *s)
     if (gives)
         return;
     v->epoch_view = v->number + 1;
-    v->cut = common_step(s);
+    v->cut = s->told = common_step(s);
     v->flags &= ~TNI_KV_ALL_ENDED;
     v->end_round = UINT32_MAX;
     for (uint32_t i = 0; i < s->count; i++) { /* what workers asked for before has failed */
@@ -476,6 +476,7 @@ static void beat_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t in
     tni_str text;
     tni_kv_reader r = {payload, h->bytes, false};
     const uint64_t first = tni_kv_read(&r, 8), second = tni_kv_read(&r, 8);
+    uint64_t step;
 
     if (h->sequence && h->sequence <= w->beat)
         return;
@@ -485,7 +486,9 @@ static void beat_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t in
     w->view = h->view;
     w->gives = h->what;
     recover_check(s);
-    answer.key = common_step(s);
+    step = common_step(s);
+    answer.key = s->told = step > s->told ? step : s->told;
+    answer.sequence = live_servers_know(s, 1) ? h->sequence : 0;
     if (h->view < s->node.view.number && !s->changed && !TNI_KV_BUG(CONTROL_ONCE)) {
         tni_str_init(&text, TN_TEXT_MAX);
         tni_kv_view_write(&s->node.view, &text);

@@ -25,6 +25,7 @@ struct tni_kv_scheduler {
     uint64_t journal_bytes;       /* that there are; UINT64_MAX: its end may be torn */
     uint64_t tick_ns;             /* the last one */
     uint64_t begun_ns, commit_ns; /* commit: the next one, at the earliest */
+    uint64_t told;                /* the last step that all servers hold, since the epoch began */
     uint64_t over_ns;             /* when the job failed, or the last server left; 0: it has not */
     tn_err error;                 /* TN_E_PEER: the journal is another scheduler's, and this one ends */
 };

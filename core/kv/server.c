@@ -23,8 +23,8 @@ static void beat_send(tni_kv_server *s)
     tni_kv_header h = {.type = TNI_KV_BEAT, .sequence = ++s->beats};
     uint8_t body[16];
 
-    tni_kv_put(body, s->steps[0], 8);
-    tni_kv_put(body + 8, s->steps[1], 8);
+    tni_kv_put(body, s->steps[s->hidden != 0], 8);
+    tni_kv_put(body + 8, s->hidden ? 0 : s->steps[1], 8);
     tni_kv_node_send(&s->node, TNI_KV_SCHEDULER_NODE, &h, body, sizeof body);
     s->beat_ns = s->node.now + tni_kv_beat_ns(s->node.settings);
 }
@@ -63,7 +63,7 @@ static tn_status load(tni_kv_server *s, uint64_t step)
     tni_kv_parts_clear(s);
     command_errors_clear(s);
     memset(s->commands, 0, s->node.settings->workers * sizeof *s->commands);
-    s->saving = 0;
+    s->saving = s->common = s->hidden = 0;
     s->lasts = s->loading = s->back = s->waits = false;
     if (s->snapshots.read)
         st = s->snapshots.read(s->snapshots.arg, step, &text, &bytes);
@@ -237,6 +237,42 @@ void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t
     tni_kv_node_flush(&s->node);
 }
 
+/* Who takes worker 0's place may ask for a step while another server still writes the one before it, or never
+ * heard of that: with one more this server would drop the last step that all hold. So it leaves its newest
+ * one out of its beats first, and drops that unless the scheduler has told that all hold it. */
+static bool others_write(tni_kv_server *s, const tni_kv_header *h)
+{
+    const uint64_t before = s->save_asked.sequence >> 32;
+
+    if (s->node.async || !before || before == h->sequence >> 32 || !s->steps[1] || s->common >= s->steps[0])
+        return false;
+    if (!s->hidden) {
+        s->hidden = s->beats + 1;
+        beat_send(s);
+    }
+    return true;
+}
+
+static void common_heard(tni_kv_server *s, const tni_kv_header *h)
+{
+    const void *text;
+    uint64_t bytes;
+    tn_status st;
+
+    if (h->view < s->node.view.epoch_view)
+        return;
+    s->common = h->key;
+    if (!s->hidden || h->sequence < s->hidden)
+        return;
+    s->hidden = 0;
+    if (s->common >= s->steps[0])
+        return;
+    if ((st = s->snapshots.read(s->snapshots.arg, s->steps[1], &text, &bytes)))
+        tni_kv_server_stop(s, st);
+    s->steps[0] = s->steps[1];
+    s->steps[1] = 0;
+}
+
 /* Worker 0 asks for it; of others it is a mark of theirs. One at a time, and each step once. A request that
  * is older than the last one of its worker was answered: a late copy of it would write what is here now as an
  * earlier step. Without rounds each request is written: another worker 0 may count from the beginning, so its
@@ -266,7 +302,8 @@ static void snapshot_handle(tni_kv_server *s, const tni_kv_header *asked)
         tni_kv_node_answer_failed(&s->node, h, st);
         return;
     }
-    if (s->saving && (s->saving != h->key || (s->node.async && !again))) {
+    if ((s->saving && (s->saving != h->key || (s->node.async && !again))) ||
+        (!s->saving && others_write(s, h))) {
         tni_kv_node_answer(&s->node, h, TNI_KV_BUSY, s->save_asked.from, 1);
         return;
     }
@@ -386,6 +423,7 @@ static tn_status server_handle(tni_kv_node *n, const tni_kv_header *h, const uin
             view_changed(s);
         return TN_OK;
     case TNI_KV_BEAT:
+        common_heard(s, h);
         return TN_OK;
     case TNI_KV_ASK:
         report(s, h);

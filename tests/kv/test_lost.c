@@ -317,6 +317,78 @@ static void another_worker_0_counts_anew(void **state)
     tni_kv_server_destroy(s);
 }
 
+static uint64_t went_back, steps_beaten[2], beaten;
+
+static tn_status read_back(void *arg, uint64_t step, const void **text, uint64_t *bytes)
+{
+    (void)arg, (void)text, (void)bytes;
+    went_back = step;
+    return TN_OK;
+}
+
+static void says_beats(void *arg, uint16_t to, const uint8_t header[TNI_KV_HEADER_BYTES], const void *payload,
+                       uint64_t bytes, uint32_t priority)
+{
+    tni_kv_header h;
+
+    assert_int_equal(tni_kv_decode(header, payload, bytes, &h), TN_OK);
+    if (h.type == TNI_KV_BEAT) {
+        steps_beaten[0] = tni_kv_get(payload, 8);
+        steps_beaten[1] = tni_kv_get((const uint8_t *)payload + 8, 8);
+        beaten = h.sequence;
+    }
+    says(arg, to, header, payload, bytes, priority);
+}
+
+static void all_hold(tni_kv_server *s, uint64_t step, uint64_t beat)
+{
+    hear(s,
+         (tni_kv_header){
+             .type = TNI_KV_BEAT, .from = TNI_KV_SCHEDULER_NODE, .key = step, .sequence = beat},
+         NULL, 0);
+}
+
+/* Another worker 0 asks while other servers may still write what the one before it asked for, or do not know
+ * of it: this one keeps the last step that all hold, and what the scheduler has told that all hold. */
+static void another_worker_0_asks(void **state)
+{
+    const tni_kv_snapshots table = {.write = written_later, .read = read_back};
+    const tni_kv_host listens = {.send = says_beats};
+    const uint64_t first = (uint64_t)1 << 32, second = (uint64_t)9 << 32, third = (uint64_t)10 << 32;
+    tni_kv_server *s;
+
+    (void)state;
+    writes = went_back = 0;
+    assert_int_equal(tni_kv_server_create(&settings, &listens, &start, &update, &table, &s), TN_OK);
+    welcome(s);
+    for (uint64_t step = 30; step <= 40; step += 10) { /* it knows of each that it is over */
+        asked(s, step, first + step, TNI_KV_HELD, step);
+        saved(s, step, TN_OK);
+    }
+    all_hold(s, 30, beaten);
+    asked(s, 50, second + 1, TNI_KV_BUSY, 40);
+    assert_true(steps_beaten[0] == 30 && steps_beaten[1] == 0);
+    all_hold(s, 30, beaten - 1); /* said before it was left out */
+    asked(s, 50, second + 1, TNI_KV_BUSY, 40);
+    asked(s, 40, second + 1, TNI_KV_APPLIED, 40);
+    assert_int_equal(went_back, 0);
+    all_hold(s, 30, beaten);
+    assert_int_equal(went_back, 30);
+    assert_true(s->steps[0] == 30 && s->steps[1] == 0);
+    asked(s, 50, second + 1, TNI_KV_HELD, 50);
+    saved(s, 50, TN_OK);
+    assert_true(s->steps[0] == 50 && s->steps[1] == 30);
+    asked(s, 60, third + 1, TNI_KV_BUSY, 50);
+    went_back = 0;
+    all_hold(s, 50, beaten); /* all have it now */
+    assert_int_equal(went_back, 0);
+    asked(s, 60, third + 1, TNI_KV_HELD, 60);
+    saved(s, 60, TN_OK);
+    assert_true(s->steps[0] == 60 && s->steps[1] == 50);
+    assert_int_equal(writes, 4);
+    tni_kv_server_destroy(s);
+}
+
 /* ---- its place, and then its disk ---- */
 
 typedef struct claims {
@@ -365,6 +437,7 @@ int main(void)
         cmocka_unit_test(answers_say_lost),
         cmocka_unit_test(first_step_again),
         cmocka_unit_test(another_worker_0_counts_anew),
+        cmocka_unit_test(another_worker_0_asks),
         cmocka_unit_test(claims_behind_the_welcome),
     };
 

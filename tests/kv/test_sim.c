@@ -35,6 +35,8 @@ static const struct {
     {37002525, -1, true}, /* what was sent again after a rollback left the order of its steps */
     {71043618, -1, true}, /* a gradient in whose place values had come was pushed again as those */
     {81032603, -1, true}, /* the simulator asked for a key that worker 0 had not given again */
+    {71026012, -1, true}, /* another worker 0 asked for a snapshot before all servers had the last one */
+    {81027659, -1, true}, /* the same */
     {28003082, -1, true}, /* servers went back behind a step that workers had been told all held, late */
 };
 
