@@ -212,7 +212,7 @@ static bool zap_answer(tn_transport *t)
 
     while (more && count < ZAP_PARTS) {
         (void)zmq_msg_init(&part[count]);
-        if (zmq_msg_recv(&part[count], t->zap.socket, ZMQ_DONTWAIT) < 0) {
+        if (tnzmq_part_read(t->zap.socket, &part[count]) < 0) {
             (void)zmq_msg_close(&part[count]);
             break;
         }
@@ -224,13 +224,13 @@ static bool zap_answer(tn_transport *t)
     if (good && *t->keys[0])
         good = count == 7 && zmq_msg_size(&part[5]) == 5 && !memcmp(zmq_msg_data(&part[5]), "CURVE", 5) &&
                zmq_msg_size(&part[6]) == 32 && key_equal(zmq_msg_data(&part[6]), t->key);
-    (void)zmq_send(t->zap.socket, "1.0", 3, ZMQ_SNDMORE);
-    (void)zmq_send(t->zap.socket, count > 1 ? zmq_msg_data(&part[1]) : "",
-                   count > 1 ? zmq_msg_size(&part[1]) : 0, ZMQ_SNDMORE);
-    (void)zmq_send(t->zap.socket, good ? "200" : "400", 3, ZMQ_SNDMORE);
-    (void)zmq_send(t->zap.socket, good ? "OK" : "another key", good ? 2 : 11, ZMQ_SNDMORE);
-    (void)zmq_send(t->zap.socket, "", 0, ZMQ_SNDMORE);
-    (void)zmq_send(t->zap.socket, "", 0, 0);
+    (void)tnzmq_write(t->zap.socket, "1.0", 3, ZMQ_SNDMORE);
+    (void)tnzmq_write(t->zap.socket, count > 1 ? zmq_msg_data(&part[1]) : "",
+                      count > 1 ? zmq_msg_size(&part[1]) : 0, ZMQ_SNDMORE);
+    (void)tnzmq_write(t->zap.socket, good ? "200" : "400", 3, ZMQ_SNDMORE);
+    (void)tnzmq_write(t->zap.socket, good ? "OK" : "another key", good ? 2 : 11, ZMQ_SNDMORE);
+    (void)tnzmq_write(t->zap.socket, "", 0, ZMQ_SNDMORE);
+    (void)tnzmq_write(t->zap.socket, "", 0, 0);
     for (uint32_t i = 0; i < count; i++)
         (void)zmq_msg_close(&part[i]);
     return true;

@@ -25,11 +25,11 @@ bool tnzmq_frame_send(tn_link *link, uint32_t channel, const tnzmq_frame *frame)
 
     tnzmq_source_ready(link->t, s); /* libzmq looks for news, and tells of them once */
     if (!s->socket ||
-        (!link->dialled && zmq_send(s->socket, link->id, sizeof link->id, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0))
+        (!link->dialled && tnzmq_write(s->socket, link->id, sizeof link->id, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0))
         return false;
     memcpy(b, magic, sizeof magic);
     b[5] = frame->kind;
     b[6] = (uint8_t)(frame->port & 255);
     b[7] = (uint8_t)(frame->port >> 8);
-    return zmq_send(s->socket, b, sizeof b, ZMQ_DONTWAIT) == (int)sizeof b;
+    return tnzmq_write(s->socket, b, sizeof b, ZMQ_DONTWAIT) == (int)sizeof b;
 }

@@ -272,6 +272,13 @@ tn_status tnzmq_fail(tn_err *err, tn_status code, const char *what); /* with lib
 /* A socket with the options that all have; NULL: `err` says why. */
 void *tnzmq_socket(tn_transport *t, int type, uint32_t channel, tn_err *err);
 bool tnzmq_socket_int(void *socket, int option, int value);
+/* libzmq's calls, none of which waits, again while a signal interrupts them: the host's thread may be its
+ * user's. */
+int tnzmq_write(void *socket, const void *data, size_t bytes, int flags);
+int tnzmq_read(void *socket, void *data, size_t bytes);
+int tnzmq_part_send(void *socket, zmq_msg_t *part, int flags);
+int tnzmq_part_read(void *socket, zmq_msg_t *part);
+bool tnzmq_readable(void *socket);
 bool tnzmq_socket_keys(tn_transport *t, void *socket, bool server);
 /* A PAIR that gets the socket's events; watched as `monitor`. */
 tn_status tnzmq_monitor_open(tn_transport *t, void *socket, tnzmq_source *monitor, tn_err *err);

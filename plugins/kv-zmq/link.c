@@ -426,7 +426,7 @@ static bool frame_last(tnzmq_record *r, void *socket, void *data, uint64_t bytes
 
     if (zmq_msg_init_data(&frame, data, bytes, record_done, r))
         return false; /* out of memory */
-    if (zmq_msg_send(&frame, socket, ZMQ_DONTWAIT) >= 0)
+    if (tnzmq_part_send(socket, &frame, ZMQ_DONTWAIT) >= 0)
         return true;
     (void)zmq_msg_close(&frame);
     return true;
@@ -441,7 +441,7 @@ static bool frames_send(tnzmq_record *r, void *socket, void *payload, uint64_t b
     /* The header's frame is used up before the payload's is given back, and with it the record. */
     if (zmq_msg_init_data(&header, r->header, TN_HEADER_BYTES, NULL, NULL))
         return false;
-    if (zmq_msg_send(&header, socket, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
+    if (tnzmq_part_send(socket, &header, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) {
         (void)zmq_msg_close(&header);
         return false;
     }
@@ -456,12 +456,12 @@ static bool record_send(tnzmq_record *r, void *payload, uint64_t bytes)
     void *socket = s->socket;
 
     tnzmq_source_ready(link->t, s); /* libzmq looks for news, and tells of them once */
-    if (!link->dialled && zmq_send(socket, link->id, sizeof link->id, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
+    if (!link->dialled && tnzmq_write(socket, link->id, sizeof link->id, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
         return false;
     atomic_store_explicit(&r->published, true, memory_order_release);
     if (frames_send(r, socket, payload, bytes))
         return true;
-    (void)zmq_send(socket, "", 0, ZMQ_DONTWAIT); /* ends what was begun, if anything was */
+    (void)tnzmq_write(socket, "", 0, ZMQ_DONTWAIT); /* ends what was begun, if anything was */
     return false;
 }
 

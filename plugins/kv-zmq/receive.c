@@ -33,7 +33,7 @@ static bool incoming_read(void *socket, incoming *in)
         zmq_msg_t *m = in->count < 2 ? &in->part[in->count] : &rest;
 
         (void)zmq_msg_init(m);
-        if (zmq_msg_recv(m, socket, ZMQ_DONTWAIT) < 0) {
+        if (tnzmq_part_read(socket, m) < 0) {
             (void)zmq_msg_close(m);
             break;
         }
@@ -132,11 +132,8 @@ static const char no_message[] = "the peer has sent something that is no message
 static bool dealer_ready(tn_link *link, uint32_t channel)
 {
     tnzmq_channel *c = &link->channel[channel];
-    int events = 0;
-    size_t bytes = sizeof events;
 
-    (void)zmq_getsockopt(c->source.socket, ZMQ_EVENTS, &events, &bytes);
-    if (events & ZMQ_POLLIN)
+    if (tnzmq_readable(c->source.socket))
         return true;
     if (c->dying && c->phase != TNZMQ_ENDED)
         tnzmq_link_close(link, TN_E_PEER, "the connection is lost", 0);
@@ -199,11 +196,9 @@ void tnzmq_serve_door(tn_transport *t, tnzmq_source *s)
     incoming in;
 
     for (uint32_t i = 0; i < BATCH; i++) {
-        int events = 0, id_bytes;
-        size_t bytes = sizeof events;
+        int id_bytes;
 
-        (void)zmq_getsockopt(s->socket, ZMQ_EVENTS, &events, &bytes);
-        if (!(events & ZMQ_POLLIN)) {
+        if (!tnzmq_readable(s->socket)) {
             tnzmq_door_bury(t, s->channel);
             return;
         }
@@ -214,7 +209,7 @@ void tnzmq_serve_door(tn_transport *t, tnzmq_source *s)
                     tnzmq_link_stalled((tn_link *)(void *)n);
             return;
         }
-        id_bytes = zmq_recv(s->socket, id, sizeof id, ZMQ_DONTWAIT);
+        id_bytes = tnzmq_read(s->socket, id, sizeof id);
         if (id_bytes < 0)
             return;
         (void)incoming_read(s->socket, &in);

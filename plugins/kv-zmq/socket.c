@@ -96,15 +96,71 @@ void tnzmq_monitored_close(tn_transport *t, tnzmq_source *s, tnzmq_source *monit
     tnzmq_source_close(t, s, linger_ms);
 }
 
+static bool interrupted(int result)
+{
+    return result < 0 && zmq_errno() == EINTR;
+}
+
+int tnzmq_write(void *socket, const void *data, size_t bytes, int flags)
+{
+    int n;
+
+    do
+        n = zmq_send(socket, data, bytes, flags);
+    while (interrupted(n));
+    return n;
+}
+
+int tnzmq_read(void *socket, void *data, size_t bytes)
+{
+    int n;
+
+    do
+        n = zmq_recv(socket, data, bytes, ZMQ_DONTWAIT);
+    while (interrupted(n));
+    return n;
+}
+
+int tnzmq_part_send(void *socket, zmq_msg_t *part, int flags)
+{
+    int n;
+
+    do
+        n = zmq_msg_send(part, socket, flags);
+    while (interrupted(n));
+    return n;
+}
+
+int tnzmq_part_read(void *socket, zmq_msg_t *part)
+{
+    int n;
+
+    do
+        n = zmq_msg_recv(part, socket, ZMQ_DONTWAIT);
+    while (interrupted(n));
+    return n;
+}
+
+bool tnzmq_readable(void *socket)
+{
+    int events = 0, n;
+    size_t bytes = sizeof events;
+
+    do
+        n = zmq_getsockopt(socket, ZMQ_EVENTS, &events, &bytes);
+    while (interrupted(n));
+    return !n && events & ZMQ_POLLIN;
+}
+
 bool tnzmq_monitor_next(void *socket, uint16_t *event, int32_t *value)
 {
     unsigned char bytes[6];
     char address[8];
 
     /* An event's second part, an address, comes with its first. */
-    if (zmq_recv(socket, bytes, sizeof bytes, ZMQ_DONTWAIT) != (int)sizeof bytes)
+    if (tnzmq_read(socket, bytes, sizeof bytes) != (int)sizeof bytes)
         return false;
-    (void)zmq_recv(socket, address, sizeof address, ZMQ_DONTWAIT);
+    (void)tnzmq_read(socket, address, sizeof address);
     memcpy(event, bytes, sizeof *event);
     memcpy(value, bytes + sizeof *event, sizeof *value);
     return true;

@@ -2,6 +2,9 @@
 #include "support/wire.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "support/runs.h"
@@ -173,11 +176,59 @@ static void wakes(void **state)
     wire_close(a, 0);
 }
 
+/* ---- signals ---------------------------------------------------------------------------------------- */
+
+typedef struct striker {
+    pthread_t at;
+    atomic_bool over;
+} striker;
+
+static void struck(int number)
+{
+    (void)number;
+}
+
+static void *strike(void *arg)
+{
+    striker *s = arg;
+
+    while (!atomic_load(&s->over)) {
+        (void)pthread_kill(s->at, SIGUSR1);
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* Signals interrupt the system's calls of the thread that uses the transport: no message is lost, no link. */
+static void signals(void **state)
+{
+    const struct sigaction action = {.sa_handler = struck};
+    striker s = {.at = pthread_self()};
+    wire_node *a = wire_open(0), *b = wire_open(0);
+    tn_link *of_a, *of_b;
+    pthread_t thread;
+
+    (void)state;
+    wire_pair(a, b, &of_a, &of_b);
+    assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, strike, &s), 0);
+    for (uint64_t i = 0; i < 1000; i++) {
+        WIRE_UNTIL(a, b, wire_send(of_a, i, i % 2 ? 100 : 20000, NULL, 0) == TN_OK);
+        WIRE_UNTIL(a, b, wire_send(of_b, i, 100, NULL, 0) == TN_OK);
+        WIRE_UNTIL(a, b, a->next[0] == i + 1 && b->next[0] == i + 1);
+    }
+    atomic_store(&s.over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(a->seen[TN_EVENT_DOWN] + b->seen[TN_EVENT_DOWN], 0);
+    wire_close(a, SECONDS);
+    wire_close(b, SECONDS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes),          cmocka_unit_test(pieces), cmocka_unit_test(room),
-        cmocka_unit_test(receiver_holds), cmocka_unit_test(wakes),
+        cmocka_unit_test(receiver_holds), cmocka_unit_test(wakes),  cmocka_unit_test(signals),
     };
 
     if (!wire_load("kv-zmq", ""))

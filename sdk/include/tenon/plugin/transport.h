@@ -4,7 +4,8 @@
  * transport may pass on what a bad network does to messages, but it may not cut one, join two, or make one
  * up, and on a sound network a link that stays up delivers each message once.
  *
- * Threads. All functions of one transport are called by one thread at a time, `wake` by any. Nothing blocks
+ * Threads. All functions of one transport are called by one thread at a time, not always the same one, and
+ * signals may interrupt what they call, as it may be a user's thread; `wake` is called by any. Nothing blocks
  * but `poll`, `close` and, where a host has to be looked up by its name, `listen` and `connect`. A transport
  * may have threads of its own, made by the host's service "threads".
  *
