@@ -324,6 +324,8 @@ static void fork_child(tni_engine *e)
     }
     atomic_store(&e->waiters, 0u);
     atomic_store(&e->inside, 0u);
+    e->outside = (tni_engine_loop){0}; /* its threads are not here */
+    e->outsiders = 0;
     if (e->step_owner != tni_thread_id())
         e->step_owner = e->step_nested = 0;
     e->threads = 1;

@@ -195,6 +195,16 @@ tn_status tni_handle_complete(uint64_t handle, tn_status status, const tn_err *e
  * behind what was issued so far. [worker], inside `run` */
 void tni_engine_release_at(tni_run *run, uint32_t at);
 
+/* What completes operations from outside and can be served by a thread that waits for them, in place of its
+ * sleep: `run` returns when `over` says so, after at most `ns`, or behind `kick` [any]; false: not now. One
+ * of an engine; NULL: `of`, which gave it, takes it back, and nobody is in it any more. */
+typedef struct tni_engine_loop {
+    bool (*run)(void *arg, bool (*over)(void *of), void *of, uint64_t ns);
+    void (*kick)(void *arg);
+    void *arg;
+} tni_engine_loop;
+void tni_engine_serve(tni_engine *e, const tni_engine_loop *outside, const void *of);
+
 /* Waits until everything pushed before is complete. A poisoned variable gives its error each time, until
  * rewritten or cleared. TN_E_STATE on a worker. `timeout_ms` 0: no limit but the watchdog's report. */
 tn_status tni_engine_wait_read(tni_engine *e, tni_var *v, uint64_t timeout_ms);  /* its value may be read */

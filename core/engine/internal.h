@@ -284,6 +284,8 @@ struct tni_engine {
     atomic_uint waits;              /* waits for one variable, which hold it at their end */
     tni_mutex progress_mutex;
     tni_cond progress;
+    tni_engine_loop outside; /* under progress_mutex */
+    uint32_t outsiders;      /* threads in it */
 
     /* recycling */
     _Alignas(LINE_BYTES) atomic_uint depot_lock;
@@ -315,7 +317,8 @@ typedef struct engine_tls {
     const tni_engine *calls; /* whose host callback this stack is in, the innermost one */
     engine_worker *worker;
     tni_gathering *gathering; /* that pushes go to; NULL: to the engine */
-    engine_list *here; /* short operations that got ready and that this thread runs; NULL: workers do */
+    engine_list *here;   /* short operations that got ready and that this thread runs; NULL: workers do */
+    const void *outside; /* what this thread waits for within tni_engine_loop.run */
 } engine_tls;
 extern TN_THREAD_LOCAL_FAST engine_tls tni_engine_tls;
 

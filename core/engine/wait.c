@@ -16,20 +16,34 @@
 #include "engine/internal.h"
 
 #define WORD_SLEEPS 2u
+#define WORD_OUTSIDE 3u
 #define HELP_AGAIN_NS 1000000u /* a sleeping wait_all looks this often whether somebody enters operations */
 
 typedef struct waiter {
     tni_operation op;
     tni_engine *engine;
     engine_park park;
-    atomic_uint word; /* 0 waiting, 1 signalled, 2 asleep */
+    atomic_uint word; /* 0 waiting, 1 signalled, 2 asleep, 3 outside */
 } waiter;
 
-static void word_set(atomic_uint *word)
+static void outside_kick_locked(tni_engine *e)
+{
+    if (e->outsiders)
+        e->outside.kick(e->outside.arg);
+}
+
+static void word_set(tni_engine *e, atomic_uint *word)
 {
     /* The sleeper may be gone after the exchange: waking an address that nobody waits at does nothing. */
-    if (atomic_exchange(word, 1u) == WORD_SLEEPS)
+    const unsigned before = atomic_exchange(word, 1u);
+
+    if (before == WORD_SLEEPS) {
         (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    } else if (before == WORD_OUTSIDE && tni_engine_tls.outside != word) {
+        tni_mutex_lock(&e->progress_mutex);
+        outside_kick_locked(e);
+        tni_mutex_unlock(&e->progress_mutex);
+    }
 }
 
 static void word_sleep(atomic_uint *word, uint64_t ns)
@@ -46,12 +60,14 @@ void tni_signal(tni_operation *op)
     waiter *w = (waiter *)op;
 
     tni_count_done(w->engine, op->era, 1);
-    word_set(&w->word);
+    word_set(w->engine, &w->word);
 }
 
 static void park_resumed(engine_park *park)
 {
-    word_set(&((waiter *)(void *)((char *)park - offsetof(waiter, park)))->word);
+    waiter *w = (waiter *)(void *)((char *)park - offsetof(waiter, park));
+
+    word_set(w->engine, &w->word);
 }
 
 static bool word_reached(void *arg)
@@ -108,6 +124,58 @@ static bool word_spin(atomic_uint *word)
     return false;
 }
 
+void tni_engine_serve(tni_engine *e, const tni_engine_loop *outside, const void *of)
+{
+    tni_mutex_lock(&e->progress_mutex);
+    if (outside && !e->outside.run) {
+        e->outside = *outside;
+    } else if (!outside && e->outside.arg == of) {
+        while (e->outsiders) {
+            outside_kick_locked(e);
+            (void)tni_cond_wait_until(&e->progress, &e->progress_mutex, tni_clock_ns() + HELP_AGAIN_NS);
+        }
+        e->outside = (tni_engine_loop){0};
+    }
+    tni_mutex_unlock(&e->progress_mutex);
+}
+
+/* Serves what completes operations from outside. False: that cannot be now. */
+static bool outside_run(tni_engine *e, bool (*over)(void *of), void *of, uint64_t ns)
+{
+    tni_engine_loop o;
+    bool ran = false;
+
+    if (!atomic_load(&e->outstanding))
+        return false;
+    tni_mutex_lock(&e->progress_mutex);
+    o = e->outside;
+    e->outsiders += o.run != NULL;
+    tni_mutex_unlock(&e->progress_mutex);
+    if (!o.run)
+        return false;
+    tni_engine_tls.outside = of;
+    ran = o.run(o.arg, over, of, ns);
+    tni_engine_tls.outside = NULL;
+    tni_mutex_lock(&e->progress_mutex);
+    if (--e->outsiders == 0)
+        tni_cond_broadcast(&e->progress);
+    tni_mutex_unlock(&e->progress_mutex);
+    return ran;
+}
+
+static bool word_outside(tni_engine *e, atomic_uint *word, uint64_t ns)
+{
+    unsigned as = 0;
+    bool ran;
+
+    if (!atomic_compare_exchange_strong(word, &as, WORD_OUTSIDE))
+        return false;
+    ran = outside_run(e, word_reached, word, ns);
+    as = WORD_OUTSIDE;
+    (void)atomic_compare_exchange_strong(word, &as, 0u);
+    return ran;
+}
+
 static bool word_wait(tni_engine *e, atomic_uint *word, patience *p)
 {
     uint64_t left;
@@ -119,7 +187,8 @@ static bool word_wait(tni_engine *e, atomic_uint *word, patience *p)
     while (!word_reached(word)) {
         if (!(left = patience_left(e, p, 1000000000u)))
             return false;
-        word_sleep(word, left);
+        if (!word_outside(e, word, left))
+            word_sleep(word, left);
     }
     return true;
 }
@@ -278,6 +347,7 @@ void tni_progress(tni_engine *e)
     tni_mutex_lock(&e->progress_mutex);
     atomic_store(&e->wake_done, UINT64_MAX);
     tni_cond_broadcast(&e->progress);
+    outside_kick_locked(e);
     tni_mutex_unlock(&e->progress_mutex);
 }
 
@@ -312,6 +382,11 @@ static void progress_wait(tni_engine *e, bool (*reached)(void *arg), uint64_t (*
         if (target(arg) < atomic_load(&e->wake_done))
             atomic_store(&e->wake_done, target(arg));
         until = tni_clock_ns() + HELP_AGAIN_NS * 20;
+        if (!deadline && e->outside.run) {
+            tni_mutex_unlock(&e->progress_mutex);
+            (void)outside_run(e, reached, arg, HELP_AGAIN_NS * 20);
+            tni_mutex_lock(&e->progress_mutex);
+        }
         if (!reached(arg)) /* a report may not be made with the lock held: looked at outside */
             (void)tni_cond_wait_until(&e->progress, &e->progress_mutex,
                                       deadline && deadline < until ? deadline : until);

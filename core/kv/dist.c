@@ -210,6 +210,7 @@ static tn_status trip_push(trip *t, int32_t priority, bool turns)
     task.write_count = writes;
     if (!turns && tni_array_bytes(t->order) <= TNI_KV_COPY_MAX && !(t->in && t->in->storage_type))
         task.flags |= TNI_TASK_SHORT;
+    t->r.brief = task.flags & TNI_TASK_SHORT;
     if ((st = tni_engine_push(engine, &task)))
         trip_done(&t, engine, st);
     return st;

@@ -422,6 +422,13 @@ static void event_take(tni_kv_post *p, const tn_transport_event *e)
     }
 }
 
+uint64_t tni_kv_post_step(tni_kv_post *p)
+{
+    p->now = p->setup->clock();
+    p->turn++;
+    return p->role->step(p->role->arg, p->now);
+}
+
 tn_status tni_kv_post_run(tni_kv_post *p, const tni_kv_role *role)
 {
     tn_transport_event events[EVENTS];
@@ -434,9 +441,8 @@ tn_status tni_kv_post_run(tni_kv_post *p, const tni_kv_role *role)
         uint64_t next;
 
         p->now = p->setup->clock();
-        p->turn++;
         next = least(dial_all(p), strangers_close(p));
-        next = least(next, role->step(role->arg, p->now));
+        next = least(next, tni_kv_post_step(p));
         if (role->over(role->arg))
             break;
         for (uint32_t i = 0; i < EVENTS; i++) {

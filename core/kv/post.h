@@ -61,7 +61,8 @@ void tni_kv_post_address(const tni_kv_post *p, const void **out,
                          uint32_t *bytes); /* that others connect to */
 /* Until the role is over. TN_E_IO: the transport is of no use any more. */
 tn_status tni_kv_post_run(tni_kv_post *p, const tni_kv_role *role);
-void tni_kv_post_wake(tni_kv_post *p); /* [any] step is called soon */
+uint64_t tni_kv_post_step(tni_kv_post *p); /* the role's step alone, between two runs; what it answers */
+void tni_kv_post_wake(tni_kv_post *p);     /* [any] step is called soon */
 /* Messages of this hold are given up, with the links they are on: its count is 0 soon. */
 void tni_kv_post_drop(tni_kv_post *p, const tni_kv_hold *hold);
 const char *tni_kv_post_why(const tni_kv_post *p); /* what was wrong with the scheduler's link last; "" */

@@ -5,77 +5,17 @@
  * comes when the machine has ended it and the transport has given back each of its payloads; a link that
  * keeps one for longer than SENT_NS, or beyond the end of a call that failed, is closed.
  */
-#include "kv/process.h"
-
 #include <string.h>
+#include <unistd.h>
 
-#include "kv/post.h"
+#include "kv/call.h"
 
 #define SENT_NS 2000000000u
 #define FLUSH_NS 1000000000u
 #define GRACE_BEATS 5u           /* that the scheduler's word may come late */
 #define JOIN_TELL_NS 5000000000u /* that a user is left without a word while others are waited for */
 
-typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_RESUME } call_kind;
-
-typedef struct call {
-    tni_kv_hold hold;   /* first */
-    struct call *next;  /* in the queue; then of those under way */
-    struct call **link; /* what points to it, while it is under way; NULL: it is not */
-    call_kind kind;
-    tni_kv_request r;
-    uint64_t elements, element_bytes; /* key */
-    uint8_t dtype;
-    tni_kv_called called;
-    void *arg;
-    tni_kv_process *process;
-    uint64_t ended_ns; /* by the machine; 0: not yet */
-    tn_status status;
-    tn_err *error; /* NULL: only the status is known */
-} call;
-
-struct tni_kv_process {
-    tni_kv_setup setup;
-    tni_kv_post *post;
-    tni_kv_worker *worker;
-    tni_thread *thread;
-    struct tni_kv_beside *beside; /* NULL: scheduler and servers are processes */
-    call *running;                /* the machine has them, or the transport */
-    uint64_t begun_ns;
-    bool over, told; /* nothing more is asked; it was said who is waited for */
-    tni_mutex lock;
-    tni_cond changed;
-    call *first, **last;                  /* guarded: what is queued */
-    bool stop, ready, dead;               /* guarded; dead: the transport is of no use */
-    bool failing;                         /* guarded: the next round of key `failed` never comes */
-    uint32_t failed;                      /* guarded */
-    tn_status status;                     /* guarded: of the machine */
-    tn_err error;                         /* guarded */
-    uint64_t cut, heard_ns;               /* guarded */
-    uint32_t rank, epochs, view, gone[3]; /* guarded; gone: nodes by role */
-    uint32_t behind;                      /* guarded */
-    uint64_t owner;                       /* guarded: number of the thread */
-};
-
 /* ---- calls ---- */
-
-/* Tells, and frees; with the call's error. */
-static void call_finish(tni_kv_hold *hold)
-{
-    call *c = (call *)hold;
-
-    if (c->link) {
-        *c->link = c->next;
-        if (c->next)
-            c->next->link = c->link;
-    }
-    if (c->error)
-        tni_error_set(c->error);
-    tni_free(c->error);
-    if (c->called)
-        c->called(c->arg, c->status);
-    tni_free(c);
-}
 
 /* Of a scheduler that never answered, also what its link said. */
 static void error_take(tni_kv_process *p, tn_status st)
@@ -122,7 +62,7 @@ static void news_publish(tni_kv_process *p)
 }
 
 /* The machine has ended it, with the thread's error. Whoever hears of a failure finds what it came from. */
-static void call_end(tni_kv_process *p, call *c, tn_status st)
+static void call_end(tni_kv_process *p, tni_kv_call *c, tn_status st)
 {
     c->ended_ns = p->setup.clock();
     c->status = st;
@@ -132,20 +72,20 @@ static void call_end(tni_kv_process *p, call *c, tn_status st)
         news_publish(p);
     c->hold.ended = true;
     if (!c->hold.count)
-        call_finish(&c->hold);
+        tni_kv_call_finish(&c->hold);
     else if (st)
         tni_kv_post_drop(p->post, &c->hold);
 }
 
 static void request_done(void *arg, uint64_t cookie, tn_status st)
 {
-    call *c = (call *)(uintptr_t)cookie;
+    tni_kv_call *c = (tni_kv_call *)(uintptr_t)cookie;
 
     (void)arg;
     call_end(c->process, c, st);
 }
 
-static void request_run(tni_kv_process *p, call *c, uint64_t now)
+static void request_run(tni_kv_process *p, tni_kv_call *c, uint64_t now)
 {
     tn_status st;
 
@@ -162,7 +102,7 @@ static void request_run(tni_kv_process *p, call *c, uint64_t now)
         call_end(p, c, st);
 }
 
-static void call_run(tni_kv_process *p, call *c, uint64_t now)
+static void call_run(tni_kv_process *p, tni_kv_call *c, uint64_t now)
 {
     tn_status st = TN_OK;
 
@@ -240,7 +180,7 @@ static uint64_t sent_check(tni_kv_process *p, uint64_t now)
 {
     uint64_t next = TNI_KV_NEVER;
 
-    for (call *c = p->running, *after; c; c = after) {
+    for (tni_kv_call *c = p->running, *after; c; c = after) {
         const uint64_t due = c->ended_ns + SENT_NS;
 
         after = c->next;
@@ -256,15 +196,18 @@ static uint64_t sent_check(tni_kv_process *p, uint64_t now)
     return next;
 }
 
-static call *queue_take(tni_kv_process *p)
+/* Of a guest: unless the own thread is called. That one leaves the loop when nothing is under way. */
+static tni_kv_call *queue_take(tni_kv_process *p)
 {
-    call *first;
+    tni_kv_call *first = NULL;
 
     tni_mutex_lock(&p->lock);
-    first = p->first;
-    p->first = NULL;
-    p->last = &p->first;
-    p->over = p->stop;
+    p->over = p->stop || (p->guest ? !p->away : p->brisk && !p->calls);
+    if (!p->guest || !p->over) {
+        first = p->first;
+        p->first = NULL;
+        p->last = &p->first;
+    }
     tni_mutex_unlock(&p->lock);
     return first;
 }
@@ -289,7 +232,7 @@ static uint64_t worker_step(void *arg, uint64_t now)
     uint64_t next, sent;
 
     failed_take(p, now);
-    for (call *c = queue_take(p), *after; c; c = after) {
+    for (tni_kv_call *c = queue_take(p), *after; c; c = after) {
         after = c->next;
         call_run(p, c, now);
     }
@@ -297,7 +240,8 @@ static uint64_t worker_step(void *arg, uint64_t now)
     join_check(p, now);
     news_publish(p);
     sent = sent_check(p, now);
-    return sent < next ? sent : next;
+    next = sent < next ? sent : next;
+    return p->guest && p->until_ns < next ? p->until_ns : next;
 }
 
 static uint64_t worker_receive(void *arg, const uint8_t *header, const void *payload, uint64_t bytes,
@@ -313,7 +257,9 @@ static const tni_kv_view *worker_view(void *arg)
 
 static bool worker_over(void *arg)
 {
-    return ((tni_kv_process *)arg)->over;
+    tni_kv_process *p = arg;
+
+    return p->over || (p->guest && (p->enough(p->of) || p->setup.clock() >= p->until_ns));
 }
 
 static tni_kv_hold *worker_hold(void *arg)
@@ -324,9 +270,6 @@ static tni_kv_hold *worker_hold(void *arg)
 /* Without a transport calls are still answered, with its error. */
 static void serve_dead(tni_kv_process *p)
 {
-    tni_mutex_lock(&p->lock);
-    p->dead = true;
-    tni_mutex_unlock(&p->lock);
     while (!p->over) {
         (void)worker_step(p, p->setup.clock());
         tni_mutex_lock(&p->lock);
@@ -336,10 +279,10 @@ static void serve_dead(tni_kv_process *p)
     }
 }
 
-static void calls_cancel(call *list)
+static void calls_cancel(tni_kv_call *list)
 {
     while (list) {
-        call *c = list;
+        tni_kv_call *c = list;
 
         list = c->next;
         c->link = NULL;
@@ -348,33 +291,33 @@ static void calls_cancel(call *list)
             if ((c->error = tni_alloc(sizeof *c->error)))
                 tni_error_get(c->error);
         }
-        call_finish(&c->hold);
+        tni_kv_call_finish(&c->hold);
     }
 }
 
 static void worker_thread(void *arg)
 {
     tni_kv_process *p = arg;
-    const tni_kv_role role = {.arg = p,
-                              .receive = worker_receive,
-                              .step = worker_step,
-                              .view = worker_view,
-                              .over = worker_over,
-                              .hold = worker_hold};
-    call *left;
+    tni_kv_call *left;
     tn_status st;
 
     tni_mutex_lock(&p->lock);
     p->owner = tni_thread_id();
     tni_mutex_unlock(&p->lock);
-    st = tni_kv_post_run(p->post, &role);
+    do
+        st = tni_kv_post_run(p->post, &p->role);
+    while (!st && tni_kv_guests_let(p));
+    tni_mutex_lock(&p->lock);
+    p->dead = true;
+    p->brisk = false;
+    tni_mutex_unlock(&p->lock);
     if (st) {
         tni_kv_worker_stop(p->worker, st);
         serve_dead(p);
     }
     tni_kv_worker_destroy(p->worker);
     p->worker = NULL;
-    for (call *c = p->running; c; c = c->next)
+    for (tni_kv_call *c = p->running; c; c = c->next)
         c->hold.count++; /* closing frees none of them */
     tni_kv_post_close(p->post, FLUSH_NS);
     p->post = NULL;
@@ -395,16 +338,10 @@ static void process_free(tni_kv_process *p)
         tni_kv_post_close(p->post, 0);
     }
     tni_cond_fini(&p->changed);
+    tni_cond_fini(&p->back);
     tni_mutex_fini(&p->lock);
     memset(p->setup.secret, 0, sizeof p->setup.secret);
     tni_free(p);
-}
-
-static void wake_locked(tni_kv_process *p)
-{
-    tni_cond_broadcast(&p->changed);
-    if (!p->dead)
-        tni_kv_post_wake(p->post);
 }
 
 void tni_kv_process_end(tni_kv_process *p)
@@ -413,8 +350,9 @@ void tni_kv_process_end(tni_kv_process *p)
         return;
     tni_mutex_lock(&p->lock);
     p->stop = true;
-    wake_locked(p);
+    tni_kv_process_wake_locked(p);
     tni_mutex_unlock(&p->lock);
+    tni_kv_guests_end(p);
     process_free(p);
 }
 
@@ -459,6 +397,14 @@ tn_status tni_kv_process_start(const tni_kv_setup *setup, tni_kv_process **out)
         return st;
     }
     (void)tni_cond_init(&p->changed);
+    (void)tni_cond_init(&p->back);
+    p->pid = getpid();
+    p->role = (tni_kv_role){.arg = p,
+                            .receive = worker_receive,
+                            .step = worker_step,
+                            .view = worker_view,
+                            .over = worker_over,
+                            .hold = worker_hold};
     start.birth = tni_kv_birth();
     if (!(st = tni_kv_post_open(&p->setup, TNI_KV_WORKER, &p->post))) {
         tni_kv_post_host(p->post, &host);
@@ -490,6 +436,7 @@ tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out)
         return st;
     }
     p->beside = beside;
+    tni_kv_guests_begin(p, c->engine);
     *out = p;
     return TN_OK;
 }
@@ -589,156 +536,4 @@ tn_status tni_kv_process_status(const tni_kv_process *process)
         tni_error_set(&p->error);
     tni_mutex_unlock(&p->lock);
     return st;
-}
-
-/* ---- queueing ---- */
-
-/* [takes] c. */
-static tn_status call_queue(tni_kv_process *p, call *c)
-{
-    bool stop;
-
-    c->process = p;
-    c->hold.free = call_finish;
-    tni_mutex_lock(&p->lock);
-    stop = p->stop;
-    if (!stop) {
-        const bool first = !p->first;
-
-        *p->last = c;
-        p->last = &c->next;
-        if (first)
-            wake_locked(p);
-    }
-    tni_mutex_unlock(&p->lock);
-    if (stop)
-        tni_free(c);
-    return stop ? tni_error(TN_E_CANCELLED, "the process leaves the job") : TN_OK;
-}
-
-static tn_status call_make(call_kind kind, tni_kv_called called, void *arg, call **out)
-{
-    call *c = tni_zalloc(sizeof *c);
-
-    if (!c)
-        return TN_E_NOMEM;
-    c->kind = kind;
-    c->called = called;
-    c->arg = arg;
-    *out = c;
-    return TN_OK;
-}
-
-tn_status tni_kv_process_request(tni_kv_process *p, const tni_kv_request *r, tni_kv_called called, void *arg)
-{
-    call *c;
-    tn_status st = call_make(CALL_REQUEST, called, arg, &c);
-
-    if (st)
-        return st;
-    c->r = *r;
-    return call_queue(p, c);
-}
-
-typedef struct waiter {
-    tni_kv_process *process;
-    bool done;
-    tn_status status;
-    tn_err error;
-} waiter;
-
-static void waiter_called(void *arg, tn_status st)
-{
-    waiter *w = arg;
-    tni_kv_process *p = w->process;
-
-    tni_mutex_lock(&p->lock);
-    w->status = st;
-    if (st)
-        tni_error_get(&w->error);
-    w->done = true;
-    tni_cond_broadcast(&p->changed);
-    tni_mutex_unlock(&p->lock);
-}
-
-/* [takes] c. Waits for its end; not on the process's own thread. */
-static tn_status call_wait(tni_kv_process *p, call *c)
-{
-    waiter w = {.process = p};
-    tn_status st;
-
-    tni_mutex_lock(&p->lock);
-    st = p->owner == tni_thread_id() ? TN_E_STATE : TN_OK;
-    tni_mutex_unlock(&p->lock);
-    if (st) {
-        tni_free(c);
-        return tni_error(st, "the thread of the parameter store waits for itself");
-    }
-    c->called = waiter_called;
-    c->arg = &w;
-    if ((st = call_queue(p, c)))
-        return st;
-    tni_mutex_lock(&p->lock);
-    while (!w.done)
-        tni_cond_wait(&p->changed, &p->lock);
-    tni_mutex_unlock(&p->lock);
-    if (w.status)
-        tni_error_set(&w.error);
-    return w.status;
-}
-
-tn_status tni_kv_process_call(tni_kv_process *p, const tni_kv_request *r)
-{
-    call *c;
-    tn_status st = call_make(CALL_REQUEST, NULL, NULL, &c);
-
-    if (st)
-        return st;
-    c->r = *r;
-    return call_wait(p, c);
-}
-
-tn_status tni_kv_process_key(tni_kv_process *p, uint32_t key, uint8_t dtype, uint64_t elements,
-                             uint64_t element_bytes)
-{
-    call *c;
-    tn_status st = call_make(CALL_KEY, NULL, NULL, &c);
-
-    if (st)
-        return st;
-    c->r.key = key;
-    c->dtype = dtype;
-    c->elements = elements;
-    c->element_bytes = element_bytes;
-    return call_wait(p, c);
-}
-
-tn_status tni_kv_process_break(tni_kv_process *p, uint32_t round)
-{
-    call *c;
-    tn_status st = call_make(CALL_BREAK, NULL, NULL, &c);
-
-    if (st)
-        return st;
-    c->r.step = round;
-    return call_wait(p, c);
-}
-
-void tni_kv_process_fail(tni_kv_process *p, uint32_t key)
-{
-    tni_mutex_lock(&p->lock);
-    if (!p->stop && !p->failing) {
-        p->failing = true;
-        p->failed = key;
-        wake_locked(p);
-    }
-    tni_mutex_unlock(&p->lock);
-}
-
-tn_status tni_kv_process_resume(tni_kv_process *p)
-{
-    call *c;
-    tn_status st = call_make(CALL_RESUME, NULL, NULL, &c);
-
-    return st ? st : call_wait(p, c);
 }

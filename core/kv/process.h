@@ -3,8 +3,9 @@
  * that owns both.
  *
  * The thread waits in the transport's `poll` until a message comes, the machine's next time has come, or
- * another thread has queued a call. Other threads never touch the machine: their calls go through a queue,
- * and what they read (rank, view) is copied under a lock.
+ * another thread has queued a call. Other threads' calls go through a queue, and what they read (rank, view)
+ * is copied under a lock. A worker's thread leaves machine and transport to a thread that waits for short
+ * values (call.c): one thread has both at any time.
  */
 #ifndef TN_KV_PROCESS_H
 #define TN_KV_PROCESS_H
@@ -41,8 +42,8 @@ uint64_t tni_kv_process_cut(const tni_kv_process *p, uint32_t *epochs);
 tn_status tni_kv_process_status(
     const tni_kv_process *p); /* TN_E_…: out of the job, the thread's error says why */
 
-/* Called on the process's thread; `st` other than TN_OK: that thread's error says why. It may queue further
- * calls, never wait. */
+/* Called on the thread that has the machine; `st` other than TN_OK: that thread's error says why. It may
+ * queue further calls, never wait. */
 typedef void (*tni_kv_called)(void *arg, tn_status st);
 
 /* [any thread] The machine's functions of these names, in the order of the calls. `called` comes exactly once

@@ -449,6 +449,7 @@ typedef struct tni_kv_request {
     uint32_t row_bytes;
     uint8_t what, shrink_log2; /* code of `in`, which has bytes >> shrink_log2; of a pull: what is wanted */
     bool any;                  /* pull: what there is, also after a broken step */
+    bool brief;                /* host's: a short value, for which its caller may wait in the host's loop */
     void *(*land)(void *arg);  /* asked when a value begins to come: where to, NULL: `out`. May be NULL */
     void *land_arg;
 } tni_kv_request;
