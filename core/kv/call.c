@@ -63,7 +63,7 @@ static void wake_locked(tni_kv_process *p)
         tni_kv_post_wake(p->post);
 }
 
-void tni_kv_process_wake_locked(tni_kv_process *p)
+static void own_wake_locked(tni_kv_process *p)
 {
     back_locked(p);
     wake_locked(p);
@@ -105,7 +105,7 @@ static bool guest_run(void *arg, bool (*over)(void *of), void *of, uint64_t ns)
     tni_mutex_lock(&p->lock);
     if (!(comes = guest_come_locked(p)) && p->away) {
         p->crowd_ns = now;
-        tni_kv_process_wake_locked(p);
+        own_wake_locked(p);
     }
     p->brisk = !p->long_calls && !p->dead && now - p->waited_ns < BRISK_NS && now - p->crowd_ns > CROWD_NS;
     p->waited_ns = now;
@@ -141,6 +141,11 @@ void tni_kv_guests_begin(tni_kv_process *p, tni_engine *engine)
 
 void tni_kv_guests_end(tni_kv_process *p)
 {
+    tni_mutex_lock(&p->lock);
+    p->crowd_ns = tni_clock_ns();
+    p->brisk = false;
+    own_wake_locked(p);
+    tni_mutex_unlock(&p->lock);
     if (p->engine)
         tni_engine_serve(p->engine, NULL, p);
 }
@@ -318,7 +323,7 @@ void tni_kv_process_fail(tni_kv_process *p, uint32_t key)
     if (!p->stop && !p->failing) {
         p->failing = true;
         p->failed = key;
-        tni_kv_process_wake_locked(p);
+        own_wake_locked(p);
     }
     tni_mutex_unlock(&p->lock);
 }

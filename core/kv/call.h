@@ -64,9 +64,8 @@ struct tni_kv_process {
     tni_cond back; /* of the own thread */
 };
 
-void tni_kv_call_finish(tni_kv_hold *hold);         /* tells, and frees; with the call's error */
-void tni_kv_process_wake_locked(tni_kv_process *p); /* its own thread comes to the loop, and looks */
-bool tni_kv_guests_let(tni_kv_process *p);          /* by its own thread, out of the loop; false: it ends */
+void tni_kv_call_finish(tni_kv_hold *hold); /* tells, and frees; with the call's error */
+bool tni_kv_guests_let(tni_kv_process *p);  /* by its own thread, out of the loop; false: it ends */
 void tni_kv_guests_begin(tni_kv_process *p, tni_engine *engine); /* waits of the engine may be guests */
 #ifdef TN_TEST_SWITCHES
 extern uint64_t tni_kv_brisk_ns; /* waits that follow each other so closely are guests */

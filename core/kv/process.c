@@ -350,7 +350,6 @@ void tni_kv_process_end(tni_kv_process *p)
         return;
     tni_mutex_lock(&p->lock);
     p->stop = true;
-    tni_kv_process_wake_locked(p);
     tni_mutex_unlock(&p->lock);
     tni_kv_guests_end(p);
     process_free(p);

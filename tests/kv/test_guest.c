@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -125,6 +127,8 @@ static void begin(uint32_t workers)
 
 static void end(void)
 {
+    if (j.workers[0])
+        tni_kv_guests_end(j.workers[0]); /* its thread is in the loop, without which no time passes */
     job_end(&j);
     tni_var_fini(&written);
     tni_var_fini(&others);
@@ -183,17 +187,17 @@ static void own_thread_is_back(void **state)
     end();
 }
 
-typedef struct wait {
+typedef struct waiting {
     tni_thread *thread;
     tni_var *var;
     uint64_t timeout_ms;
     atomic_bool ended;
     tn_status status;
-} wait;
+} waiting;
 
 static void wait_main(void *arg)
 {
-    wait *w = arg;
+    waiting *w = arg;
 
     w->status = tni_engine_wait_write(ctx->engine, w->var, w->timeout_ms);
     atomic_store(&w->ended, true);
@@ -202,11 +206,11 @@ static void wait_main(void *arg)
 }
 
 /* A guest: until then nobody is in the loop. */
-static void wait_start(wait *w, tni_var *var, uint64_t timeout_ms)
+static void wait_start(waiting *w, tni_var *var, uint64_t timeout_ms)
 {
     bool came = false;
 
-    *w = (wait){.var = var, .timeout_ms = timeout_ms};
+    *w = (waiting){.var = var, .timeout_ms = timeout_ms};
     assert_int_equal(tni_thread_create("wait", wait_main, w, &w->thread), TN_OK);
     while (!came) {
         tni_mutex_lock(&j.workers[0]->lock);
@@ -229,11 +233,17 @@ static void leave(void)
     }
 }
 
-/* What a guest waits for is completed by another thread, behind the back of the loop. */
+static bool wait_ended(void *arg)
+{
+    return atomic_load(&((waiting *)arg)->ended);
+}
+
+/* What a guest waits for is completed by another thread, behind the back of the loop; and once there
+ * are to be no guests any more. */
 static void kicked(void **state)
 {
     trip t = {.process = NULL};
-    wait w;
+    waiting w;
 
     (void)state;
     begin(1);
@@ -241,6 +251,9 @@ static void kicked(void **state)
         leave();
         trip_push(&t, &others);
         wait_start(&w, &others, 0);
+        if (i == 49)
+            tni_kv_guests_end(j.workers[0]);
+        assert_false(wait_ended(&w));
         tni_engine_complete(atomic_load(&t.op), TN_OK, NULL);
         tni_thread_join(w.thread);
         assert_int_equal(w.status, TN_OK);
@@ -248,15 +261,46 @@ static void kicked(void **state)
     end();
 }
 
-static bool wait_ended(void *arg)
+static void complete_later(void *arg)
 {
-    return atomic_load(&((wait *)arg)->ended);
+    tni_sleep_ns(5000000);
+    tni_engine_complete(atomic_load(&((trip *)arg)->op), TN_OK, NULL);
+}
+
+/* A fork waits for the guest, and both go on. */
+static void forks(void **state)
+{
+    trip t = {.process = NULL};
+    tni_thread *thread;
+    pid_t child;
+    int status;
+    waiting w;
+
+    (void)state;
+    begin(1);
+    for (uint32_t i = 0; i < 3; i++) {
+        leave();
+        trip_push(&t, &others);
+        wait_start(&w, &others, 0);
+        assert_int_equal(tni_thread_create("later", complete_later, &t, &thread), TN_OK);
+        child = fork();
+        if (child == 0)
+            _exit(tni_engine_wait_read(ctx->engine, &others, 0) != TN_OK || j.workers[0]->owner != 0);
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        tni_thread_join(thread);
+        tni_thread_join(w.thread);
+        assert_int_equal(w.status, TN_OK);
+        rounds(10, false);
+    }
+    end();
 }
 
 static void timed_out(void **state)
 {
     trip t = {.process = NULL};
-    wait w;
+    waiting w;
 
     (void)state;
     begin(1);
@@ -276,7 +320,7 @@ static void two_wait(void **state)
 {
     static float other[3];
     trip t = round_of(0), u;
-    wait w;
+    waiting w;
 
     (void)state;
     begin(2);
@@ -313,7 +357,7 @@ static void two_wait(void **state)
 static void ends_meanwhile(void **state)
 {
     trip t;
-    wait w;
+    waiting w;
 
     (void)state;
     begin(1);
@@ -333,7 +377,7 @@ static void ends_meanwhile(void **state)
 static void transport_fails(void **state)
 {
     trip t;
-    wait w;
+    waiting w;
 
     (void)state;
     begin(2);
@@ -365,7 +409,7 @@ int main(void)
         cmocka_unit_test(serve),           cmocka_unit_test(own_thread_is_back),
         cmocka_unit_test(kicked),          cmocka_unit_test(timed_out),
         cmocka_unit_test(two_wait),        cmocka_unit_test(ends_meanwhile),
-        cmocka_unit_test(transport_fails),
+        cmocka_unit_test(transport_fails), cmocka_unit_test(forks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
