@@ -9,6 +9,7 @@
  * long.
  */
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -126,6 +127,8 @@ static bool word_spin(atomic_uint *word)
 
 void tni_engine_serve(tni_engine *e, const tni_engine_loop *outside, const void *of)
 {
+    if (atomic_load(&e->dead)) /* in a child of a fork: its threads are not here */
+        return;
     tni_mutex_lock(&e->progress_mutex);
     if (outside && !e->outside.run) {
         e->outside = *outside;
@@ -142,8 +145,10 @@ void tni_engine_serve(tni_engine *e, const tni_engine_loop *outside, const void 
 /* Serves what completes operations from outside. False: that cannot be now. */
 static bool outside_run(tni_engine *e, bool (*over)(void *of), void *of, uint64_t ns)
 {
+    const void *outer = tni_engine_tls.outside;
     tni_engine_loop o;
     bool ran = false;
+    int cancel;
 
     if (!atomic_load(&e->outstanding))
         return false;
@@ -154,8 +159,12 @@ static bool outside_run(tni_engine *e, bool (*over)(void *of), void *of, uint64_
     if (!o.run)
         return false;
     tni_engine_tls.outside = of;
+    tni_hold_pass(true); /* what a fork waits for may come by this thread alone */
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     ran = o.run(o.arg, over, of, ns);
-    tni_engine_tls.outside = NULL;
+    (void)pthread_setcancelstate(cancel, &cancel);
+    tni_hold_pass(false);
+    tni_engine_tls.outside = outer;
     tni_mutex_lock(&e->progress_mutex);
     if (--e->outsiders == 0)
         tni_cond_broadcast(&e->progress);
@@ -359,6 +368,27 @@ void tni_count_done(tni_engine *e, uint8_t era, uint64_t n)
         tni_progress(e);
 }
 
+/* Under progress_mutex. */
+static void target_leave(tni_engine *e, uint64_t target)
+{
+    if (target < atomic_load(&e->wake_done))
+        atomic_store(&e->wake_done, target);
+}
+
+typedef struct progress_over {
+    tni_engine *engine;
+    bool (*reached)(void *arg);
+    void *arg;
+} progress_over;
+
+/* Also when the target that was left is used up: it is left anew then. */
+static bool outside_over(void *of)
+{
+    const progress_over *o = of;
+
+    return o->reached(o->arg) || atomic_load(&o->engine->wake_done) == UINT64_MAX;
+}
+
 /*
  * Sleeps until `reached`. `target` gives the number of completions before which it cannot be: workers wake
  * nobody earlier. The sleeper counts itself and leaves its target, then looks again; a worker counts, then
@@ -369,9 +399,9 @@ static void progress_wait(tni_engine *e, bool (*reached)(void *arg), uint64_t (*
 {
     patience p = patience_begin(e, 0);
     uint64_t until = p.begin + SPIN_NS;
+    bool ran;
 
     p.deadline = deadline;
-
     while (!reached(arg) && tni_clock_ns() < until)
         for (int i = 0; i < 64; i++)
             tni_pause();
@@ -379,15 +409,16 @@ static void progress_wait(tni_engine *e, bool (*reached)(void *arg), uint64_t (*
         tni_submit_help(e, atomic_load(&e->pushed));
         tni_mutex_lock(&e->progress_mutex);
         atomic_fetch_add(&e->waiters, 1u);
-        if (target(arg) < atomic_load(&e->wake_done))
-            atomic_store(&e->wake_done, target(arg));
+        target_leave(e, target(arg));
         until = tni_clock_ns() + HELP_AGAIN_NS * 20;
+        ran = false;
         if (!deadline && e->outside.run) {
             tni_mutex_unlock(&e->progress_mutex);
-            (void)outside_run(e, reached, arg, HELP_AGAIN_NS * 20);
+            ran = outside_run(e, outside_over, &(progress_over){e, reached, arg}, HELP_AGAIN_NS * 20);
             tni_mutex_lock(&e->progress_mutex);
+            target_leave(e, target(arg));
         }
-        if (!reached(arg)) /* a report may not be made with the lock held: looked at outside */
+        if (!ran && !reached(arg)) /* a report may not be made with the lock held: looked at outside */
             (void)tni_cond_wait_until(&e->progress, &e->progress_mutex,
                                       deadline && deadline < until ? deadline : until);
         atomic_fetch_sub(&e->waiters, 1u);

@@ -81,12 +81,13 @@ static bool guest_come_locked(tni_kv_process *p)
     return true;
 }
 
-static void guest_leave(tni_kv_process *p)
+/* `stays`: 1, of one that runs the loop; 0, of a caller, which keeps the own thread away no longer. */
+static void guest_leave(tni_kv_process *p, uint32_t stays)
 {
     p->guest = false;
     tni_mutex_lock(&p->lock);
     p->owner = 0;
-    p->guests++;
+    p->guests += stays;
     if (p->first)
         back_locked(p);
     if (!p->away || p->deep)
@@ -99,10 +100,12 @@ static void guest_leave(tni_kv_process *p)
 static bool guest_run(void *arg, bool (*over)(void *of), void *of, uint64_t ns)
 {
     tni_kv_process *p = arg;
-    const uint64_t now = tni_clock_ns();
+    uint64_t now;
+    tn_err before;
     bool comes;
 
     tni_mutex_lock(&p->lock);
+    now = tni_clock_ns();
     if (!(comes = guest_come_locked(p)) && p->away) {
         p->crowd_ns = now;
         own_wake_locked(p);
@@ -115,12 +118,17 @@ static bool guest_run(void *arg, bool (*over)(void *of), void *of, uint64_t ns)
     p->enough = over;
     p->of = of;
     p->until_ns = p->setup.clock() + ns;
+    tni_error_get(&before);                   /* the thread's error stays what it was */
     if (tni_kv_post_run(p->post, &p->role)) { /* the own thread finds that, too */
         tni_mutex_lock(&p->lock);
         back_locked(p);
         tni_mutex_unlock(&p->lock);
     }
-    guest_leave(p);
+    if (before.code)
+        tni_error_set(&before);
+    else
+        tni_error_clear();
+    guest_leave(p, 1);
     return true;
 }
 
@@ -202,7 +210,7 @@ static tn_status call_queue(tni_kv_process *p, tni_kv_call *c)
     if (comes) {
         p->until_ns = TNI_KV_NEVER;
         (void)tni_kv_post_step(p->post);
-        guest_leave(p);
+        guest_leave(p, 0);
     }
     if (stop)
         tni_free(c);

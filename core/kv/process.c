@@ -301,6 +301,7 @@ static void worker_thread(void *arg)
     tni_kv_call *left;
     tn_status st;
 
+    tni_hold_pass(true); /* a fork waits for what comes here */
     tni_mutex_lock(&p->lock);
     p->owner = tni_thread_id();
     tni_mutex_unlock(&p->lock);

@@ -274,6 +274,7 @@ void *tnzmq_socket(tn_transport *t, int type, uint32_t channel, tn_err *err);
 bool tnzmq_socket_int(void *socket, int option, int value);
 /* libzmq's calls, none of which waits, again while a signal interrupts them: the host's thread may be its
  * user's. */
+int tnzmq_call(void *socket, const char *endpoint);
 int tnzmq_write(void *socket, const void *data, size_t bytes, int flags);
 int tnzmq_read(void *socket, void *data, size_t bytes);
 int tnzmq_part_send(void *socket, zmq_msg_t *part, int flags);

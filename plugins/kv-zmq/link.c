@@ -124,7 +124,7 @@ static tn_status channel_dial(tn_link *link, uint32_t channel, tn_err *err)
         return st;
     tnzmq_place_print(&link->place, place);
     (void)snprintf(endpoint, sizeof endpoint, "tcp://%s", place);
-    if (zmq_connect(s, endpoint))
+    if (tnzmq_call(s, endpoint))
         return tnzmq_fail(err, TN_E_IO, endpoint);
     c->phase = TNZMQ_GREETED; /* it goes out when the connection is there */
     return tnzmq_frame_send(link, channel, &(tnzmq_frame){.kind = TNZMQ_HELLO})

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define NEVER_MS 86400000
+#define INTERRUPTS_MAX 1000
 #define FRAME_MORE 128 /* bytes: a header, and what CURVE puts around a frame */
 
 tn_status tnzmq_fail(tn_err *err, tn_status code, const char *what)
@@ -96,59 +97,70 @@ void tnzmq_monitored_close(tn_transport *t, tnzmq_source *s, tnzmq_source *monit
     tnzmq_source_close(t, s, linger_ms);
 }
 
-static bool interrupted(int result)
+/* `left`: how often it may yet be. In a child of a fork libzmq says EINTR each time. */
+static bool interrupted(int result, int *left)
 {
-    return result < 0 && zmq_errno() == EINTR;
+    return result < 0 && zmq_errno() == EINTR && --*left > 0;
+}
+
+int tnzmq_call(void *socket, const char *endpoint)
+{
+    int n, left = INTERRUPTS_MAX;
+
+    do
+        n = zmq_connect(socket, endpoint);
+    while (interrupted(n, &left));
+    return n;
 }
 
 int tnzmq_write(void *socket, const void *data, size_t bytes, int flags)
 {
-    int n;
+    int n, left = INTERRUPTS_MAX;
 
     do
         n = zmq_send(socket, data, bytes, flags);
-    while (interrupted(n));
+    while (interrupted(n, &left));
     return n;
 }
 
 int tnzmq_read(void *socket, void *data, size_t bytes)
 {
-    int n;
+    int n, left = INTERRUPTS_MAX;
 
     do
         n = zmq_recv(socket, data, bytes, ZMQ_DONTWAIT);
-    while (interrupted(n));
+    while (interrupted(n, &left));
     return n;
 }
 
 int tnzmq_part_send(void *socket, zmq_msg_t *part, int flags)
 {
-    int n;
+    int n, left = INTERRUPTS_MAX;
 
     do
         n = zmq_msg_send(part, socket, flags);
-    while (interrupted(n));
+    while (interrupted(n, &left));
     return n;
 }
 
 int tnzmq_part_read(void *socket, zmq_msg_t *part)
 {
-    int n;
+    int n, left = INTERRUPTS_MAX;
 
     do
         n = zmq_msg_recv(part, socket, ZMQ_DONTWAIT);
-    while (interrupted(n));
+    while (interrupted(n, &left));
     return n;
 }
 
 bool tnzmq_readable(void *socket)
 {
-    int events = 0, n;
+    int events = 0, n, left = INTERRUPTS_MAX;
     size_t bytes = sizeof events;
 
     do
         n = zmq_getsockopt(socket, ZMQ_EVENTS, &events, &bytes);
-    while (interrupted(n));
+    while (interrupted(n, &left));
     return !n && events & ZMQ_POLLIN;
 }
 
