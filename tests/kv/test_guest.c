@@ -156,9 +156,9 @@ static void serve(void **state)
     (void)state;
     begin(1);
     rounds(ROUNDS, false);
-    assert_true(guests() >= ROUNDS); /* most of them send and wait */
+    assert_true(guests() >= ROUNDS / 2); /* most of those that wait */
     rounds(ROUNDS, true);
-    assert_true(guests() >= 3 * ROUNDS);
+    assert_true(guests() >= 3 * ROUNDS / 2);
     end();
 }
 
