@@ -16,6 +16,7 @@
 #include "kv/call.h"
 #include "kv/job.h"
 
+#ifdef TN_TEST_SWITCHES
 #define BIG 100000u /* elements of key 1: no short value */
 #define ROUNDS 300u
 
@@ -414,3 +415,18 @@ int main(void)
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+#else
+static void without_switches(void **unused)
+{
+    (void)unused;
+    print_message("skipped: in this build the clock decides who is a guest\n");
+    skip();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(without_switches)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif
