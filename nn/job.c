@@ -60,7 +60,7 @@ static tn_status counts_exchange(tn_app *app, tn_train *t, double *counts)
     item.out_count = 1;
     if (!st && !(st = tn_kv_pull(t->store, 0, 1, &item)))
         st = tn_array_read(a, counts, bytes);
-    if (!st && !there[BATCH]) {
+    if (!st && there[BATCH] < 1) {
         memcpy(there, own, sizeof own);
         item.value_count = 1;
         if (!(st = tn_array_write(a, counts, bytes)) && !(st = tn_kv_pushpull(t->store, 1, &item)))

@@ -373,13 +373,14 @@ tn_status tnn_trainer_ready(tn_trainer *t)
         t->slots[t->slot_count].param = net->params[i];
         t->slots[t->slot_count++].index = i;
     }
-    if (slots_fill(app, t) || (t->on_store && t->steps && store_begin(app, t))) {
+    if (slots_fill(app, t) || (t->on_store && t->steps && store_begin(app, t)) ||
+        (t->far && !t->async && tnn_store_rejoin(t))) {
         slots_clear(t);
         return app->status;
     }
     t->param_count = net->param_count;
     t->made = true;
-    return t->far && !t->async ? tnn_store_rejoin(t) : TN_OK;
+    return TN_OK;
 }
 
 int64_t tnn_trainer_state_elements(tn_trainer *t)
@@ -740,6 +741,8 @@ tn_status tnn_trainer_import(tn_trainer *t, const tn_params *params, int64_t ste
         return app->status;
     if (steps < 0 || steps > STEPS_MAX)
         return tnn_fail(app, TN_E_FORMAT, "a trainer after %lld steps", (long long)steps);
+    if (t->rejoined)
+        return tnn_store_taken(t);
     for (size_t i = 0; i < t->slot_count; i++) {
         if (t->far && t->on_store && tnn_store_state(t, i))
             return app->status;

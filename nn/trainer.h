@@ -43,6 +43,7 @@ struct tn_trainer {
     tn_kv *kv;       /* NULL: one device, and nobody else */
     bool on_store;   /* which updates */
     bool far, async; /* its values lie on servers; not in rounds */
+    bool rejoined;   /* this worker is in another's place, and goes on behind its steps */
     uint32_t rank, workers;
     tn_kv_item *items;  /* one per slot: what goes in, and what comes out */
     tn_array **lists;   /* of them: per slot its gradients, then its arrays, one for each device */
@@ -66,6 +67,7 @@ tn_status tnn_store_make(tn_trainer *t);
 void tnn_store_clear(tn_trainer *t);
 /* Behind the keys. A worker in another's place goes on with the values and steps that the servers have. */
 tn_status tnn_store_rejoin(tn_trainer *t);
+tn_status tnn_store_taken(const tn_trainer *t); /* it loads no states: TN_E_STATE */
 /* Of a store that updates: states of a slot, of servers as they are now; and these and the steps back. */
 tn_status tnn_store_state(tn_trainer *t, size_t index);
 tn_status tnn_store_return(tn_trainer *t, size_t index);

@@ -240,9 +240,22 @@ tn_status tnn_store_rejoin(tn_trainer *t)
 
     for (size_t i = 0; i < t->slot_count; i++)
         t->items[i].value_count = 0;
-    if (!tnn_check(app, tn_kv_rejoin(t->kv, (uint32_t)t->slot_count, t->items, &steps), "place in the store"))
+    if (tnn_check(app, tn_kv_rejoin(t->kv, (uint32_t)t->slot_count, t->items, &steps), "place in the store"))
+        return app->status;
+    if (steps) {
         t->steps = (int64_t)steps;
-    return app->status;
+        t->rejoined = true;
+    }
+    return TN_OK;
+}
+
+tn_status tnn_store_taken(const tn_trainer *t)
+{
+    return tnn_fail(
+        t->object.app, TN_E_STATE,
+        "this worker is in the place of another: it goes on behind step %lld, and loads no states, "
+        "which the others would have to load, too",
+        (long long)t->steps);
 }
 
 void tnn_store_clear(tn_trainer *t)

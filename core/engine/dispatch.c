@@ -337,7 +337,7 @@ void tni_operation_here(tni_engine *e, tni_operation *ended)
     tni_engine_tls.here = outer;
     if (w.queue)
         tni_worker_flush(&w);
-    if (TN_UNLIKELY(before.code && strcmp(before.message, tni_error_message())))
+    if (TN_UNLIKELY(strcmp(before.message, tni_error_message())))
         tni_error_set(&before);
 }
 

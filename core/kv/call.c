@@ -124,10 +124,7 @@ static bool guest_run(void *arg, bool (*over)(void *of), void *of, uint64_t ns)
         back_locked(p);
         tni_mutex_unlock(&p->lock);
     }
-    if (before.code)
-        tni_error_set(&before);
-    else
-        tni_error_clear();
+    tni_error_set(&before);
     guest_leave(p, 1);
     return true;
 }

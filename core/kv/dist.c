@@ -392,17 +392,18 @@ tn_status tni_kv_dist_agree(tni_kv_dist *d, const char *which, const char *name,
     tni_str words;
     tn_status st = TN_OK, met;
     tn_err err;
-    bool given; /* by the process before this one: servers would drop the optimizer's states */
 
     d->fresh = true;
-    given = !d->settings.async && d->barriers < tni_kv_process_behind(d->process);
     tni_str_init(&words, TNI_KV_COMMAND_MAX);
+    /* The process before this one has passed this barrier: servers with its optimizer keep the states. */
+    if (!strcmp(which, "optimizer") && !d->settings.async && d->barriers < tni_kv_process_behind(d->process))
+        which = "given";
     word_add(&words, which);
     if (name)
         word_add(&words, name);
     for (; params && *params; params++)
         word_add(&words, *params);
-    if (d->rank == 0 && !given)
+    if (d->rank == 0)
         st = tni_kv_dist_command(d, &words);
     tni_str_fini(&words);
     if (st)

@@ -125,8 +125,8 @@ tn_status tni_kv_dist_return(tni_kv_dist *d, tni_kv_key *key)
     return st;
 }
 
-/* The least number of steps that a part of the key has made. */
-static tn_status steps_least(tni_kv_dist *d, const tni_kv_key *key, uint32_t *least)
+/* The least and the largest number of steps that a part of the key has made. */
+static tn_status steps_look(tni_kv_dist *d, const tni_kv_key *key, uint32_t *least, uint32_t *most)
 {
     uint8_t *data = tni_alloc(tni_array_bytes(key->value));
     const tni_kv_request r = {
@@ -149,16 +149,41 @@ static tn_status steps_least(tni_kv_dist *d, const tni_kv_key *key, uint32_t *le
         }
         memcpy(&steps, data + part.offset, sizeof steps);
         *least = steps < *least ? steps : *least;
+        *most = steps > *most ? steps : *most;
     }
     tni_free(data);
     return st;
+}
+
+/* What the lost worker alone had, or what another exchange than a push has torn. */
+static tn_status rejoin_check(const tni_kv_dist *d, uint32_t least, uint32_t most)
+{
+    const tni_kv *kv = d->kv;
+    const char *lost = !kv->optimizer   ? "the parameters: the servers have no optimizer"
+                       : kv->codec.bits ? "what compression has left over of its gradients"
+                                        : NULL;
+
+    if (lost)
+        return tni_error(TN_E_UNSUPPORTED,
+                         "worker %u is in the place of another, which is lost behind step %u, and with it %s",
+                         d->rank, least, lost);
+    if (tni_option_int(kv->ctx->options, "kvstore.drift_check"))
+        return tni_error(TN_E_UNSUPPORTED,
+                         "worker %u is in the place of another, which is lost behind step %u: with "
+                         "kvstore.drift_check the others may wait for its numbers",
+                         d->rank, least);
+    if (most > least + 1)
+        return tni_error(TN_E_STATE,
+                         "worker %u is in the place of another: keys are at steps %u to %u, which is no step",
+                         d->rank, least, most);
+    return TN_OK;
 }
 
 /* Nothing moves by more than one step before this worker has pushed: each part is at the least step, or one
  * behind it, if the worker that is gone had pushed so far. */
 tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, const tn_kv_item *items, uint64_t *steps)
 {
-    uint32_t least = UINT32_MAX;
+    uint32_t least = UINT32_MAX, most = 0;
     tni_kv_key *key;
     tn_status st = TN_OK;
 
@@ -167,14 +192,10 @@ tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, const tn_kv_item *i
     d->torn = true;
     for (uint32_t i = 0; i < count && !st; i++)
         if (!(st = tni_kv_find(d->kv, &items[i], &key)) && !(st = tni_array_wait_write(key->value)))
-            st = steps_least(d, key, &least);
-    if (st || least == UINT32_MAX || (!least && !d->kv->optimizer))
+            st = steps_look(d, key, &least, &most);
+    if (st || least == UINT32_MAX || (!most && !d->kv->optimizer) ||
+        (most && (st = rejoin_check(d, least, most))))
         return st;
-    if (!d->kv->optimizer)
-        return tni_error(TN_E_UNSUPPORTED,
-                         "worker %u is in the place of another, which is lost behind step %u, and with it "
-                         "the parameters: the servers have no optimizer",
-                         d->rank, least);
     for (uint32_t i = 0; i < count && !st; i++) {
         tni_kv_request r = {
             .kind = TNI_KV_DO_PULL, .what = (uint8_t)(TNI_KV_EVEN | (least & 1)), .any = true};

@@ -423,7 +423,8 @@ static tn_status server_handle(tni_kv_node *n, const tni_kv_header *h, const uin
             view_changed(s);
         return TN_OK;
     case TNI_KV_BEAT:
-        common_heard(s, h);
+        if (h->from == TNI_KV_SCHEDULER_NODE)
+            common_heard(s, h);
         return TN_OK;
     case TNI_KV_ASK:
         report(s, h);

@@ -334,7 +334,7 @@ static tn_status apply(void *arg, const tni_kv_header *h, void *value, const voi
 
 static tn_status stepped(const part *p, const tni_kv_header *h, const void *value, void *out, uint64_t bytes)
 {
-    const bool now = !((p->slot.steps ^ h->what) & 1);
+    const bool now = !((p->slot.steps ^ h->what) & 1) || !bytes;
 
     if (!now && !p->before)
         return tni_error(TN_E_STATE, "its value before step %" PRIu64 " is not kept (kvstore.on_worker_loss)",
@@ -471,6 +471,12 @@ static tn_status optimizer_take(tni_kv_updates *u, tni_kv_reader *r)
     return TN_OK;
 }
 
+/* Of a worker 0 in another's place. A server that has none began empty since. */
+static tn_status optimizer_again(tni_kv_updates *u, tni_kv_reader *r)
+{
+    return u->optimizer ? TN_OK : optimizer_take(u, r);
+}
+
 static tn_status codec_take(tni_kv_updates *u, tni_kv_reader *r)
 {
     const tni_kv_reader all = *r;
@@ -549,8 +555,9 @@ static const struct {
     tn_status (*take)(tni_kv_updates *u, tni_kv_reader *r);
     bool agrees; /* all workers ask how it ended */
 } commands[] = {
-    {"keys", names_take, false},    {"optimizer", optimizer_take, true}, {"set", numbers_set, false},
-    {"compress", codec_take, true}, {"program", program_call, false},    {"agreed", agreed_tell, false},
+    {"keys", names_take, false},      {"optimizer", optimizer_take, true}, {"set", numbers_set, false},
+    {"compress", codec_take, true},   {"program", program_call, false},    {"agreed", agreed_tell, false},
+    {"given", optimizer_again, true},
 };
 
 static tn_status command(void *arg, const char *text, uint64_t bytes)

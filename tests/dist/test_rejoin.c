@@ -9,7 +9,7 @@ static const char *const names[] = {"a", "b"};
 typedef struct plan {
     uint32_t victim;
     tn_status wanted;
-    const char *const *optimizer;
+    const char *const *optimizer, *const *codec;
 } plan;
 
 static tn_array *key_array(worker *w, size_t key, double fill)
@@ -39,6 +39,8 @@ static void begin(worker *w, const plan *p, double fill)
     worker_init(w, names[1], TN_F32, 1, big_shape, fill);
     if (p->optimizer)
         WORKER_OK(w, tn_kv_set_optimizer(w->kv, "sgd", p->optimizer));
+    if (p->codec)
+        WORKER_OK(w, tn_kv_set_compression(w->kv, p->codec));
 }
 
 /* All elements of what the call brings are `wanted`. */
@@ -118,7 +120,9 @@ static void torn(worker *w)
 }
 
 static const char *const sgd[] = {"lr", "-1", "momentum", "0.5", NULL};
+static const char *const bits[] = {"type", "2bit", "threshold", "1", NULL}; /* of ones nothing is left over */
 static const char *const waits[] = {"kvstore.on_worker_loss=wait:600", NULL};
+static const char *const compares[] = {"kvstore.on_worker_loss=wait:600", "kvstore.drift_check=1", NULL};
 
 static void run(plan p, const char *const *settings)
 {
@@ -141,17 +145,20 @@ static void servers_that_keep_nothing(void **state)
     run((plan){.victim = 1, .optimizer = sgd, .wanted = TN_E_STATE}, NULL);
 }
 
-static void no_optimizer(void **state)
+/* What the lost worker alone had, or what others may wait for. */
+static void what_is_lost(void **state)
 {
     (void)state;
     run((plan){.victim = 1, .wanted = TN_E_UNSUPPORTED}, waits);
+    run((plan){.victim = 1, .optimizer = sgd, .codec = bits, .wanted = TN_E_UNSUPPORTED}, waits);
+    run((plan){.victim = 1, .optimizer = sgd, .wanted = TN_E_UNSUPPORTED}, compares);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_torn_step_is_made_again),
                                        cmocka_unit_test(servers_that_keep_nothing),
-                                       cmocka_unit_test(no_optimizer)};
+                                       cmocka_unit_test(what_is_lost)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
