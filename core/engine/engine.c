@@ -392,3 +392,8 @@ bool tni_engine_on_worker(void)
 {
     return tni_engine_tls.depth != 0;
 }
+
+bool tni_engine_thread(void)
+{
+    return tni_engine_tls.worker != NULL;
+}

@@ -222,6 +222,7 @@ void tni_engine_clear(tni_engine *e, tni_var *v); /* forgets poison */
  * TN_OK: there is none. [any] */
 tn_status tni_var_failure(const tni_var *v, tn_err *out);
 bool tni_engine_on_worker(void); /* true inside a run, done or driver callback */
+bool tni_engine_thread(void);    /* this is a thread of an engine's own, which waits for no variable */
 bool tni_var_ready(tni_var *v);  /* no write is pending: non-blocking */
 
 /* Stepped: operations that could run now, and running one of them. Naive and threaded: 0, TN_E_STATE. */

@@ -177,7 +177,8 @@ static bool word_outside(tni_engine *e, atomic_uint *word, uint64_t ns)
     unsigned as = 0;
     bool ran;
 
-    if (!atomic_compare_exchange_strong(word, &as, WORD_OUTSIDE))
+    if (!atomic_compare_exchange_strong(word, &as, WORD_OUTSIDE) && /* it may have slept before */
+        (as != WORD_SLEEPS || !atomic_compare_exchange_strong(word, &as, WORD_OUTSIDE)))
         return false;
     ran = outside_run(e, word_reached, word, ns);
     as = WORD_OUTSIDE;

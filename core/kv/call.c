@@ -197,7 +197,8 @@ static tn_status call_queue(tni_kv_process *p, tni_kv_call *c)
         call_count(c, 1);
         *p->last = c;
         p->last = &c->next;
-        comes = c->r.brief && p->calls == 1 && guest_come_locked(p); /* further ones make a batch */
+        /* Further ones make a batch. An engine's thread does not stay until the answer comes. */
+        comes = c->r.brief && p->calls == 1 && !tni_engine_thread() && guest_come_locked(p);
         if (!comes && !(c->r.brief && guest))
             back_locked(p);
         if (!comes && first)
