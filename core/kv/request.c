@@ -262,13 +262,13 @@ static bool op_may(const tni_kv_worker *w, const tni_kv_op *op)
  * it pushes that again. */
 void tni_kv_ops_start(tni_kv_worker *w)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t oldest = UINT64_MAX; /* place of the first one that is sent again */
 
-    for (tni_kv_op *op = w->first; op; op = op->next) {
-        if (op->behind < least && op_may(w, op))
+    for (tni_kv_op *op = w->first; op && op->rest_behind < oldest; op = op->next) {
+        if (op->behind < oldest && op_may(w, op))
             op_begin(w, op);
-        if (op->ended && op->ended < least)
-            least = op->ended;
+        if (op->ended && op->ended < oldest)
+            oldest = op->ended;
         if (tni_kv_op_kind(op)->fence)
             return;
     }
@@ -290,7 +290,7 @@ static void save_drop(tni_kv_worker *w)
 static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
 {
     tni_kv_lot *l = op->lot;
-    const bool others = tni_kv_op_kind(op)->fence || op->ended, silent = op->silent;
+    const bool frees = tni_kv_op_kind(op)->fence || op->ended, silent = op->silent; /* other keys' */
     const uint64_t cookie = op->r.cookie;
 
     if (st && op->r.kind == TNI_KV_DO_SNAPSHOT)
@@ -306,7 +306,7 @@ static void op_end(tni_kv_worker *w, tni_kv_op *op, tn_status st)
     tni_kv_log_take(w, op, st);
     if (st)
         lanes_pump(w); /* with the credit of what was given up */
-    if (others || w->fences || (w->first && w->first->ended))
+    if (frees || w->fences || (w->first && w->first->ended))
         tni_kv_ops_start(w);
     else if (l->first && op_may(w, l->first))
         op_begin(w, l->first);
@@ -361,6 +361,8 @@ void tni_kv_ops_again(tni_kv_worker *w, tni_kv_op *before)
             next = op->next;
             tni_kv_op_link(w, op);
         }
+    for (tni_kv_op *op = w->last; op; op = op->previous)
+        op->rest_behind = op->next && op->next->rest_behind < op->behind ? op->next->rest_behind : op->behind;
 }
 
 void tni_kv_ops_free(tni_kv_worker *w)
@@ -453,7 +455,7 @@ static void piece_done(tni_kv_worker *w, tni_kv_lot *l, uint32_t piece, const tn
          * key's round is then that of the answer, unless this one has asked for more meanwhile. It is also
          * that of a value which this one goes back to. */
         if ((op->r.kind == TNI_KV_DO_INIT || op->r.kind == TNI_KV_DO_PULL) &&
-            (!l->known || (l->last == op && (l->got > l->round || (op->r.what | 1) == TNI_KV_ODD)))) {
+            (!l->known || (l->last == op && (l->got > l->round || tni_kv_of_parity(op->r.what))))) {
             l->known = true;
             l->round = l->got;
         }

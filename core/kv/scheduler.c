@@ -19,7 +19,7 @@ static void view_send(tni_kv_scheduler *s, uint32_t index, const char *text, uin
     tni_kv_node_send(&s->node, tni_kv_view_node(&s->node.view, index), &h, text, bytes);
 }
 
-#define JOB_BYTES 8u      /* of a journal's record, in front of the view */
+#define HEAD_BYTES 16u    /* of a journal's record, in front of the view: the job, and `told` */
 #define JOURNAL_TIMES 16u /* a journal of so many records: one, which says all, takes its place */
 
 static tn_status journal_write(tni_kv_scheduler *s, const tni_str *text)
@@ -42,6 +42,21 @@ static tn_status journal_write(tni_kv_scheduler *s, const tni_str *text)
     return st;
 }
 
+/* Of the view and `told`. `record` is to be freed, whatever comes. */
+static tn_status record_write(tni_kv_scheduler *s, uint64_t told, tni_str *record)
+{
+    tn_status st;
+
+    tni_str_init(record, TN_TEXT_MAX);
+    tni_kv_write(record, s->node.settings->job, 8);
+    tni_kv_write(record, told, 8);
+    tni_kv_view_write(&s->node.view, record);
+    st = record->status ? record->status : journal_write(s, record);
+    if (st == TN_E_PEER)
+        tni_error_get(&s->error);
+    return st;
+}
+
 /* Journal, then everybody. Before all have come only newcomers are told. */
 static void commit(tni_kv_scheduler *s)
 {
@@ -52,18 +67,10 @@ static void commit(tni_kv_scheduler *s)
     if (!s->changed || s->error.code || s->node.now < s->commit_ns)
         return;
     s->commit_ns = s->node.now + COMMIT_NS + (uint64_t)s->count * COMMIT_NODE_NS;
-    tni_str_init(&text, TN_TEXT_MAX);
     v->number++;
-    tni_kv_write(&text, s->node.settings->job, JOB_BYTES);
-    tni_kv_view_write(v, &text);
-    st = text.status;
-    if (!st)
-        st = journal_write(s, &text);
-    if (st) {
+    if ((st = record_write(s, s->told, &text))) {
         tni_str_fini(&text);
         v->number--;
-        if (st == TN_E_PEER)
-            tni_error_get(&s->error);
         tni_logf(s->node.host.log, TN_LOG_WARNING, "scheduler: view %u is not written: %s", v->number + 1,
                  tni_error_message());
         return;
@@ -72,7 +79,7 @@ static void commit(tni_kv_scheduler *s)
     TNI_KV_POINT_IF(v->flags & TNI_KV_STARTED, view_synced);
     for (uint32_t i = 0; v->flags & (TNI_KV_STARTED | TNI_KV_JOB_FAILED) && i < s->count; i++)
         if (tni_kv_member_speaks(&v->members[i])) {
-            view_send(s, i, text.text + JOB_BYTES, text.length - JOB_BYTES);
+            view_send(s, i, text.text + HEAD_BYTES, text.length - HEAD_BYTES);
             TNI_KV_POINT_IF(v->flags & TNI_KV_JOB_DONE && i + 1 < s->count, shutdown_half);
         }
     TNI_KV_POINT_IF(v->epoch_view == v->number, plan_sent);
@@ -351,6 +358,7 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const tni_kv_hel
     memcpy(s->seats[index].steps, who->steps, sizeof who->steps);
     s->seats[index].view = 0;
     s->seats[index].beat = 0;
+    s->seats[index].left_out = false;
     s->seats[index].barrier_sequence = s->seats[index].end_sequence = 0;
     s->seats[index].barrier = v->released;
     s->changed = true;
@@ -408,6 +416,12 @@ static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const
     return TN_OK;
 }
 
+/* One that it leaves out it holds as long as it hears that all do. */
+static bool seat_holds(const tni_kv_scheduler *s, const tni_kv_seat *of, uint64_t step)
+{
+    return (of->steps[0] == step && (!of->left_out || step <= s->told)) || of->steps[1] == step;
+}
+
 /* The last step that all servers hold; 0: none. */
 static uint64_t common_step(const tni_kv_scheduler *s)
 {
@@ -419,7 +433,7 @@ static uint64_t common_step(const tni_kv_scheduler *s)
         bool all = step > best;
 
         for (uint32_t i = v->workers; all && i < s->count; i++)
-            all = s->seats[i].steps[0] == step || s->seats[i].steps[1] == step;
+            all = seat_holds(s, &s->seats[i], step);
         best = all ? step : best;
     }
     return best;
@@ -458,6 +472,7 @@ static void recover_check(tni_kv_scheduler *s)
     v->end_round = UINT32_MAX;
     for (uint32_t i = 0; i < s->count; i++) { /* what workers asked for before has failed */
         memcpy(s->seats[i].steps, (const uint64_t[2]){v->cut}, sizeof s->seats[i].steps);
+        s->seats[i].left_out = false;
         s->seats[i].barrier = v->released;
         s->seats[i].barrier_sequence = s->seats[i].end_sequence = 0;
         v->members[i].last_round = UINT32_MAX;
@@ -468,6 +483,20 @@ static void recover_check(tni_kv_scheduler *s)
              (unsigned long long)v->cut);
 }
 
+/* Servers hear of it once the journal has it: one that leaves it out keeps it then, and the next scheduler
+ * counts on that. */
+static void told_raise(tni_kv_scheduler *s)
+{
+    const uint64_t step = common_step(s);
+    tni_str record;
+
+    if (step <= s->told || s->changed)
+        return;
+    if (!record_write(s, step, &record))
+        s->told = step;
+    tni_str_fini(&record);
+}
+
 /* One that comes behind a later one says what was. */
 static void beat_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t index, const uint8_t *payload)
 {
@@ -476,18 +505,20 @@ static void beat_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t in
     tni_str text;
     tni_kv_reader r = {payload, h->bytes, false};
     const uint64_t first = tni_kv_read(&r, 8), second = tni_kv_read(&r, 8);
-    uint64_t step;
 
     if (h->sequence && h->sequence <= w->beat)
         return;
     w->beat = h->sequence;
-    if (!r.bad && h->view >= s->node.view.epoch_view) /* else the server goes back, and loses what it says */
+    if (!r.bad &&
+        h->view >= s->node.view.epoch_view) { /* else the server goes back, and loses what it says */
         memcpy(w->steps, (const uint64_t[2]){first, second}, sizeof w->steps);
+        w->left_out = h->what;
+    }
     w->view = h->view;
     w->gives = h->what;
     recover_check(s);
-    step = common_step(s);
-    answer.key = s->told = step > s->told ? step : s->told;
+    told_raise(s);
+    answer.key = s->told;
     answer.sequence = live_servers_know(s, 1) ? h->sequence : 0;
     if (h->view < s->node.view.number && !s->changed && !TNI_KV_BUG(CONTROL_ONCE)) {
         tni_str_init(&text, TN_TEXT_MAX);
@@ -703,8 +734,9 @@ static tn_status journal_load(tni_kv_scheduler *s, const void *text, uint64_t by
         ;
     if (!last.at)
         return TN_OK;
-    if (tni_kv_read(&last, JOB_BYTES) != s->node.settings->job)
+    if (tni_kv_read(&last, 8) != s->node.settings->job)
         return tni_error(TN_E_FORMAT, "journal of another job");
+    s->told = tni_kv_read(&last, 8);
     st = tni_kv_view_read(&s->node.view, last.at, last.left);
     s->node.async = s->node.view.flags & TNI_KV_ASYNC;
     return st;

@@ -11,6 +11,7 @@ typedef struct tni_kv_seat { /* of members[i] */
     uint32_t barrier;                                      /* generation at which it arrived */
     uint32_t view, taken;    /* that its last beat named; in which it took another's place, 0: none */
     bool suspected, welcome; /* welcome: waits for its rank */
+    bool left_out;           /* server: it may drop steps[0], unless that is told */
     bool gives;       /* worker 0, async: has all that a server without a snapshot lacks but gradients */
     uint64_t lost_ns; /* when its link was lost; 0: it was heard since */
 } tni_kv_seat;
@@ -25,9 +26,9 @@ struct tni_kv_scheduler {
     uint64_t journal_bytes;       /* that there are; UINT64_MAX: its end may be torn */
     uint64_t tick_ns;             /* the last one */
     uint64_t begun_ns, commit_ns; /* commit: the next one, at the earliest */
-    uint64_t told;                /* the last step that all servers hold, since the epoch began */
-    uint64_t over_ns;             /* when the job failed, or the last server left; 0: it has not */
-    tn_err error;                 /* TN_E_PEER: the journal is another scheduler's, and this one ends */
+    uint64_t told;    /* the last step that all servers hold, since the epoch began; in the journal */
+    uint64_t over_ns; /* when the job failed, or the last server left; 0: it has not */
+    tn_err error;     /* TN_E_PEER: the journal is another scheduler's, and this one ends */
 };
 
 /* Is sent views and questions. */

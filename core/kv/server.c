@@ -20,11 +20,11 @@ static void hello_send(tni_kv_server *s)
 
 static void beat_send(tni_kv_server *s)
 {
-    tni_kv_header h = {.type = TNI_KV_BEAT, .sequence = ++s->beats};
+    tni_kv_header h = {.type = TNI_KV_BEAT, .sequence = ++s->beats, .what = s->left_out != 0};
     uint8_t body[16];
 
-    tni_kv_put(body, s->steps[s->hidden != 0], 8);
-    tni_kv_put(body + 8, s->hidden ? 0 : s->steps[1], 8);
+    tni_kv_put(body, s->steps[0], 8);
+    tni_kv_put(body + 8, s->steps[1], 8);
     tni_kv_node_send(&s->node, TNI_KV_SCHEDULER_NODE, &h, body, sizeof body);
     s->beat_ns = s->node.now + tni_kv_beat_ns(s->node.settings);
 }
@@ -63,7 +63,7 @@ static tn_status load(tni_kv_server *s, uint64_t step)
     tni_kv_parts_clear(s);
     command_errors_clear(s);
     memset(s->commands, 0, s->node.settings->workers * sizeof *s->commands);
-    s->saving = s->common = s->hidden = 0;
+    s->saving = s->common = s->left_out = 0;
     s->lasts = s->loading = s->back = s->waits = false;
     if (s->snapshots.read)
         st = s->snapshots.read(s->snapshots.arg, step, &text, &bytes);
@@ -239,15 +239,15 @@ void tni_kv_server_saved(tni_kv_server *s, uint64_t step, tn_status st, uint64_t
 
 /* Who takes worker 0's place may ask for a step while another server still writes the one before it, or never
  * heard of that: with one more this server would drop the last step that all hold. So it leaves its newest
- * one out of its beats first, and drops that unless the scheduler has told that all hold it. */
+ * one out first, and drops that unless the scheduler has told that all hold it. */
 static bool others_write(tni_kv_server *s, const tni_kv_header *h)
 {
     const uint64_t before = s->save_asked.sequence >> 32;
 
     if (s->node.async || !before || before == h->sequence >> 32 || !s->steps[1] || s->common >= s->steps[0])
         return false;
-    if (!s->hidden) {
-        s->hidden = s->beats + 1;
+    if (!s->left_out) {
+        s->left_out = s->beats + 1;
         beat_send(s);
     }
     return true;
@@ -262,9 +262,9 @@ static void common_heard(tni_kv_server *s, const tni_kv_header *h)
     if (h->view < s->node.view.epoch_view)
         return;
     s->common = h->key;
-    if (!s->hidden || h->sequence < s->hidden)
+    if (!s->left_out || h->sequence < s->left_out)
         return;
-    s->hidden = 0;
+    s->left_out = 0;
     if (s->common >= s->steps[0])
         return;
     if ((st = s->snapshots.read(s->snapshots.arg, s->steps[1], &text, &bytes)))

@@ -71,7 +71,7 @@ struct tni_kv_server {
     uint64_t bytes, landing_bytes;
     uint64_t token, begun_ns, hello_ns, beat_ns, bye_ns, beats;
     uint64_t steps[2], saving;   /* snapshots there are, newest first; the one being written */
-    uint64_t common, hidden;     /* step that all hold; beat from which steps[0] is left out, 0: it is not */
+    uint64_t common, left_out;   /* step that all hold; beat from which steps[0] is left out, 0: it is not */
     tni_kv_header save_asked;    /* whom to tell */
     uint64_t *commands;          /* last sequence of each worker */
     tn_err **command_errors;     /* of that command; NULL: it was done */

@@ -350,7 +350,7 @@ static tn_status read_states(void *arg, const tni_kv_header *h, uint8_t dtype, v
     part *p;
     tn_status st;
 
-    if (h->what < TNI_KV_STATE && (h->what | 1) != TNI_KV_ODD)
+    if (h->what < TNI_KV_STATE && !tni_kv_of_parity(h->what))
         return tni_error(TN_E_FORMAT, "pull of code %u", h->what);
     if (!(st = part_take(u, h->key, &p)) && h->what < TNI_KV_STATE)
         return stepped(p, h, value, out, bytes);

@@ -36,6 +36,11 @@ static inline bool tni_kv_is_gradient(uint8_t what)
     return what < TNI_KV_ASSIGN || what == TNI_KV_ROWS;
 }
 
+static inline bool tni_kv_of_parity(uint8_t what) /* EVEN or ODD */
+{
+    return (what | 1) == TNI_KV_ODD;
+}
+
 typedef struct tni_kv_updates tni_kv_updates;
 /* `fn` may be NULL. */
 tn_status tni_kv_updates_create(tni_context *c, bool async, tn_kv_command_fn fn, void *arg,

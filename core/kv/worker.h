@@ -21,6 +21,7 @@ typedef struct tni_kv_op {             /* a request */
     uint64_t copied;      /* bytes that it takes of `log_bytes` */
     uint64_t ended;  /* in the log, and while it is sent again: place among those that have ended; or 0 */
     uint64_t behind; /* it was asked for, or began, behind this many of them */
+    uint64_t rest_behind; /* at most the least `behind` of it and of those that follow it */
 } tni_kv_op;
 
 typedef enum tni_kv_flight { TNI_KV_IDLE, TNI_KV_QUEUED, TNI_KV_SENT, TNI_KV_WAITS } tni_kv_flight;

@@ -48,6 +48,8 @@ typedef struct world {
     uint32_t done, others; /* requests that ended: of `ask`, and others */
     tn_status status;
     tn_err error;
+    tni_str journal; /* of the scheduler */
+    bool journal_fails;
 } world;
 
 static world *all;
@@ -298,6 +300,25 @@ static tn_status push(uint32_t rank, uint32_t key, float value)
     return ask(rank, TNI_KV_DO_PUSH, key, memory);
 }
 
+static tn_status journal_append(void *arg, const void *record, uint64_t bytes)
+{
+    world *w = arg;
+
+    return w->journal_fails ? tni_error(TN_E_IO, "the disk is full")
+                            : tni_str_add_bytes(&w->journal, record, bytes);
+}
+
+/* Another process, if there is one, on its journal. */
+static void scheduler_start(world *w)
+{
+    const tni_kv_journal journal = {w, journal_append, NULL};
+
+    tni_kv_scheduler_destroy(w->scheduler);
+    assert_int_equal(tni_kv_scheduler_create(&w->settings, &host, &journal, w->journal.text,
+                                             w->journal.length, w->now, &w->scheduler),
+                     TN_OK);
+}
+
 static void begin(world *w, bool async, uint64_t replay_bytes, tni_kv_loss loss)
 {
     *w = (world){.now = SECOND,
@@ -324,8 +345,8 @@ static void begin(world *w, bool async, uint64_t replay_bytes, tni_kv_loss loss)
     all = w;
     for (uint32_t i = 0; i < 2; i++)
         tni_str_init(&w->written[i], 1);
-    assert_int_equal(tni_kv_scheduler_create(&w->settings, &host, NULL, NULL, 0, w->now, &w->scheduler),
-                     TN_OK);
+    tni_str_init(&w->journal, TN_TEXT_MAX);
+    scheduler_start(w);
     server_start();
     worker_start(0);
     worker_start(1);
@@ -341,6 +362,7 @@ static void finish(void)
         tni_kv_worker_destroy(all->workers[i]);
         tni_str_fini(&all->written[i]);
     }
+    tni_str_fini(&all->journal);
     free(all->queue);
 }
 
@@ -700,10 +722,11 @@ static void who_left_comes_again(void **unused)
         }
 }
 
-static void beat(uint64_t sequence, uint64_t step)
+static void beat(uint64_t sequence, uint64_t step, uint64_t before, bool leaves_out)
 {
     tni_kv_header h = {.type = TNI_KV_BEAT,
                        .from = SERVER,
+                       .what = leaves_out,
                        .job = 5,
                        .view = tni_kv_scheduler_view(all->scheduler)->number,
                        .incarnation =
@@ -713,17 +736,18 @@ static void beat(uint64_t sequence, uint64_t step)
     uint8_t text[TNI_KV_HEADER_BYTES], steps[16] = {0};
 
     tni_kv_put(steps, step, 8);
+    tni_kv_put(steps + 8, before, 8);
     tni_kv_encode(&h, steps, text);
     (void)tni_kv_scheduler_receive(all->scheduler, text, steps, sizeof steps, all->now);
 }
 
 /* The scheduler answers a beat with the step that all servers hold; 0: it does not answer. */
-static uint64_t answered(uint64_t sequence, uint64_t step)
+static uint64_t answered_of(uint64_t sequence, uint64_t step, uint64_t before, bool leaves_out)
 {
     tni_kv_header h;
 
     all->head = all->tail = 0;
-    beat(sequence, step);
+    beat(sequence, step, before, leaves_out);
     for (uint32_t i = 0; i < all->tail; i++)
         if (all->queue[i].header[3] == TNI_KV_BEAT) {
             assert_int_equal(
@@ -731,6 +755,33 @@ static uint64_t answered(uint64_t sequence, uint64_t step)
             return h.key;
         }
     return 0;
+}
+
+static uint64_t answered(uint64_t sequence, uint64_t step)
+{
+    return answered_of(sequence, step, 0, false);
+}
+
+/* A snapshot that a server leaves out it keeps if it was told once that all hold it, which the scheduler says
+ * when its journal has it, and the next scheduler knows. */
+static void left_out_snapshots(void **unused)
+{
+    world w;
+
+    (void)unused;
+    begin(&w, false, 0, TNI_KV_LOSS_FAIL);
+    assert_int_equal(answered_of(1000, 20, 10, true), 10);
+    w.journal_fails = true;
+    assert_int_equal(answered_of(1001, 20, 10, false), 10);
+    w.journal_fails = false;
+    assert_int_equal(answered_of(1002, 20, 10, false), 20);
+    assert_int_equal(answered_of(1003, 30, 20, true), 20);
+    scheduler_start(&w);
+    pass(SECOND); /* its view is announced */
+    assert_int_equal(answered_of(1004, 20, 10, true), 20);
+    assert_int_equal(answered_of(1005, 30, 20, true), 20);
+    assert_int_equal(answered_of(1006, 30, 20, false), 30);
+    finish();
 }
 
 static void late_beats_say_nothing(void **unused)
@@ -756,6 +807,7 @@ int main(void)
         cmocka_unit_test(snapshot_of_a_past),     cmocka_unit_test(half_landed),
         cmocka_unit_test(worker_0_does_not_come), cmocka_unit_test(commands_are_lost),
         cmocka_unit_test(who_left_comes_again),   cmocka_unit_test(late_beats_say_nothing),
+        cmocka_unit_test(left_out_snapshots),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
