@@ -713,9 +713,10 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
     st = request_check(w, r, &l);
     if (!st && r->kind == TNI_KV_DO_END)
         st = lasts_request(w, r->step, now);
+    if (!st || (st == TN_E_CANCELLED && !w->over))
+        tni_kv_log_given(w, r); /* a gradient behind the end of the data was meant as one */
     if (st)
         return st;
-    tni_kv_log_given(w, r);
     op = tni_zalloc(sizeof *op);
     if (!op) {
         if (tni_kv_kinds[r->kind].pushes && r->kind != TNI_KV_DO_BREAK)
