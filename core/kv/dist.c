@@ -430,20 +430,22 @@ static tn_status changes_cut(tni_str *s, size_t length)
     return st;
 }
 
-tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *param, double value)
+tn_status tni_kv_dist_change(tni_kv_dist *d, tni_kv_key *key, const char *param, double value, bool same)
 {
+    const uint8_t bit = (uint8_t)(1u << (*param & 7)); /* lr, wd, rescale_grad; lr_mult, wd_mult, steps */
+    uint8_t *told = key ? &key->told : &d->told;
     char text[40], number[24] = "";
     size_t before;
+    tn_status st;
 
     if (d->rank &&
         !d->settings.async) /* a round waits for worker 0, so it knows; without rounds each tells */
         return TN_OK;
-    if (d->changes.length > KEYS_BYTES) {
-        const tn_status st = tni_kv_dist_flush(d);
-
-        if (st)
-            return st;
-    }
+    if (same && *told & bit)
+        return TN_OK;
+    *told &= (uint8_t)~bit;
+    if (d->changes.length > KEYS_BYTES && (st = tni_kv_dist_flush(d)))
+        return st;
     before = d->changes.length;
     (void)tni_format_f64(text, sizeof text, value);
     if (key)
@@ -453,7 +455,9 @@ tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *
     word_add(&d->changes, param);
     word_add(&d->changes, text);
     word_add(&d->changes, number);
-    return changes_cut(&d->changes, before);
+    st = changes_cut(&d->changes, before);
+    *told |= st ? 0 : bit;
+    return st;
 }
 
 tn_status tni_kv_dist_flush(tni_kv_dist *d)
@@ -642,6 +646,7 @@ tn_status tni_kv_dist_init(tni_kv_dist *d, uint32_t count, tni_kv_key *const *ke
         tni_array *value = keys[i]->value;
 
         keys[i]->wire = d->next++;
+        keys[i]->told = d->knows;
         if (!(st = tni_array_wait(value)) && !(st = tni_kv_dist_whole(d, d->kv->optimizer, keys[i])) &&
             !(st = tni_storage_touch(value->storage, NULL)))
             st = tni_kv_process_key(d->process, keys[i]->wire, (uint8_t)value->dtype,
@@ -688,6 +693,7 @@ tn_status tni_kv_dist_open(tni_kv *kv)
         d->settings = *tni_kv_process_settings(d->process);
         d->first_step = tni_kv_process_cut(d->process, NULL);
         d->rank = tni_kv_process_rank(d->process);
+        d->told = d->knows = tni_kv_process_behind(d->process) ? 0 : UINT8_MAX;
         kv->dist = d;
         return TN_OK;
     }
@@ -703,11 +709,13 @@ void tni_kv_dist_close(tni_kv_dist *d)
     if (!d)
         return;
     tni_error_get(&err); /* of whoever closes for it */
-    if (d->torn)         /* it cannot go on: the others do not go on without it as if it had ended */
-        tni_kv_process_fail(d->process, d->next - 1);
-    (void)tni_kv_dist_flush(d);
+    if (!d->torn)
+        (void)tni_kv_dist_flush(d);
     (void)tni_kv_dist_wait(d);
-    (void)tni_kv_process_leave(d->process);
+    if (d->torn) /* it cannot go on: it is lost, as the one before it, and has not ended */
+        tni_kv_process_end(d->process);
+    else
+        (void)tni_kv_process_leave(d->process);
     tni_error_set(&err);
     tni_var_fini(&d->turn);
     tni_kv_key_destroy(d->drift);

@@ -18,6 +18,8 @@ typedef struct tni_kv_dist {
     uint64_t steps;      /* pushes of the key that was pushed most often */
     uint64_t kept;       /* steps at the last snapshot that was asked for */
     uint32_t barriers;   /* that this program has passed */
+    uint8_t told, knows; /* parameters of all keys that servers have from here, or as an optimizer begins, by
+                          * a bit each; and what a key has from the start: none, where they keep another's */
     bool fresh;          /* no snapshot has its newest keys, or its optimizer, yet */
     bool torn;           /* it is in another's place, and has not pushed the step yet that was torn */
     atomic_bool broken;  /* a step of this job failed, and no value was assigned since */
@@ -64,15 +66,16 @@ tn_status tni_kv_dist_command(tni_kv_dist *d, const tni_str *words);
 tn_status tni_kv_dist_program(tni_kv_dist *d, int32_t head, const char *body);
 /* A command of all workers, whose words worker 0 sends: `params` pairs or NULL. */
 tn_status tni_kv_dist_agree(tni_kv_dist *d, const char *which, const char *name, const char *const *params);
-/* A row of "set"; key NULL: of all. In rounds only worker 0's counts, without them each one's. */
-tn_status tni_kv_dist_change(tni_kv_dist *d, const tni_kv_key *key, const char *param, double value);
+/* A row of "set"; key NULL: of all. In rounds only worker 0's counts, without them each one's. `same`: it is
+ * as it was here, so nothing is sent where servers have it. */
+tn_status tni_kv_dist_change(tni_kv_dist *d, tni_kv_key *key, const char *param, double value, bool same);
 /* TN_E_UNSUPPORTED: `key` is cut, and this optimizer takes whole arrays; NULL: any of the store, the longest
  * is named. */
 tn_status tni_kv_dist_whole(const tni_kv_dist *d, const tni_kv_optimizer *o, const tni_kv_key *key);
 /* Of a worker in another's place, with rounds: values as they were behind the last step that all parts have
  * made come into key->value, and pushes go on from there. *steps: how many those were; as it was: this is
  * no such worker, and nothing was done. */
-tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, const tn_kv_item *items, uint64_t *steps);
+tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys, uint64_t *steps);
 /* The optimizer's states and steps of a key, from servers into its slot; and worker 0's back, by all workers.
  * Both wait. */
 tn_status tni_kv_dist_fetch(tni_kv_dist *d, tni_kv_key *key);

@@ -159,19 +159,16 @@ static tn_status steps_look(tni_kv_dist *d, const tni_kv_key *key, uint32_t *lea
 static tn_status rejoin_check(const tni_kv_dist *d, uint32_t least, uint32_t most)
 {
     const tni_kv *kv = d->kv;
-    const char *lost = !kv->optimizer   ? "the parameters: the servers have no optimizer"
-                       : kv->codec.bits ? "what compression has left over of its gradients"
-                                        : NULL;
+    const char *lost = !kv->optimizer   ? ", and with it the parameters: the servers have no optimizer"
+                       : kv->codec.bits ? ", and with it what compression has left over of its gradients"
+                       : tni_option_int(kv->ctx->options, "kvstore.drift_check")
+                           ? ": with kvstore.drift_check the others may wait for its numbers"
+                           : NULL;
 
     if (lost)
         return tni_error(TN_E_UNSUPPORTED,
-                         "worker %u is in the place of another, which is lost behind step %u, and with it %s",
-                         d->rank, least, lost);
-    if (tni_option_int(kv->ctx->options, "kvstore.drift_check"))
-        return tni_error(TN_E_UNSUPPORTED,
-                         "worker %u is in the place of another, which is lost behind step %u: with "
-                         "kvstore.drift_check the others may wait for its numbers",
-                         d->rank, least);
+                         "worker %u is in the place of another, which is lost behind step %u%s", d->rank,
+                         least, lost);
     if (most > least + 1)
         return tni_error(TN_E_STATE,
                          "worker %u is in the place of another: keys are at steps %u to %u, which is no step",
@@ -181,29 +178,27 @@ static tn_status rejoin_check(const tni_kv_dist *d, uint32_t least, uint32_t mos
 
 /* Nothing moves by more than one step before this worker has pushed: each part is at the least step, or one
  * behind it, if the worker that is gone had pushed so far. */
-tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, const tn_kv_item *items, uint64_t *steps)
+tn_status tni_kv_dist_rejoin(tni_kv_dist *d, uint32_t count, tni_kv_key *const *keys, uint64_t *steps)
 {
     uint32_t least = UINT32_MAX, most = 0;
-    tni_kv_key *key;
     tn_status st = TN_OK;
 
     if (d->settings.async || !tni_kv_process_behind(d->process))
         return TN_OK;
     d->torn = true;
     for (uint32_t i = 0; i < count && !st; i++)
-        if (!(st = tni_kv_find(d->kv, &items[i], &key)) && !(st = tni_array_wait_write(key->value)))
-            st = steps_look(d, key, &least, &most);
+        if (!(st = tni_array_wait_write(keys[i]->value)))
+            st = steps_look(d, keys[i], &least, &most);
     if (st || least == UINT32_MAX || (!most && !d->kv->optimizer) ||
         (most && (st = rejoin_check(d, least, most))))
         return st;
     for (uint32_t i = 0; i < count && !st; i++) {
-        tni_kv_request r = {
-            .kind = TNI_KV_DO_PULL, .what = (uint8_t)(TNI_KV_EVEN | (least & 1)), .any = true};
+        const tni_kv_request r = {.kind = TNI_KV_DO_PULL,
+                                  .key = keys[i]->wire,
+                                  .out = tni_array_data(keys[i]->value),
+                                  .what = (uint8_t)(TNI_KV_EVEN | (least & 1)),
+                                  .any = true};
 
-        if ((st = tni_kv_find(d->kv, &items[i], &key)))
-            break;
-        r.key = key->wire;
-        r.out = tni_array_data(key->value);
         st = tni_kv_process_call(d->process, &r);
     }
     *steps = least;

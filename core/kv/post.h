@@ -77,7 +77,6 @@ uint64_t tni_kv_birth(void); /* a random number, not 0 */
 tn_status tni_kv_process_start(const tni_kv_setup *setup, struct tni_kv_process **out);
 tn_status tni_kv_process_joined(struct tni_kv_process *p); /* waits for it */
 bool tni_kv_process_ready(struct tni_kv_process *p);       /* it has come, or its status says why not */
-void tni_kv_process_end(struct tni_kv_process *p);         /* without a word; NULL is fine */
 tn_status tni_kv_serve_with(tni_kv_setup *setup, const tni_kv_start *start, const tni_kv_update *update,
                             const tni_kv_snapshots *snapshots);
 /* [takes] post, which is open; `journal` and its text as in tni_kv_scheduler_create. */

@@ -347,13 +347,17 @@ static void process_free(tni_kv_process *p)
 
 void tni_kv_process_end(tni_kv_process *p)
 {
+    struct tni_kv_beside *beside;
+
     if (!p)
         return;
+    beside = p->beside;
     tni_mutex_lock(&p->lock);
     p->stop = true;
     tni_mutex_unlock(&p->lock);
     tni_kv_guests_end(p);
     process_free(p);
+    tni_kv_beside_end(beside);
 }
 
 bool tni_kv_process_ready(tni_kv_process *p)
@@ -444,7 +448,6 @@ tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out)
 tn_status tni_kv_process_leave(tni_kv_process *p)
 {
     const tni_kv_request bye = {.kind = TNI_KV_DO_BYE};
-    struct tni_kv_beside *beside;
     tn_status st;
 
     if (!p)
@@ -452,9 +455,7 @@ tn_status tni_kv_process_leave(tni_kv_process *p)
     st = tni_kv_process_status(p);
     if (!st)
         st = tni_kv_process_call(p, &bye);
-    beside = p->beside;
     tni_kv_process_end(p);
-    tni_kv_beside_end(beside);
     return st;
 }
 

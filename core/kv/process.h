@@ -28,10 +28,12 @@ tn_status tni_kv_process_join(tni_context *c, bool async, tni_kv_process **out);
 /* Leaves the job (BYE), waits for what is under way, at most kvstore.control_timeout, and frees it. NULL is
  * fine. The status is that of leaving; the process is gone in any case. */
 tn_status tni_kv_process_leave(tni_kv_process *p);
+/* The same without a word: for the others it is a worker that was lost. NULL is fine. */
+void tni_kv_process_end(tni_kv_process *p);
 
 uint32_t tni_kv_process_rank(const tni_kv_process *p);
 const tni_kv_settings *tni_kv_process_settings(const tni_kv_process *p); /* that it was opened with */
-uint32_t tni_kv_process_workers(const tni_kv_process *p); /* of the job */
+uint32_t tni_kv_process_workers(const tni_kv_process *p);                /* of the job */
 uint32_t tni_kv_process_servers(const tni_kv_process *p);
 uint32_t tni_kv_process_dead(const tni_kv_process *p,
                              uint32_t role); /* nodes of it that are silent or gone */

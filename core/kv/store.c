@@ -478,11 +478,15 @@ tn_status tni_kv_pull_check(tni_kv *kv, uint32_t count, const tn_kv_item *items)
 
 tn_status tni_kv_rejoin(tni_kv *kv, uint32_t count, const tn_kv_item *items, uint64_t *steps)
 {
-    tn_status st = tni_kv_pull_check(kv, count, items);
+    tni_kv_key **keys = tni_calloc((uint64_t)count + 1, sizeof(*keys));
+    tn_status st = keys ? tni_kv_keys_take(kv, count, items, true, 0, keys) : TN_E_NOMEM;
     uint64_t made = TNI_KV_NEVER;
 
-    if (!st && kv->dist && !(st = tni_kv_dist_rejoin(kv->dist, count, items, &made)) && made != TNI_KV_NEVER)
-        st = outs_all(kv, count, items);
+    if (!st && kv->dist)
+        st = tni_kv_dist_rejoin(kv->dist, count, keys, &made);
+    for (uint32_t i = 0; i < count && !st && made != TNI_KV_NEVER; i++)
+        st = tni_kv_outs_write(keys[i], &items[i]);
+    tni_free((void *)keys);
     if (!st)
         *steps = made == TNI_KV_NEVER ? 0 : made;
     return st;
@@ -602,7 +606,7 @@ tn_status tni_kv_optimizer_take(tni_kv *kv, const char *name, const char *const 
 {
     tni_kv_optimizer *made = NULL;
     size_t cursor = 0;
-    void *key;
+    void *found;
     tn_status st;
 
     if (kv->updater)
@@ -616,18 +620,24 @@ tn_status tni_kv_optimizer_take(tni_kv *kv, const char *name, const char *const 
     }
     tni_kv_optimizer_destroy(kv->optimizer);
     kv->optimizer = made;
-    while (tni_map_next(kv->keys, &cursor, NULL, &key))
-        tni_kv_param_fini(&((tni_kv_key *)key)->slot);
+    if (kv->dist)
+        kv->dist->told = kv->dist->knows;
+    while (tni_map_next(kv->keys, &cursor, NULL, &found)) {
+        tni_kv_key *key = found;
+
+        tni_kv_param_fini(&key->slot);
+        key->told = kv->dist ? kv->dist->knows : 0;
+    }
     return TN_OK;
 }
 
-/* A parameter of all keys; servers hear of one that changes. */
+/* A parameter of all keys. */
 static tn_status param_all(tni_kv *kv, const char *param, double value)
 {
     const double before = tni_kv_optimizer_get(kv->optimizer, param);
     const tn_status st = tni_kv_optimizer_set(kv->optimizer, param, value);
 
-    return st || !kv->dist || value == before ? st : tni_kv_dist_change(kv->dist, NULL, param, value);
+    return st || !kv->dist ? st : tni_kv_dist_change(kv->dist, NULL, param, value, value == before);
 }
 
 tn_status tni_kv_param(tni_kv *kv, const tn_kv_item *item, const char *param, double value)
@@ -651,9 +661,9 @@ tn_status tni_kv_param(tni_kv *kv, const tn_kv_item *item, const char *param, do
         return tni_error(TN_E_ATTR, "steps is %g, a number from 0 to 2^53 is needed", value);
     if (steps)
         key->slot.steps = (uint64_t)value;
-    return kv->dist && (steps || lr != key->slot.lr_mult || wd != key->slot.wd_mult)
-               ? tni_kv_dist_change(kv->dist, key, param, value)
-               : TN_OK;
+    return kv->dist ? tni_kv_dist_change(kv->dist, key, param, value,
+                                         !steps && lr == key->slot.lr_mult && wd == key->slot.wd_mult)
+                    : TN_OK;
 }
 
 tn_status tni_kv_compress(tni_kv *kv, const char *const *params)

@@ -10,10 +10,10 @@
 
 /* Who lives, however slowly, is not dead; links tell who is. KILL is of the first start of worker VICTIM. */
 #define JOB                                                                                                  \
-    "exec \"$T\" launch -n 2 -s 2 --grace 60 --on-fail restart:1 --set kvstore.heartbeat=100ms "             \
+    "exec \"$T\" launch -n 2 -s 2 --grace ${GRACE-60} --on-fail restart:1 --set kvstore.heartbeat=100ms "    \
     "--set kvstore.suspect=1s --set kvstore.dead=300s --set kvstore.control_timeout=300s "                   \
     "--set kvstore.on_worker_loss=wait:300 -- sh -c 'test $DMLC_WORKER_ID$DMLC_NUM_ATTEMPT != ${VICTIM}0 "   \
-    "|| export TENON_FAILPOINT=$KILL; exec \"$0\" \"$@\"' \"$T\" train zoo:mlp --data digits "               \
+    "|| export TENON_FAILPOINT=$KILL; exec \"$0\" \"$@\"' \"$T\" train ${NET-zoo:mlp} --data digits "        \
     "--epochs 2 --seed 42 --json --set train.batch=64 --set kvstore.type=dist_sync --set "                   \
     "run.deterministic=threads "                                                                             \
     "--set kvstore.part_bytes=4096 --set train.optimizer=adam "
@@ -103,7 +103,8 @@ static void the_folder_goes_on(void **state)
     free(wanted);
 }
 
-/* What only the lost worker had: it is named, and the job fails, as the other worker does not go on alone. */
+/* What only the lost worker had: it is named, and the job fails, as the other worker does not go on alone: it
+ * waits for one more, in vain, so it is not given long to end. */
 static void what_is_lost_is_said(void **state)
 {
     static const struct {
@@ -115,6 +116,7 @@ static void what_is_lost_is_said(void **state)
     };
 
     (void)state;
+    (void)setenv("GRACE", "1", 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const tool_said *said = job("1", "kv.installed:33=kill", cases[i].more);
 
@@ -123,13 +125,76 @@ static void what_is_lost_is_said(void **state)
         assert_says(said->err, "worker 1 failed again");
         assert_null(strstr(said->out, "params_sha256"));
     }
+    (void)unsetenv("GRACE");
+}
+
+/* Two layers, between them the operator that is named in `middle`: "OPERATOR ATTRIBUTES", and `more` of its
+ * inputs behind the first one. */
+static void net_write(const char *path, const char *middle, uint32_t more)
+{
+    static const char *const names[] = {"gamma", "beta", "moving_mean", "moving_var"};
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    fputs("{\"nodes\": [{\"op\": \"null\", \"name\": \"data\", \"inputs\": []}", f);
+    for (uint32_t i = 0; i < 2 + more; i++)
+        fprintf(f, ", {\"op\": \"null\", \"name\": \"%s\", \"inputs\": []}",
+                i == 0   ? "a_weight"
+                : i == 1 ? "a_bias"
+                         : names[i - 2]);
+    fputs(", {\"op\": \"FullyConnected\", \"name\": \"a\", \"attrs\": {\"num_hidden\": \"32\"}, "
+          "\"inputs\": [[0, 0, 0], [1, 0, 0], [2, 0, 0]]}, ",
+          f);
+    fprintf(f, "{%s, \"name\": \"m\", \"inputs\": [[%u, 0, 0]", middle, 3 + more);
+    for (uint32_t i = 0; i < more; i++)
+        fprintf(f, ", [%u, 0, 0]", 3 + i);
+    fprintf(f,
+            "]}, {\"op\": \"null\", \"name\": \"b_weight\", \"inputs\": []}, {\"op\": \"null\", \"name\": "
+            "\"b_bias\", \"inputs\": []}, {\"op\": \"FullyConnected\", \"name\": \"b\", \"attrs\": "
+            "{\"num_hidden\": \"10\"}, \"inputs\": [[%u, 0, 0], [%u, 0, 0], [%u, 0, 0]]}], \"arg_nodes\": "
+            "[], \"heads\": [[%u, 0, 0]]}\n",
+            4 + more, 5 + more, 6 + more, 7 + more);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* What layers keep on a worker alone: draws of random numbers, and the running means that are worker 0's. */
+static void what_layers_keep(void **state)
+{
+    static const struct {
+        const char *net, *victim, *says;
+        int code;
+    } cases[] = {
+        {"drop-symbol.json", "0", "and with it how many random numbers it had drawn", 1},
+        {"drop-symbol.json", "1", "and with it how many random numbers it had drawn", 1},
+        {"means-symbol.json", "0", "and with it the running means of the model", 1},
+        {"means-symbol.json", "1", "running means of this worker begin anew", 0},
+    };
+
+    (void)state;
+    net_write("drop-symbol.json", "\"op\": \"Dropout\", \"attrs\": {\"p\": \"0.5\"}", 0);
+    net_write("means-symbol.json", "\"op\": \"BatchNorm\"", 4);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tool_said *said;
+        char text[64];
+
+        (void)setenv("NET", cases[i].net, 1);
+        (void)setenv("GRACE", cases[i].code ? "1" : "60", 1);
+        said = job(cases[i].victim, "kv.installed:33=kill", "");
+        (void)unsetenv("NET");
+        (void)unsetenv("GRACE");
+        (void)snprintf(text, sizeof text, "worker %s is in the place of another", cases[i].victim);
+        assert_says(said->err, text);
+        assert_says(said->err, cases[i].says);
+        assert_true(!said->code == !cases[i].code);
+        assert_true((strstr(said->out, "params_sha256") == NULL) == cases[i].code);
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_job_ends_with_the_same_bits),
-                                       cmocka_unit_test(the_folder_goes_on),
-                                       cmocka_unit_test(what_is_lost_is_said)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_job_ends_with_the_same_bits), cmocka_unit_test(the_folder_goes_on),
+        cmocka_unit_test(what_is_lost_is_said), cmocka_unit_test(what_layers_keep)};
     int failures;
 
     tool_setup();

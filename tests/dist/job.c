@@ -7,7 +7,15 @@
 
 #define CALLS_MAX 4096u
 
-typedef enum call_kind { CALL_REQUEST, CALL_KEY, CALL_BREAK, CALL_FAIL, CALL_RESUME, CALL_AGAIN } call_kind;
+typedef enum call_kind {
+    CALL_REQUEST,
+    CALL_KEY,
+    CALL_BREAK,
+    CALL_FAIL,
+    CALL_RESUME,
+    CALL_AGAIN,
+    CALL_END
+} call_kind;
 
 typedef struct call { /* that a thread asks of the carrier */
     struct call *next;
@@ -48,7 +56,8 @@ struct tni_kv_process { /* a node */
     tn_ctx *ctx; /* a server's */
     asked asked[CALLS_MAX];
     uint32_t cookie;
-    bool ready, left, lost; /* lost: it says nothing when it leaves */
+    bool ready, left, lost; /* lost: it says nothing when it leaves, and nobody hears of it */
+    bool gone;              /* without a word, and its links are lost */
     uint32_t behind;        /* barriers of others when it came again */
 };
 
@@ -238,6 +247,12 @@ static void call_run(call *c)
         node_start(c->p);
         w = c->p->worker;
         break;
+    case CALL_END:
+        tni_kv_worker_destroy(w);
+        c->p->worker = w = NULL;
+        c->p->gone = true;
+        c->p->job->nodes[0].next_ns = 0;
+        break;
     }
     if (c->st)
         tni_error_get(&c->err);
@@ -278,6 +293,11 @@ static void *carrier(void *arg)
             free(m);
         }
         now = tni_clock_ns();
+        for (uint32_t i = 0; i < j->count; i++) {
+            if (j->nodes[i].gone) /* behind what it had sent */
+                tni_kv_scheduler_lost(j->nodes[0].scheduler, TNI_KV_NODE(j->nodes[i].role, j->nodes[i].rank),
+                                      0);
+        }
         for (uint32_t i = 0; i < j->count; i++) {
             if (j->nodes[i].next_ns <= now)
                 node_tick(&j->nodes[i], now);
@@ -369,6 +389,13 @@ tn_status tni_kv_process_leave(tni_kv_process *p)
         return TN_OK;
     p->left = true;
     return p->lost ? TN_OK : tni_kv_process_call(p, &bye);
+}
+
+void tni_kv_process_end(tni_kv_process *p)
+{
+    p->left = true;
+    if (!p->lost)
+        (void)call_wait(call_new(p, CALL_END));
 }
 
 void job_lose(worker *w)
@@ -609,7 +636,7 @@ static void job_begin(job *j, const job_options *o, bool async)
                                     .async = async,
                                     .snapshot_steps = o->snapshot_steps,
                                     .worker_loss = o->waits ? TNI_KV_LOSS_WAIT : TNI_KV_LOSS_FAIL,
-                                    .worker_wait_ns = 600 * second,
+                                    .dead_ns = o->waits ? 600 * second : 0,
                                     .uneven = (tni_kv_uneven)o->uneven};
     j->count = 1 + o->servers + o->workers;
     j->nodes = calloc(j->count, sizeof *j->nodes);

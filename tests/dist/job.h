@@ -23,12 +23,12 @@
 
 typedef struct job_options {
     uint32_t workers, servers;
-    uint64_t part_bytes, bound;                                 /* 0: 4 MiB; by part_bytes */
-    uint32_t uneven;                                            /* tni_kv_uneven */
-    uint64_t snapshot_steps;                                    /* 0: none are written */
-    bool async;                                                 /* also by the type of the store */
-    bool waits;                                                 /* workers that are lost are waited for */
-    const char *const *settings;                                /* of all contexts; NULL: none */
+    uint64_t part_bytes, bound;  /* 0: 4 MiB; by part_bytes */
+    uint32_t uneven;             /* tni_kv_uneven */
+    uint64_t snapshot_steps;     /* 0: none are written */
+    bool async;                  /* also by the type of the store */
+    bool waits;                  /* for workers of job_lose; others that go without a word end the job */
+    const char *const *settings; /* of all contexts; NULL: none */
     void (*command)(void *arg, int32_t head, const char *body); /* of servers */
     void *arg;
 } job_options;

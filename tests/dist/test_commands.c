@@ -87,6 +87,10 @@ static const struct {
            "lr\0"
            "much"),
      TN_E_ATTR},
+    {WORDS("given"), TN_E_FORMAT},
+    {WORDS("given\0"
+           "sdg"),
+     TN_E_KEY},
     {WORDS("set\0"
            "lr\0"
            "0.5\0"),

@@ -4,6 +4,8 @@
  */
 #include "dist/job.h"
 
+#include "kv/dist.h"
+
 static const char *const names[] = {"a", "b"};
 
 typedef struct plan {
@@ -65,15 +67,15 @@ static uint64_t rejoin(worker *w, tn_status status, double wanted)
     return steps;
 }
 
-/* The other worker does not go on alone. */
-static void broken(worker *w, size_t key)
+/* The other worker does not go on alone: this one is lost, as the one before it. */
+static void named(worker *w, size_t key)
 {
     tn_array *out = key_array(w, key, 0);
     const tn_kv_item item = worker_item(names[key], NULL, &out);
 
     WORKER_OK(w, tn_kv_pull(w->kv, 0, 1, &item));
-    WORKER_FAILS(w, tn_array_wait(out), TN_E_STATE);
-    WORKER_TRUE(w, strstr(tn_error_text(), "the step was broken by worker 1") != NULL);
+    WORKER_FAILS(w, tn_array_wait(out), TN_E_PEER);
+    WORKER_TRUE(w, strstr(tn_error_text(), "worker 1") != NULL);
     tn_array_release(out);
 }
 
@@ -109,7 +111,7 @@ static void torn(worker *w)
     }
     if (p->wanted) {
         if (w->rank != p->victim)
-            broken(w, 1);
+            named(w, 1);
         return;
     }
     for (size_t k = 0; k < 2; k++)
@@ -154,11 +156,93 @@ static void what_is_lost(void **state)
     run((plan){.victim = 1, .optimizer = sgd, .wanted = TN_E_UNSUPPORTED}, compares);
 }
 
+static void rates(worker *w, double lr, double lr_mult)
+{
+    WORKER_OK(w, tn_kv_set_param(w->kv, NULL, "lr", lr));
+    for (size_t k = 0; k < 2; k++) {
+        const tn_kv_item item = worker_item(names[k], NULL, NULL);
+
+        WORKER_OK(w, tn_kv_set_param(w->kv, &item, "lr_mult", lr_mult));
+    }
+}
+
+/* A new process sets what its optimizer begins with, but the lost one had told the servers otherwise. */
+static void changes(worker *w)
+{
+    const plan *p = w->arg;
+
+    begin(w, p, 5);
+    rates(w, -1, 1);
+    WORKER_TRUE(w, !w->kv->dist->changes.length); /* servers know: nothing has changed */
+    rates(w, -2, 3);
+    for (size_t k = 0; k < 2; k++)
+        key_push(w, k);
+    for (size_t k = 0; k < 2; k++)
+        key_check(w, k, 17); /* by 12 */
+    job_meet(w);
+    if (w->rank == p->victim) {
+        job_lose(w);
+        WORKER_OK(w, tn_kv_create(w->ctx, "dist_sync", &w->kv));
+        begin(w, p, 9);
+        WORKER_TRUE(w, rejoin(w, TN_OK, 17) == 1);
+    }
+    rates(w, -1, 1);
+    for (size_t k = 0; k < 2; k++)
+        key_push(w, k);
+    for (size_t k = 0; k < 2; k++)
+        key_check(w, k, 25); /* by half of 12, and 2 */
+    rates(w, -1, 1);
+    WORKER_TRUE(w, !w->kv->dist->changes.length); /* told once */
+    WORKER_OK(w, tn_kv_barrier(w->kv));
+}
+
+static void rates_of_the_lost_one(void **state)
+{
+    const job_options o = {.workers = 2, .servers = 2, .part_bytes = 4096, .waits = true, .settings = waits};
+
+    (void)state;
+    for (uint32_t victim = 0; victim < 2; victim++)
+        job_run(&o, "dist_sync", changes, &(plan){.victim = victim, .optimizer = sgd});
+}
+
+/* Servers have no optimizer where the lost worker had given one: they get it. */
+static void given(worker *w)
+{
+    const plan *p = w->arg;
+
+    begin(w, &(plan){0}, 5);
+    for (int i = 0; i < 2; i++) /* as many as an optimizer takes */
+        WORKER_OK(w, tn_kv_barrier(w->kv));
+    job_meet(w);
+    if (w->rank == p->victim) {
+        job_lose(w);
+        WORKER_OK(w, tn_kv_create(w->ctx, "dist_sync", &w->kv));
+        begin(w, p, 9);
+        WORKER_TRUE(w, rejoin(w, TN_OK, 5) == 0);
+    }
+    job_meet(w);
+    for (int i = 0; i < 2; i++)
+        for (size_t k = 0; k < 2; k++)
+            key_push(w, k);
+    for (size_t k = 0; k < 2; k++)
+        key_check(w, k, 10);
+    WORKER_OK(w, tn_kv_barrier(w->kv));
+}
+
+static void servers_that_began_empty(void **state)
+{
+    const job_options o = {.workers = 2, .servers = 2, .part_bytes = 4096, .waits = true, .settings = waits};
+
+    (void)state;
+    job_run(&o, "dist_sync", given, &(plan){.optimizer = sgd});
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_torn_step_is_made_again),
-                                       cmocka_unit_test(servers_that_keep_nothing),
-                                       cmocka_unit_test(what_is_lost)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_torn_step_is_made_again), cmocka_unit_test(servers_that_keep_nothing),
+        cmocka_unit_test(what_is_lost), cmocka_unit_test(rates_of_the_lost_one),
+        cmocka_unit_test(servers_that_began_empty)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,6 +279,41 @@ static void a_dead_worker_is_named(void **state)
     job_end(&j);
 }
 
+/* A worker that goes without a word is named where it is waited for in vain, also if a server is lost at that
+ * moment, which stays away or comes back. */
+static void lost_with_a_server(void **state)
+{
+    float x[3] = {1, 2, 3};
+    const tni_kv_request r = {.kind = TNI_KV_DO_PUSHPULL, .in = x, .out = x};
+    float *values[3];
+    answer a;
+    job j;
+
+    (void)state;
+    for (int back = 0; back < 2; back++) {
+        job_begin(&j, 2, 2);
+        j.setup.settings.worker_loss = TNI_KV_LOSS_WAIT;
+        j.setup.settings.worker_wait_ns = 30000000000u;
+        job_start(&j);
+        keys_make(&j, 3, sizes);
+        keys_init(&j, 3, sizes, values);
+        job_ask(j.workers[0], &r, &a);
+        loop_kill(j.nodes[1].index);
+        tni_kv_process_end(j.workers[1]);
+        j.workers[1] = NULL;
+        assert_int_equal(job_node_join(&j.nodes[1]), TN_E_IO);
+        assert_true(loop_until(gone, j.workers[0], 60));
+        if (back)
+            (void)job_serve(&j, 0);
+        assert_int_not_equal(job_wait(&a), TN_OK);
+        assert_true(loop_until(failed, j.workers[0], 60));
+        assert_int_equal(tni_kv_process_status(j.workers[0]), TN_E_PEER);
+        assert_non_null(strstr(tni_error_message(), "worker 1"));
+        free_all(values);
+        job_end(&j);
+    }
+}
+
 /* The scheduler is gone: who leaves waits for kvstore.control_timeout, also behind a barrier that nobody
  * answers, and is not told of a failure. */
 static void the_scheduler_is_gone(void **state)
@@ -644,6 +679,7 @@ static void wrong_calls(void **state)
     assert_int_equal(tni_kv_process_break(j.workers[0], 1), TN_OK);
     assert_int_equal(tni_kv_process_resume(j.workers[0]), TN_OK);
     assert_int_equal(tni_kv_process_leave(NULL), TN_OK);
+    tni_kv_process_end(NULL);
     job_end(&j);
 }
 
@@ -657,6 +693,7 @@ int main(void)
         cmocka_unit_test(a_server_comes_back),
         cmocka_unit_test(a_scheduler_comes_back),
         cmocka_unit_test(a_dead_worker_is_named),
+        cmocka_unit_test(lost_with_a_server),
         cmocka_unit_test(the_scheduler_is_gone),
         cmocka_unit_test(silence_is_named),
         cmocka_unit_test(nobody_comes),

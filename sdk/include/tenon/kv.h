@@ -125,8 +125,9 @@ TN_API tn_status tn_kv_pull(tn_kv *kv, uint32_t flags, uint32_t count, const tn_
  * Waits.
  *
  * Call it once, with all keys that are pushed in a step, when they have their first values and the store its
- * optimizer. A worker that has called it and leaves without a push breaks the step: the others do not go on
- * without it. It does nothing where this worker took nobody's place, and of other types.
+ * optimizer. A worker that has called it and leaves without a push or tn_kv_end is lost, as the one before
+ * it: the others do not go on without it, unless kvstore.on_worker_loss says so. It does nothing where this
+ * worker took nobody's place, and of other types.
  *
  * @param items as of tn_kv_pull
  * @param steps how many steps those were; 0: begin with the first one
