@@ -44,7 +44,8 @@ typedef struct tnn_known { /* labels of a training's data while its loss is call
     size_t count;
 } tnn_known;
 
-#define TNN_DEVICES_MAX 64 /* that one program trains on */
+#define TNN_DEVICES_MAX 64                                    /* that one program trains on */
+#define TNN_IN_PLACE "worker %lld is in the place of another" /* of a store: core says it so, too */
 
 struct tn_app {
     tn_ctx *ctx;

@@ -94,11 +94,10 @@ static void uneven(tn_app *app, tn_train *t, int64_t least, int64_t most)
 
 static tn_status lost(tn_app *app, const tn_train *t, const char *what)
 {
-    return tnn_fail(
-        app, TN_E_STATE,
-        "worker %lld is in the place of another, which is lost behind step %lld, and with it %s: go "
-        "on from a checkpoint, with all workers",
-        (long long)t->rank, (long long)tn_trainer_steps(t->trainer), what);
+    return tnn_fail(app, TN_E_STATE,
+                    TNN_IN_PLACE ", which is lost behind step %lld, and with it %s: go on from a checkpoint, "
+                                 "with all workers",
+                    (long long)t->rank, (long long)tn_trainer_steps(t->trainer), what);
 }
 
 /* Parameters and the optimizer's states are those of the servers. What workers keep by themselves is lost. */
@@ -120,8 +119,7 @@ tn_status tnn_job_rejoin(tn_app *app, tn_train *t)
     t->batch = step % t->batches;
     t->epochs_done = step / t->batches;
     t->resumed_step = step;
-    tnn_warn(app, "worker %lld is in the place of another: it goes on behind step %lld", (long long)t->rank,
-             (long long)step);
+    tnn_warn(app, TNN_IN_PLACE ": it goes on behind step %lld", (long long)t->rank, (long long)step);
     return tnn_check(app, tn_random_save(app->ctx, NULL, &seed, &t->position), "%s", "");
 }
 

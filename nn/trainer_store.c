@@ -251,11 +251,10 @@ tn_status tnn_store_rejoin(tn_trainer *t)
 
 tn_status tnn_store_taken(const tn_trainer *t)
 {
-    return tnn_fail(
-        t->object.app, TN_E_STATE,
-        "this worker is in the place of another: it goes on behind step %lld, and loads no states, "
-        "which the others would have to load, too",
-        (long long)t->steps);
+    return tnn_fail(t->object.app, TN_E_STATE,
+                    TNN_IN_PLACE ": it goes on behind step %lld, and loads no states, which the others would "
+                                 "have to load, too",
+                    (long long)t->rank, (long long)t->steps);
 }
 
 void tnn_store_clear(tn_trainer *t)
