@@ -21,6 +21,7 @@
 #define SLAB_OPS 64u           /* operations made at a time */
 #define MAG_OPS 62u            /* operations that change hands at a time */
 #define CHUNK_OPS 254u         /* pointers in one piece of the submission list */
+#define CHUNKS_USED 64u        /* that are kept for those to come */
 #define DRAIN_BATCH 8u         /* entered at a time: few of them wait for each other yet */
 #define RUN_BATCH 32u          /* run before completions and new operations are looked at */
 #define ERAS 64u               /* wait_all calls under way that can be told apart */
@@ -159,7 +160,7 @@ typedef struct engine_mag {
 
 typedef struct engine_chunk {
     struct engine_chunk *next;
-    uint64_t reserved;
+    uint64_t used; /* in `chunk_used`: it and those behind it */
     tni_operation *ops[CHUNK_OPS];
 } engine_chunk;
 
@@ -273,7 +274,7 @@ struct tni_engine {
     engine_chunk *seq_chunk;
     uint32_t seq_at;
     atomic_uint_fast64_t entered;
-    _Atomic(engine_chunk *) chunk_used;
+    _Atomic(engine_chunk *) chunk_used; /* the sequencer puts one on top; a pusher takes all */
 
     /* completion */
     _Alignas(LINE_BYTES) atomic_uint_fast64_t done;

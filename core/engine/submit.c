@@ -13,27 +13,20 @@
 
 /* ---- pushers ------------------------------------------------------------------------------------------- */
 
-static engine_chunk *chunk_make(tni_engine *e)
-{
-    engine_chunk *chunk = atomic_exchange_explicit(&e->chunk_used, NULL, memory_order_acquire);
-
-    return chunk ? chunk : tni_alloc_aligned(LINE_BYTES, sizeof *chunk);
-}
-
-/* Chunks wait in `chunk_spare` until the one before them is full. */
+/* Chunks wait in `chunk_spare` until the one before them is full. They come back: a program that has had its
+ * busiest time asks for no more. */
 tn_status tni_submit_chunks_locked(tni_engine *e, uint32_t count)
 {
     uint64_t places = e->push_chunk ? CHUNK_OPS - e->push_at : 0;
 
-    for (const engine_chunk *at = e->chunk_spare; at && places < count; at = at->next)
-        places += CHUNK_OPS;
-    for (; places < count; places += CHUNK_OPS) {
-        engine_chunk *chunk = chunk_make(e);
-
-        if (!chunk)
+    for (engine_chunk **at = &e->chunk_spare; places < count; places += CHUNK_OPS, at = &(*at)->next) {
+        if (!*at)
+            *at = atomic_exchange_explicit(&e->chunk_used, NULL, memory_order_acquire);
+        if (*at)
+            continue;
+        if (!(*at = tni_alloc_aligned(LINE_BYTES, sizeof **at)))
             return TN_E_NOMEM;
-        chunk->next = e->chunk_spare;
-        e->chunk_spare = chunk;
+        (*at)->next = NULL;
     }
     return TN_OK;
 }
@@ -78,6 +71,21 @@ static inline void prefetch_op(engine_chunk *chunk, uint32_t at)
     }
 }
 
+static void chunk_give(tni_engine *e, engine_chunk *chunk)
+{
+    engine_chunk *top = atomic_load_explicit(&e->chunk_used, memory_order_relaxed);
+
+    do {
+        if (top && top->used >= CHUNKS_USED) {
+            tni_free_aligned(chunk);
+            return;
+        }
+        chunk->next = top;
+        chunk->used = top ? top->used + 1 : 1;
+    } while (!atomic_compare_exchange_weak_explicit(&e->chunk_used, &top, chunk, memory_order_acq_rel,
+                                                    memory_order_acquire));
+}
+
 static size_t drain_locked(tni_engine *e, size_t limit)
 {
     uint64_t from = atomic_load_explicit(&e->entered, memory_order_relaxed);
@@ -90,9 +98,7 @@ static size_t drain_locked(tni_engine *e, size_t limit)
         if (TN_UNLIKELY(e->seq_at == CHUNK_OPS)) {
             e->seq_chunk = chunk->next;
             e->seq_at = 0;
-            chunk = atomic_exchange_explicit(&e->chunk_used, chunk, memory_order_acq_rel);
-            if (chunk)
-                tni_free_aligned(chunk);
+            chunk_give(e, chunk);
             chunk = e->seq_chunk;
         }
         if (from + i + 4 < to)
@@ -151,10 +157,7 @@ static void chunks_free(engine_chunk *chunk)
 
 void tni_submit_fini(tni_engine *e)
 {
-    engine_chunk *used = atomic_load(&e->chunk_used);
-
     chunks_free(e->seq_chunk);
     chunks_free(e->chunk_spare);
-    if (used)
-        tni_free_aligned(used);
+    chunks_free(atomic_load(&e->chunk_used));
 }
