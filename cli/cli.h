@@ -27,6 +27,8 @@
 #define CLI_ABSENT 1501u      /* TN number of a file or folder that is not there */
 #define CLI_NO_OPERATOR 1301u /* TN number of an operator that nothing here defines; its exit code is 3 */
 
+#define CLI_LAUNCH_VARIABLE "TENON_KV_JOB_LAUNCH" /* number of the `tenon launch` that a process is of */
+
 #define CLI_WORDS_MAX 64          /* arguments of a command that are no options */
 #define CLI_WORDS_REST UINT32_MAX /* words_max: from the first word on all is another command */
 #define CLI_SETTINGS_MAX 256      /* --set and options that stand for one */

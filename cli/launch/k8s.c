@@ -23,8 +23,9 @@ static json_t *variables(const launch_job *job, launch_role role, const char *na
     launch_list_set(&env, "DMLC_JOB_CLUSTER", "kubernetes");
     launch_list_set(&env, "TENON_KV_JOB", "%s", job->number);
     launch_list_set(&env, "TENON_KVSTORE__SECRET_FILE", SECRET_PATH "/secret");
-    for (const char *const *gone = (const char *const[]){"DMLC_NODE_HOST", "DMLC_TASK_ID", "DMLC_WORKER_ID",
-                                                         "DMLC_SERVER_ID", "DMLC_NUM_ATTEMPT", NULL};
+    for (const char *const *gone =
+             (const char *const[]){"DMLC_NODE_HOST", "DMLC_TASK_ID", "DMLC_WORKER_ID", "DMLC_SERVER_ID",
+                                   "DMLC_NUM_ATTEMPT", CLI_LAUNCH_VARIABLE, NULL};
          *gone; gone++)
         launch_list_unset(&env, *gone);
     for (size_t i = 0; i < env.count; i++) {

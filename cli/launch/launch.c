@@ -92,8 +92,10 @@ static void env_job(const launch_job *job, launch_list *env)
 {
     launch_list_set(env, "DMLC_NUM_WORKER", "%u", job->workers);
     launch_list_set(env, "DMLC_NUM_SERVER", "%u", job->servers);
-    if (job->how != LAUNCH_RANK)
+    if (job->how != LAUNCH_RANK) { /* one rank of a job has the launch's number from outside */
         launch_list_set(env, "DMLC_JOB_CLUSTER", "%s", launch_how_names[job->how]);
+        launch_list_set(env, CLI_LAUNCH_VARIABLE, "%s", job->number);
+    }
     if (!*job->address)
         return;
     launch_list_set(env, "DMLC_PS_ROOT_URI", "%s", job->address);
@@ -367,7 +369,7 @@ static int job_run(launch_job *job)
         job->secret_file = *job->address ? cli_format("SECRET-FILE") : NULL;
         return launch_dry_run(job);
     }
-    if (*job->address && (!launch_random(job->number, 8) || !launch_random(job->secret, 32)))
+    if (!launch_random(job->number, 8) || (*job->address && !launch_random(job->secret, 32)))
         return CLI_EXIT_FAILED;
     if ((job->how == LAUNCH_SGE || job->how == LAUNCH_YARN) && !args->value[OPT_QUIET])
         cli_say(stderr, "tenon: --launcher %s has not been tested on a live cluster\n",

@@ -106,7 +106,7 @@ typedef struct launch_job {
     char self[4096];
     char *folder; /* of the files below; NULL: none was made */
     char *secret_file, *address_file;
-    char number[17], secret[65]; /* hexadecimal */
+    char number[17], secret[65]; /* hexadecimal; the number is of this launch alone */
     char address[64];            /* of the scheduler; "": there is none */
     int port;
 } launch_job;

@@ -154,7 +154,16 @@ static bool may_begin(tn_app *app, const char *folder, bool *anew)
     return false;
 }
 
-/* Whether the folder holds the run that an earlier start of this process began in this very job. */
+/* The number of the launch that this process is of; "": `tenon launch` has not started it. */
+static const char *launch_number(void)
+{
+    const char *number = getenv(CLI_LAUNCH_VARIABLE);
+
+    return number ? number : "";
+}
+
+/* Whether the folder holds the run that an earlier start of this process began in this very launch. A name
+ * of the job that the user gives is that of all its launches. */
 static bool is_own(cli_run *run, tn_app *app, const char *folder)
 {
     const char *attempt = getenv("DMLC_NUM_ATTEMPT"), *job = tn_ctx_option(tn_app_ctx(app), "kvstore.job");
@@ -173,7 +182,8 @@ static bool is_own(cli_run *run, tn_app *app, const char *folder)
 
         same = same || (key && value && !strcmp(key, "kvstore.job") && !strcmp(value, job));
     }
-    if (same && !json_object_get(run->record, "result"))
+    if (same && !json_object_get(run->record, "result") &&
+        !strcmp(cli_run_text(run, "launch"), launch_number()))
         return true;
     json_decref(run->record);
     run->record = NULL;
@@ -422,6 +432,9 @@ bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *tr
                                         data_json(tn_train_valid(train))));
     if (info.workers > 1)
         (void)json_object_set_new(run->record, "job", job_json(app, &info));
+    (void)json_object_del(run->record, "launch"); /* of a run that is resumed */
+    if (*launch_number())
+        (void)json_object_set_new(run->record, "launch", cli_json_text(launch_number()));
     (void)json_object_set_new(run->record, "versions", versions_json());
     (void)json_object_set_new(run->record, "plugins", plugins_json(app));
     (void)json_object_set_new(run->record, "options", options_json(app));

@@ -8,14 +8,15 @@
 
 #ifdef TN_TEST_SWITCHES
 
-/* Who lives, however slowly, is not dead; links tell who is. KILL is of the first start of worker VICTIM. */
+/* Who lives, however slowly, is not dead; links tell who is. KILL is of the first start of worker VICTIM, or
+ * of those that the pattern STARTS says. */
 #define JOB                                                                                                  \
     "exec \"$T\" launch -n 2 -s 2 --grace ${GRACE-60} --on-fail restart:1 --set kvstore.heartbeat=100ms "    \
     "--set kvstore.suspect=1s --set kvstore.dead=300s --set kvstore.control_timeout=300s "                   \
-    "--set kvstore.on_worker_loss=wait:300 -- sh -c 'test $DMLC_WORKER_ID$DMLC_NUM_ATTEMPT != ${VICTIM}0 "   \
-    "|| export TENON_FAILPOINT=$KILL; exec \"$0\" \"$@\"' \"$T\" train ${NET-zoo:mlp} --data digits "        \
-    "--epochs 2 --seed 42 --json --set train.batch=64 --set kvstore.type=dist_sync --set "                   \
-    "run.deterministic=threads "                                                                             \
+    "--set kvstore.on_worker_loss=wait:300 -- sh -c 'case $DMLC_WORKER_ID$DMLC_NUM_ATTEMPT in "              \
+    "${VICTIM}${STARTS-0}) export TENON_FAILPOINT=$KILL;; esac; exec \"$0\" \"$@\"' \"$T\" train "           \
+    "${NET-zoo:mlp} --data digits --epochs 2 --seed 42 --json --set train.batch=64 "                         \
+    "--set kvstore.type=dist_sync --set run.deterministic=threads "                                          \
     "--set kvstore.part_bytes=4096 --set train.optimizer=adam "
 
 static const tool_said *job(const char *victim, const char *kill, const char *more)
@@ -101,6 +102,41 @@ static void the_folder_goes_on(void **state)
     assert_int_equal(said->code, 2);
     assert_says(said->err, "run holds a run already");
     free(wanted);
+}
+
+/* Yesterday's run of a job with the same name, which was lost at each start, is not this launch's own: its
+ * worker 0 does not enter it, at no start. `--resume` is the way to go on with it. */
+static void yesterdays_run_is_not_entered(void **state)
+{
+    static const char more[] = "--out old --set train.checkpoint_every=0.25";
+    const tool_said *said;
+    char *before, *after;
+    json_t *record;
+
+    (void)state;
+    (void)setenv("TENON_KVSTORE__JOB", "nightly", 1); /* of all processes */
+    (void)setenv("STARTS", "?", 1);
+    said = job("0", "kv.installed:110=kill", more);
+    (void)unsetenv("STARTS");
+    assert_int_equal(said->code, 128 + 9);
+    assert_says(said->err, "worker 0 failed again");
+    assert_int_equal(tool("ls old/checkpoints/checkpoint-*.tnck")->code, 0);
+    before = tool_file("old/run.json");
+    record = json_loads(before, 0, NULL);
+    assert_null(json_object_get(record, "result"));
+    assert_int_equal(strlen(json_string_value(json_object_get(record, "launch"))), 16);
+    json_decref(record);
+
+    said = job("none", "", more);
+    (void)unsetenv("TENON_KVSTORE__JOB");
+    assert_int_equal(said->code, 2);
+    assert_says(said->err, "worker 0 is started again, restart 1 of 1");
+    assert_says(said->err, "worker 0 failed again");
+    assert_says(said->err, "old holds a run already");
+    after = tool_file("old/run.json");
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
 }
 
 /* What only the lost worker had: it is named, and the job fails, as the other worker does not go on alone: it
@@ -194,7 +230,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_job_ends_with_the_same_bits), cmocka_unit_test(the_folder_goes_on),
-        cmocka_unit_test(what_is_lost_is_said), cmocka_unit_test(what_layers_keep)};
+        cmocka_unit_test(yesterdays_run_is_not_entered), cmocka_unit_test(what_is_lost_is_said),
+        cmocka_unit_test(what_layers_keep)};
     int failures;
 
     tool_setup();

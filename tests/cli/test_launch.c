@@ -376,6 +376,16 @@ static void restarts(void **state)
     assert_int_equal(count_of(s->out, "[w1] try"), 3);
     assert_says(s->err, "restart 2 of 2");
     assert_string_equal(tool("cat again/worker-1.log")->out, "try 0\ntry 1\ntry 2\n");
+    /* the launch's number: of all its processes and starts; another launch has another one */
+    s = tool("for i in 1 2; do (TENON_KV_JOB_LAUNCH=outside " RUN
+             "-n 2 -s 0 --on-fail restart:1 -- sh -c 'echo \"$TENON_KV_JOB_LAUNCH\" >>number; "
+             "test $DMLC_NUM_ATTEMPT = 1 || test $DMLC_WORKER_ID = 0') || exit 9; done; "
+             "sort number | uniq -c | sed 's/ [0-9a-f]\\{16\\}$/ number/'");
+    assert_int_equal(s->code, 0);
+    assert_int_equal(count_of(s->out, "      3 number\n"), 2);
+    s = tool("PMI_RANK=0 TENON_KV_JOB_LAUNCH=outside " RUN
+             "-n 1 -s 0 --launcher rank -- sh -c 'echo $TENON_KV_JOB_LAUNCH'");
+    assert_says(s->out, "] outside\n");
     s = tool(RUN "-n 1 -s 0 --on-fail restart:1 -- sh -c 'echo try; exit 8'");
     assert_int_equal(s->code, 8);
     assert_int_equal(count_of(s->out, "try"), 2);

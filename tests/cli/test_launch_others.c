@@ -208,14 +208,15 @@ static void texts(void **state)
         {"\"$T\" " JOB "--launcher sge --dry-run --tool TOOL --env A=1 -- python t.py 'a b'",
          " qsub -cwd -sync y -b y -t 1-3 -N tenon -e . -o . -v "
          "DMLC_NUM_WORKER,DMLC_NUM_SERVER,DMLC_JOB_CLUSTER,"
-         "DMLC_PS_ROOT_URI,DMLC_PS_ROOT_PORT,TENON_KV_JOB,TENON_KVSTORE__SECRET_FILE,"
+         "TENON_KV_JOB_LAUNCH,DMLC_PS_ROOT_URI,DMLC_PS_ROOT_PORT,TENON_KV_JOB,TENON_KVSTORE__SECRET_FILE,"
          "TENON_KVSTORE__ON_SERVER_LOSS,A,PATH TOOL launch --launcher "
          "rank -n 2 -s 1 --all-roles --grace 60 -- python t.py 'a b'\n"},
         {"DMLC_YARN_JAR=/opt/dmlc-yarn.jar \"$T\" " JOB
          "--launcher yarn --dry-run --tool TOOL --env A=1 -- python t.py",
          " hadoop jar /opt/dmlc-yarn.jar org.apache.hadoop.yarn.dmlc.Client -file /opt/dmlc-yarn.jar "
          "-jobname tenon "
-         "-tempdir /tmp -queue default -env TENON_KV_JOB=JOB -env TENON_KVSTORE__SECRET_FILE=SECRET-FILE "
+         "-tempdir /tmp -queue default -env TENON_KV_JOB_LAUNCH=JOB -env TENON_KV_JOB=JOB "
+         "-env TENON_KVSTORE__SECRET_FILE=SECRET-FILE "
          "-env TENON_KVSTORE__ON_SERVER_LOSS=wait:1 -env A=1 "
          "TOOL launch --launcher rank -n 2 -s 1 --all-roles --grace 60 -- python t.py\n"},
         {"\"$T\" " JOB "--launcher slurm --dry-run --tool TOOL -- ./a",
