@@ -522,6 +522,7 @@ typedef struct embedding {
     double momentum, wd;
     int32_t on_store; /* as .update_on_kvstore */
     bool half;        /* float16, updated in float32 */
+    int64_t begin;    /* as .begin_num_update */
     const char *settings[3];
     char sha[JOB_WORKERS_MAX][65], reference[65];
 } embedding;
@@ -540,7 +541,8 @@ static void embedding_train(tn_app *app, const embedding *e, uint32_t rank, uint
         tn_net_cast(net, "float16");
     tn_net_init(net, .seed = 2, .shape = {4, TOKENS});
     t = tn_trainer_new(net, .optimizer = e->optimizer, .lr = 0.1, .momentum = e->momentum, .wd = e->wd,
-                       .update_on_kvstore = e->on_store, .multi_precision = e->half);
+                       .update_on_kvstore = e->on_store, .multi_precision = e->half,
+                       .begin_num_update = e->begin);
     for (uint32_t step = 0; step < 3; step++) {
         for (uint32_t part = rank; part < (workers > 1 ? rank + 1 : 2); part++) {
             float ids[4 * TOKENS];
@@ -565,7 +567,7 @@ static void embedding_train(tn_app *app, const embedding *e, uint32_t rank, uint
         }
         tn_trainer_step(t, 8);
     }
-    if (!tn_app_ok(app) || !tn_net_sha256(net, sha)) {
+    if (!tn_app_ok(app) || !tn_net_sha256(net, sha) || tn_trainer_steps(t) != e->begin + 3) {
         print_error("%s %d: %s\n", e->optimizer, e->on_store, tn_app_error(app));
         abort();
     }
@@ -608,11 +610,56 @@ static void rows_of_embeddings(void **state)
     }
 }
 
+/* Servers that update have no .begin_num_update. */
+static void begin_refused(worker *w)
+{
+    static const int64_t rows[] = {4, 3};
+    tn_app *app = app_open(SETTINGS("kvstore.type=dist_sync"));
+    tn_net *net = net_of(app);
+    tn_trainer *t;
+
+    tn_net_init(net, .seed = 1, .shape = {4, 3});
+    t = tn_trainer_new(net, .optimizer = "adam", .update_on_kvstore = 1, .begin_num_update = 5);
+    tn_app_record(app);
+    tn_app_backward(app, tn_net_forward(net, tn_app_array(app, 2, rows, (float[12]){1})));
+    tn_trainer_step(t, 4);
+    WORKER_TRUE(w, tn_app_status(app) == TN_E_UNSUPPORTED);
+    WORKER_TRUE(w, strstr(tn_app_error(app), "there is no .begin_num_update"));
+    (void)tn_app_close(app);
+}
+
+/* Trainers that update themselves count on from .begin_num_update: the bits of one process that does so. */
+static void begins_behind_steps(void **state)
+{
+    static const embedding rows[] = {
+        {.optimizer = "adam", .on_store = -1, .begin = 5},
+        {.optimizer = "adam", .wd = 0.01, .on_store = -1, .half = true, .begin = 1000}};
+    const job_options o = {.workers = 2, .servers = 2, .part_bytes = 4096};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        embedding e = rows[i], anew = rows[i];
+        tn_app *app = app_open(SETTINGS("device.default=cpu:0,cpu:1"));
+
+        embedding_train(app, &e, 0, 1, e.reference);
+        anew.begin = 0;
+        embedding_train(app, &anew, 0, 1, anew.reference);
+        assert_string_not_equal(e.reference, anew.reference);
+        assert_int_equal(tn_app_close(app), 0);
+        e.settings[0] = "kvstore.type=dist_sync";
+        job_run(&o, NULL, embeds, &e);
+        assert_string_equal(e.sha[0], e.sha[1]);
+        assert_string_equal(e.sha[0], e.reference);
+    }
+    job_run(&o, NULL, begin_refused, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_as_one_process),
         cmocka_unit_test(rows_of_embeddings),
+        cmocka_unit_test(begins_behind_steps),
         cmocka_unit_test(uneven_data_ends),
         cmocka_unit_test(batches_of_their_own),
         cmocka_unit_test(without_rounds),
