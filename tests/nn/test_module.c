@@ -1,5 +1,5 @@
 /* Modules: step by step and whole trainings, files, buckets, and every call out of order. */
-#include "nn/support.h"
+#include "nn/symbols.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "tenon/nn_module.h"
 
 #define ROOM 4096
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static char *folder;
 
@@ -35,30 +34,6 @@ static int folder_close(void **state)
     (void)state;
     nn_folder_remove(folder);
     return 0;
-}
-
-static tn_symbol *variable(tn_app *app, const char *name)
-{
-    tn_symbol *s = NULL;
-
-    assert_int_equal(tn_symbol_variable(tn_app_ctx(app), name, &s), TN_OK);
-    return s;
-}
-
-/* [takes] its input. */
-static tn_symbol *node(tn_app *app, const char *op, const char *name, const char *const *attrs, tn_symbol *in)
-{
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = 1,
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in = &in};
-    tn_symbol *out = NULL;
-
-    assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &out), TN_OK);
-    tn_symbol_release(in);
-    return out;
 }
 
 /* data -> fc1 -> relu -> BatchNorm -> fc2 -> softmax. */

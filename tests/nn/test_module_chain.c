@@ -1,6 +1,6 @@
 /* Modules in a chain, and a loss whose gradient the program computes: what MXNet's SequentialModule and
  * PythonLossModule are for. Each step is that of one module over one symbol with the loss in it. */
-#include "nn/support.h"
+#include "nn/symbols.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -8,33 +8,7 @@
 
 #include "tenon/nn_module.h"
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 enum { BATCH = 50, CLASSES = 10, HIDDEN = 16, STEPS = 20, ROOM = 4096 };
-
-static tn_symbol *variable(tn_app *app, const char *name)
-{
-    tn_symbol *s = NULL;
-
-    assert_int_equal(tn_symbol_variable(tn_app_ctx(app), name, &s), TN_OK);
-    return s;
-}
-
-/* [takes] its input. */
-static tn_symbol *node(tn_app *app, const char *op, const char *name, const char *const *attrs, tn_symbol *in)
-{
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = 1,
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in = &in};
-    tn_symbol *out = NULL;
-
-    assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &out), TN_OK);
-    tn_symbol_release(in);
-    return out;
-}
 
 static tn_symbol *body(tn_app *app, tn_symbol *s)
 {
