@@ -264,16 +264,19 @@ static tn_array *field_make(tn_app *app, tn_data *d, const tnn_field *f, int64_t
 
     if (f->starts)
         return sparse_make(app, d, f, n);
-    shape.dims[0] = n;
+    shape.dims[d->order.time_major] = n;
     if (d->order.length)
-        shape.dims[1] = d->order.length;
+        shape.dims[!d->order.time_major] = d->order.length;
     if (f->made)
         return tn_app_array(app, shape.ndim, shape.dims, tnn_ahead_field(d->ahead, (size_t)(f - d->fields)));
     for (int64_t i = 0; i < n; i++) {
         const size_t from = d->order.rows[i] * f->sample;
-        float *to = d->buffer + (size_t)i * length;
+        float *to = d->buffer + (size_t)i * (d->order.time_major ? 1 : length);
 
-        if (f->bytes)
+        if (d->order.time_major)
+            for (size_t k = 0; k < length; k++)
+                to[k * (size_t)n] = f->floats[from + k];
+        else if (f->bytes)
             for (size_t k = 0; k < length; k++)
                 to[k] = (float)f->bytes[from + k] / f->divisor;
         else
@@ -417,6 +420,14 @@ const tnn_shape *tnn_data_field_shape(const tn_data *d, size_t index)
 tn_array *tnn_data_now(const tn_data *d, size_t index)
 {
     return index < d->field_count ? d->fields[index].now : NULL;
+}
+
+tn_status tnn_data_rows_first(const tn_data *d, const char *what)
+{
+    return d->order.time_major
+               ? tnn_fail(d->object.app, TN_E_UNSUPPORTED,
+                          "data \"%s\" has layout TN: %s needs batches along the first axis", d->name, what)
+               : TN_OK;
 }
 
 int64_t tnn_data_batch(const tn_data *d)

@@ -47,6 +47,7 @@ typedef struct tnn_order {
     int64_t filler;              /* of that one */
     int64_t length;              /* of its samples along their first axis; 0: whole */
     struct tnn_buckets *buckets; /* sentences.c: a batch is of one of them; NULL: there are none */
+    bool time_major;             /* its batches are (length, n) */
 } tnn_order;
 
 /* ---- order.c ---- */

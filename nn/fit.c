@@ -168,6 +168,8 @@ static tn_status fields_find(tn_app *app, const tn_train *t, struct tnn_fit *f, 
 {
     const size_t inputs = t->net->input_count;
 
+    if (d && tnn_data_rows_first(d, "a training"))
+        return app->status;
     for (size_t i = 0; d && i < f->in_count; i++)
         if (field_of(app, d, tnn_net_input_name(t->net, i), inputs == 1 ? 0 : -1, &fields[i]))
             return app->status;

@@ -571,6 +571,8 @@ int tnn_data_meant(const tn_data *data, size_t inputs, const char *name);
 const tnn_shape *tnn_data_field_shape(const tn_data *data, size_t index); /* with a 1 in front; NULL */
 tn_array *tnn_data_now(const tn_data *data, size_t index);                /* of the running batch; NULL */
 int64_t tnn_data_batch(const tn_data *data);
+/* TN_E_UNSUPPORTED: the batches lie along another axis than the first. `what`: who needs that one. */
+tn_status tnn_data_rows_first(const tn_data *data, const char *what);
 int64_t tnn_data_longest(const tn_data *data);                 /* the largest bucket; 0: there are none */
 bool tnn_data_varies(const tn_data *data);                     /* epochs have different numbers of batches */
 bool tnn_data_fills(const tn_data *data);                      /* a batch has filler */

@@ -13,6 +13,8 @@
 
 tn_status tnn_module_fields(tn_app *app, const tn_module *m, const tn_data *data, int *fields)
 {
+    if (tnn_data_rows_first(data, "a module"))
+        return app->status;
     for (uint32_t i = 0; i < m->data_count + m->label_count; i++) {
         fields[i] = tnn_data_find(data, m->inputs[i]);
         if (fields[i] < 0 && tnn_data_field_shape(data, i))

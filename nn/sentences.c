@@ -88,6 +88,8 @@ static tn_status share_take(tn_app *app, const char *what, const tn_sentences_op
                         what);
     if (o->last && strcmp(o->last, "discard") != 0)
         return tnn_fail(app, TN_E_ARG, "%s: .last is \"%.40s\"; of buckets it is \"discard\"", what, o->last);
+    if (o->layout && strcmp(o->layout, "NT") != 0 && strcmp(o->layout, "TN") != 0)
+        return tnn_fail(app, TN_E_ARG, "%s: .layout is \"%.40s\", neither NT nor TN", what, o->layout);
     for (int64_t i = 0; i < o->count; i++)
         if (o->lengths[i] < 0 || o->lengths[i] > LENGTH_MAX)
             return tnn_fail(app, TN_E_ARG, "%s: sentence %lld has %lld tokens, 0 to 2^20 are allowed", what,
@@ -264,6 +266,7 @@ tn_data *tn_data_from_sentences_(tn_app *app, const tn_sentences_options *option
         return NULL;
     d->order.last = TNN_LAST_DISCARD;
     d->parts = 1; /* taken here */
+    d->order.time_major = o.layout && !strcmp(o.layout, "TN");
     if (!(b = d->order.buckets = tnn_alloc(app, 1, sizeof *b)) || share_take(app, what, &o, &s) ||
         buckets_take(app, what, &s, d->order.batch, b) || buckets_count(app, d, &s, b) ||
         fields_make(app, d, &s, b) || turns_room(app, d, b))

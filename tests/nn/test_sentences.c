@@ -67,7 +67,11 @@ static void as_mxnet(void **state)
         const int64_t *buckets;
         int64_t batch;
         int32_t invalid;
-    } sets[] = {{"given", given, 4, -1}, {"usual", NULL, 4, 0}, {"few", few, 3, 0}};
+        const char *layout;
+    } sets[] = {{"given", given, 4, -1, NULL},
+                {"usual", NULL, 4, 0, "NT"},
+                {"few", few, 3, 0, NULL},
+                {"time", given, 4, -1, "TN"}};
     char path[1024];
 
     (void)state;
@@ -75,8 +79,9 @@ static void as_mxnet(void **state)
                    getenv("TENON_TEST_SOURCE"));
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         tn_app *app = nn_open(NULL);
-        tn_data *d = tn_data_from_sentences(app, SENTENCES, .batch = sets[i].batch,
-                                            .buckets = sets[i].buckets, .invalid_label = sets[i].invalid);
+        tn_data *d =
+            tn_data_from_sentences(app, SENTENCES, .batch = sets[i].batch, .buckets = sets[i].buckets,
+                                   .invalid_label = sets[i].invalid, .layout = sets[i].layout);
         tn_params *p = NULL;
         int64_t shape[4];
         char largest[64];
@@ -324,6 +329,8 @@ static void refused(void **state)
         {{.tokens = large, .lengths = much, .count = 1, .batch = 1}, "0 to 2^20 are allowed"},
         {{.tokens = large, .lengths = two, .count = 1, .batch = 1, .last = "pad"}, ".last is \"pad\""},
         {{.tokens = large, .lengths = two, .count = 1, .batch = 1, .last = "none"}, "none"},
+        {{.tokens = large, .lengths = two, .count = 1, .batch = 1, .layout = "T"}, ".layout is \"T\""},
+        {{.tokens = large, .lengths = two, .count = 1, .batch = 1, .layout = ""}, "neither NT nor TN"},
         {{.tokens = large, .lengths = two, .count = 1, .batch = 1}, "token 16777217 is not within 2^24"},
         {{.tokens = small, .lengths = one, .count = 1, .batch = 1}, "token -2147483648"},
         {{.tokens = large, .lengths = two, .count = 1, .batch = 2}, "no length has a batch of 2"},
@@ -353,6 +360,40 @@ static void refused(void **state)
         assert_null(tn_data_from_sentences_(app, i ? &o : NULL));
         assert_int_equal(tn_app_status(app), TN_E_ARG);
         nn_close_failed(app, i ? rows[i - 1].text : ".tokens or .lengths is missing", 2);
+    }
+}
+
+static void time_major_module(tn_app *app, tn_data *d)
+{
+    tn_symbol *s =
+        node(app, "SoftmaxOutput", "softmax", NULL, variable(app, "data"), variable(app, "softmax_label"));
+    tn_module *m = tn_module_new(app, .symbol = s);
+
+    tn_symbol_release(s);
+    tn_module_fit(m, d, .epochs = 1);
+}
+
+static void time_major_training(tn_app *app, tn_data *d)
+{
+    tn_net *net = tn_net_new(app);
+
+    tn_net_dense(net, .units = 3);
+    (void)tn_train_run(tn_train_open(app, .net = net, .train_data = d, .labels = {"softmax_label"}));
+}
+
+/* Modules and trainings cut batches along the first axis: they say that these have another one. */
+static void time_major(void **state)
+{
+    static void (*const takers[])(tn_app *, tn_data *) = {time_major_module, time_major_training};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof takers / sizeof *takers; i++) {
+        tn_app *app = nn_open(NULL);
+
+        takers[i](app, tn_data_from_sentences(app, SENTENCES, .batch = BATCH, .layout = "TN"));
+        if (tn_app_status(app) != TN_E_UNSUPPORTED)
+            fail_msg("taker %zu: %s", i, tn_app_error(app));
+        nn_close_failed(app, "has layout TN", 1);
     }
 }
 
@@ -391,7 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_mxnet), cmocka_unit_test(shuffled),   cmocka_unit_test(shares),
         cmocka_unit_test(trained),  cmocka_unit_test(one_symbol), cmocka_unit_test(refused),
-        cmocka_unit_test(left_out),
+        cmocka_unit_test(left_out), cmocka_unit_test(time_major),
     };
 
     return cmocka_run_group_tests(tests, sentences_make, NULL);

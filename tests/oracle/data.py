@@ -128,8 +128,9 @@ def keep_sentences():
     lengths = [i * 7 % 10 + 1 for i in range(43)]
     sentences = [[(i * 5 + k * 3) % 11 + 1 for k in range(length)] for i, length in enumerate(lengths)]
     kept.clear()
-    for case, batch, buckets, invalid in (("given", 4, [7, 3, 9, 30], -1), ("usual", 4, None, 0), ("few", 3, [2, 4, 8], 0)):
-        it = mx.rnn.BucketSentenceIter(sentences, batch, buckets=buckets, invalid_label=invalid)
+    for case, batch, buckets, invalid, layout in (("given", 4, [7, 3, 9, 30], -1, "NT"), ("usual", 4, None, 0, "NT"),
+                                                  ("few", 3, [2, 4, 8], 0, "NT"), ("time", 4, [7, 3, 9, 30], -1, "TN")):
+        it = mx.rnn.BucketSentenceIter(sentences, batch, buckets=buckets, invalid_label=invalid, layout=layout)
         for index, got in enumerate(it):
             for name, value in (("data", got.data[0]), ("label", got.label[0]), ("bucket", mx.nd.array([got.bucket_key]))):
                 kept["%s:0:%d:%s" % (case, index, name)] = value

@@ -128,6 +128,7 @@ typedef struct tn_sentences_options {
     int32_t invalid_label; /* behind a sentence, and the label of its last token; MXNet's default is -1 */
     int32_t reserved;
     const char *data_name, *label_name; /* of the fields; NULL: "data", "softmax_label" */
+    const char *layout;                 /* of a batch: "NT" (NULL), or "TN": (length, n) */
 } tn_sentences_options;
 
 /**
@@ -135,7 +136,8 @@ typedef struct tn_sentences_options {
  * holds it; longer ones are left out, with a warning. Batches are of one bucket each: "data" (n, length), and
  * "softmax_label" (n, length), the tokens that follow. tn_data_shape() is (1, the largest bucket). A module
  * with buckets (tn_module_new) takes for each batch the symbol of tn_data_bucket() in tn_module_fit(), score
- * and predict. Shares by number of sentences.
+ * and predict. Shares by number of sentences. Layout "TN" is for programs that take batches themselves: these
+ * are (length, n). A training or a module that is given such data fails with TN_E_UNSUPPORTED.
  * @since 0.1
  */
 TN_API tn_data *tn_data_from_sentences_(tn_app *app, const tn_sentences_options *options);
