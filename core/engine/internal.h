@@ -21,7 +21,7 @@
 #define SLAB_OPS 64u           /* operations made at a time */
 #define MAG_OPS 62u            /* operations that change hands at a time */
 #define CHUNK_OPS 254u         /* pointers in one piece of the submission list */
-#define CHUNKS_USED 64u        /* that are kept for those to come */
+#define CHUNKS_USED 64u        /* of such pieces, emptied, that are kept */
 #define DRAIN_BATCH 8u         /* entered at a time: few of them wait for each other yet */
 #define RUN_BATCH 32u          /* run before completions and new operations are looked at */
 #define ERAS 64u               /* wait_all calls under way that can be told apart */

@@ -13,12 +13,14 @@
 
 /* ---- pushers ------------------------------------------------------------------------------------------- */
 
-/* Chunks wait in `chunk_spare` until the one before them is full. They come back: a program that has had its
- * busiest time asks for no more. */
+/* Chunks wait in `chunk_spare` until the one before them is full. Up to CHUNKS_USED come back: a program that
+ * has had its busiest time asks for no more. There are two from the start: one fills while the other is
+ * emptied. */
 tn_status tni_submit_chunks_locked(tni_engine *e, uint32_t count)
 {
     uint64_t places = e->push_chunk ? CHUNK_OPS - e->push_at : 0;
 
+    count += e->push_chunk ? 0 : CHUNK_OPS;
     for (engine_chunk **at = &e->chunk_spare; places < count; places += CHUNK_OPS, at = &(*at)->next) {
         if (!*at)
             *at = atomic_exchange_explicit(&e->chunk_used, NULL, memory_order_acquire);
@@ -71,7 +73,8 @@ static inline void prefetch_op(engine_chunk *chunk, uint32_t at)
     }
 }
 
-static void chunk_give(tni_engine *e, engine_chunk *chunk)
+/* Whoever holds the sequencer is the only one that puts here, and frees. */
+static void chunk_give_locked(tni_engine *e, engine_chunk *chunk)
 {
     engine_chunk *top = atomic_load_explicit(&e->chunk_used, memory_order_relaxed);
 
@@ -98,7 +101,7 @@ static size_t drain_locked(tni_engine *e, size_t limit)
         if (TN_UNLIKELY(e->seq_at == CHUNK_OPS)) {
             e->seq_chunk = chunk->next;
             e->seq_at = 0;
-            chunk_give(e, chunk);
+            chunk_give_locked(e, chunk);
             chunk = e->seq_chunk;
         }
         if (from + i + 4 < to)
