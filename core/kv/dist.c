@@ -434,6 +434,7 @@ tn_status tni_kv_dist_change(tni_kv_dist *d, tni_kv_key *key, const char *param,
 {
     const uint8_t bit = (uint8_t)(1u << (*param & 7)); /* lr, wd, rescale_grad; lr_mult, wd_mult, steps */
     uint8_t *told = key ? &key->told : &d->told;
+    uint32_t epochs, *of = key ? &key->epochs : &d->epochs;
     char text[40], number[24] = "";
     size_t before;
     tn_status st;
@@ -441,6 +442,9 @@ tn_status tni_kv_dist_change(tni_kv_dist *d, tni_kv_key *key, const char *param,
     if (d->rank &&
         !d->settings.async) /* a round waits for worker 0, so it knows; without rounds each tells */
         return TN_OK;
+    (void)tni_kv_process_cut(d->process, &epochs);
+    *told = *of == epochs ? *told : 0;
+    *of = epochs;
     if (same && *told & bit)
         return TN_OK;
     *told &= (uint8_t)~bit;

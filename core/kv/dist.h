@@ -18,11 +18,12 @@ typedef struct tni_kv_dist {
     uint64_t steps;      /* pushes of the key that was pushed most often */
     uint64_t kept;       /* steps at the last snapshot that was asked for */
     uint32_t barriers;   /* that this program has passed */
-    uint8_t told, knows; /* parameters of all keys that servers have from here, or as an optimizer begins, by
-                          * a bit each; and what a key has from the start: none, where they keep another's */
-    bool fresh;          /* no snapshot has its newest keys, or its optimizer, yet */
-    bool torn;           /* it is in another's place, and has not pushed the step yet that was torn */
-    atomic_bool broken;  /* a step of this job failed, and no value was assigned since */
+    uint8_t told;        /* parameters of all keys, a bit each, of which servers have what is here */
+    uint8_t knows;      /* `told` of a new optimizer or key: all; none where they may keep another worker's */
+    uint32_t epochs;    /* times that servers had gone back when `told` was true */
+    bool fresh;         /* no snapshot has its newest keys, or its optimizer, yet */
+    bool torn;          /* it is in another's place, and has not pushed the step yet that was torn */
+    atomic_bool broken; /* a step of this job failed, and no value was assigned since */
 } tni_kv_dist;
 
 extern const uint8_t tni_kv_nothing[4096]; /* what abstains: enough for an array of 8 TiB */

@@ -101,7 +101,8 @@ typedef struct tni_kv_key {
     /* Of the trip that was queued last, until its outs are. in_place: the gradient becomes the value. */
     tni_kv_destination *destination;
     bool in_place;
-    uint8_t told; /* of dist types: as tni_kv_dist */
+    uint8_t told; /* of dist types: as tni_kv_dist, and its epochs */
+    uint32_t epochs;
 } tni_kv_key;
 
 /* A type by name; `plugin` NULL: the core serves it alone. */

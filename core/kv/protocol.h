@@ -44,7 +44,8 @@
  *      which they write then. So a snapshot of rank 0 at the end of step s is the same cut on all servers.
  *      They keep two. Before one that another process of rank 0 asks for, a server says in its beats that it
  *      leaves its newest one out, and drops it unless the scheduler answers that all hold it: so it keeps one
- *      that all hold. The scheduler's journal has that step before anybody hears of it.
+ *      that all hold. The scheduler's journal has that step before anybody hears of it, but the
+ *      cut, which is in the next view.
  *   9. A server that comes back holds the steps that it wrote. The scheduler takes the last one that all
  *      servers hold (0: none, empty stores) and begins a new epoch: all servers load it, messages of older
  *      views have no effect, and each worker sends again, step by step, what it pushed and commanded since

@@ -318,7 +318,8 @@ void tni_kv_log_given(tni_kv_worker *w, const tni_kv_request *r)
         !(gradient || r->kind == TNI_KV_DO_END || r->kind == TNI_KV_DO_SNAPSHOT))
         return;
     w->given = true;
-    if (r->kind != TNI_KV_DO_SNAPSHOT && w->node.settings->snapshot_steps && (end = end_make(w))) {
+    if (r->kind != TNI_KV_DO_SNAPSHOT && (!gradient || w->node.settings->snapshot_steps) &&
+        (end = end_make(w))) {
         tni_kv_op_link(w, end);
         tni_kv_ops_start(w);
     }

@@ -703,8 +703,10 @@ static tn_status lasts_request(tni_kv_worker *w, uint64_t step, uint64_t now)
 
 tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint64_t now)
 {
+    const tni_kv_request end = {.kind = TNI_KV_DO_END};
     tni_kv_lot *l = NULL;
     tni_kv_op *op;
+    tn_err error;
     tn_status st;
 
     w->node.now = now;
@@ -713,10 +715,14 @@ tn_status tni_kv_worker_request(tni_kv_worker *w, const tni_kv_request *r, uint6
     st = request_check(w, r, &l);
     if (!st && r->kind == TNI_KV_DO_END)
         st = lasts_request(w, r->step, now);
-    if (!st || (st == TN_E_CANCELLED && !w->over))
-        tni_kv_log_given(w, r); /* a gradient behind the end of the data was meant as one */
+    if (st == TN_E_CANCELLED && !w->over) { /* behind the end of the data */
+        tni_error_get(&error);
+        tni_kv_log_given(w, &end);
+        tni_error_set(&error);
+    }
     if (st)
         return st;
+    tni_kv_log_given(w, r);
     op = tni_zalloc(sizeof *op);
     if (!op) {
         if (tni_kv_kinds[r->kind].pushes && r->kind != TNI_KV_DO_BREAK)

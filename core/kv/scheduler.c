@@ -355,10 +355,9 @@ static tn_status seat_take(tni_kv_scheduler *s, uint32_t index, const tni_kv_hel
         v->flags |= TNI_KV_MODE_KNOWN | (who->async ? TNI_KV_ASYNC : 0);
         s->node.async = who->async;
     }
-    memcpy(s->seats[index].steps, who->steps, sizeof who->steps);
+    memcpy(s->seats[index].steps, (const uint64_t[3]){who->steps[0], who->steps[1]}, sizeof s->seats->steps);
     s->seats[index].view = 0;
     s->seats[index].beat = 0;
-    s->seats[index].left_out = false;
     s->seats[index].barrier_sequence = s->seats[index].end_sequence = 0;
     s->seats[index].barrier = v->released;
     s->changed = true;
@@ -416,10 +415,10 @@ static tn_status hello_handle(tni_kv_scheduler *s, const tni_kv_header *h, const
     return TN_OK;
 }
 
-/* One that it leaves out it holds as long as it hears that all do. */
+/* One that it leaves out it holds if it was told that all do. */
 static bool seat_holds(const tni_kv_scheduler *s, const tni_kv_seat *of, uint64_t step)
 {
-    return (of->steps[0] == step && (!of->left_out || step <= s->told)) || of->steps[1] == step;
+    return of->steps[0] == step || of->steps[1] == step || (of->steps[2] == step && step <= s->told);
 }
 
 /* The last step that all servers hold; 0: none. */
@@ -428,7 +427,7 @@ static uint64_t common_step(const tni_kv_scheduler *s)
     const tni_kv_view *v = &s->node.view;
     uint64_t best = 0;
 
-    for (uint32_t k = 0; k < 2; k++) {
+    for (uint32_t k = 0; k < 3; k++) {
         const uint64_t step = s->seats[v->workers].steps[k];
         bool all = step > best;
 
@@ -471,8 +470,7 @@ static void recover_check(tni_kv_scheduler *s)
     v->flags &= ~TNI_KV_ALL_ENDED;
     v->end_round = UINT32_MAX;
     for (uint32_t i = 0; i < s->count; i++) { /* what workers asked for before has failed */
-        memcpy(s->seats[i].steps, (const uint64_t[2]){v->cut}, sizeof s->seats[i].steps);
-        s->seats[i].left_out = false;
+        memcpy(s->seats[i].steps, (const uint64_t[3]){v->cut}, sizeof s->seats[i].steps);
         s->seats[i].barrier = v->released;
         s->seats[i].barrier_sequence = s->seats[i].end_sequence = 0;
         v->members[i].last_round = UINT32_MAX;
@@ -490,10 +488,15 @@ static void told_raise(tni_kv_scheduler *s)
     const uint64_t step = common_step(s);
     tni_str record;
 
-    if (step <= s->told || s->changed)
+    if (step <= s->told || s->changed || s->node.now < s->commit_ns)
         return;
-    if (!record_write(s, step, &record))
+    if (!record_write(s, step, &record)) {
         s->told = step;
+    } else {
+        s->commit_ns = s->node.now + COMMIT_NS + (uint64_t)s->count * COMMIT_NODE_NS;
+        tni_logf(s->node.host.log, TN_LOG_WARNING, "scheduler: step %llu is not written: %s",
+                 (unsigned long long)step, tni_error_message());
+    }
     tni_str_fini(&record);
 }
 
@@ -505,21 +508,20 @@ static void beat_handle(tni_kv_scheduler *s, const tni_kv_header *h, uint32_t in
     tni_str text;
     tni_kv_reader r = {payload, h->bytes, false};
     const uint64_t first = tni_kv_read(&r, 8), second = tni_kv_read(&r, 8);
+    const uint64_t third = h->bytes > 16 ? tni_kv_read(&r, 8) : 0; /* 16: of an older build */
 
     if (h->sequence && h->sequence <= w->beat)
         return;
     w->beat = h->sequence;
-    if (!r.bad &&
-        h->view >= s->node.view.epoch_view) { /* else the server goes back, and loses what it says */
-        memcpy(w->steps, (const uint64_t[2]){first, second}, sizeof w->steps);
-        w->left_out = h->what;
-    }
+    /* Else the server goes back, and loses what it says; or said it to the scheduler before this one. */
+    if (!r.bad && h->view >= s->node.view.epoch_view && h->view >= s->first_view)
+        memcpy(w->steps, (const uint64_t[3]){first, second, third}, sizeof w->steps);
     w->view = h->view;
     w->gives = h->what;
     recover_check(s);
     told_raise(s);
     answer.key = s->told;
-    answer.sequence = live_servers_know(s, 1) ? h->sequence : 0;
+    answer.sequence = live_servers_know(s, s->first_view) ? h->sequence : 0;
     if (h->view < s->node.view.number && !s->changed && !TNI_KV_BUG(CONTROL_ONCE)) {
         tni_str_init(&text, TN_TEXT_MAX);
         tni_kv_view_write(&s->node.view, &text);
@@ -773,7 +775,7 @@ tn_status tni_kv_scheduler_create(const tni_kv_settings *settings, const tni_kv_
             now + (i < settings->workers ? settings->worker_wait_ns : settings->server_wait_ns);
     }
     s->node.incarnation = ++s->node.view.scheduler;
-    s->recovering_view = s->node.view.number + 1;
+    s->first_view = s->recovering_view = s->node.view.number + 1;
     s->changed = true;
     commit(s);
     *out = s;

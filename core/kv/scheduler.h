@@ -7,11 +7,10 @@
 typedef struct tni_kv_seat { /* of members[i] */
     uint64_t heard_ns, wait_until_ns;
     uint64_t barrier_sequence, end_sequence, bye_sequence; /* of a request that is held; 0: none */
-    uint64_t steps[2], beat;                               /* beat: number of the last one */
+    uint64_t steps[3], beat;                               /* [2]: left out; beat: number of the last one */
     uint32_t barrier;                                      /* generation at which it arrived */
     uint32_t view, taken;    /* that its last beat named; in which it took another's place, 0: none */
     bool suspected, welcome; /* welcome: waits for its rank */
-    bool left_out;           /* server: it may drop steps[0], unless that is told */
     bool gives;       /* worker 0, async: has all that a server without a snapshot lacks but gradients */
     uint64_t lost_ns; /* when its link was lost; 0: it was heard since */
 } tni_kv_seat;
@@ -23,6 +22,7 @@ struct tni_kv_scheduler {
     uint32_t count, barrier_messages;
     bool changed; /* the view, since it was announced */
     uint32_t recovering_view;
+    uint32_t first_view;          /* of this process */
     uint64_t journal_bytes;       /* that there are; UINT64_MAX: its end may be torn */
     uint64_t tick_ns;             /* the last one */
     uint64_t begun_ns, commit_ns; /* commit: the next one, at the earliest */

@@ -20,11 +20,12 @@ static void hello_send(tni_kv_server *s)
 
 static void beat_send(tni_kv_server *s)
 {
-    tni_kv_header h = {.type = TNI_KV_BEAT, .sequence = ++s->beats, .what = s->left_out != 0};
-    uint8_t body[16];
+    tni_kv_header h = {.type = TNI_KV_BEAT, .sequence = ++s->beats};
+    uint8_t body[24];
 
-    tni_kv_put(body, s->steps[0], 8);
-    tni_kv_put(body + 8, s->steps[1], 8);
+    tni_kv_put(body, s->steps[s->left_out != 0], 8);
+    tni_kv_put(body + 8, s->left_out ? 0 : s->steps[1], 8);
+    tni_kv_put(body + 16, s->left_out ? s->steps[0] : 0, 8);
     tni_kv_node_send(&s->node, TNI_KV_SCHEDULER_NODE, &h, body, sizeof body);
     s->beat_ns = s->node.now + tni_kv_beat_ns(s->node.settings);
 }
@@ -253,6 +254,7 @@ static bool others_write(tni_kv_server *s, const tni_kv_header *h)
     return true;
 }
 
+/* What all hold once they hold until the next epoch: an earlier word of it counts, too. */
 static void common_heard(tni_kv_server *s, const tni_kv_header *h)
 {
     const void *text;
@@ -262,11 +264,11 @@ static void common_heard(tni_kv_server *s, const tni_kv_header *h)
     if (h->view < s->node.view.epoch_view)
         return;
     s->common = h->key;
+    if (s->common >= s->steps[0])
+        s->left_out = 0;
     if (!s->left_out || h->sequence < s->left_out)
         return;
     s->left_out = 0;
-    if (s->common >= s->steps[0])
-        return;
     if ((st = s->snapshots.read(s->snapshots.arg, s->steps[1], &text, &bytes)))
         tni_kv_server_stop(s, st);
     s->steps[0] = s->steps[1];

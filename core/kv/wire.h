@@ -35,9 +35,9 @@ typedef enum tni_kv_type {
     TNI_KV_HELLO = 1, /* node → scheduler: role (and HELLO_ASYNC), rank, birth, snapshots, address */
     TNI_KV_WELCOME,   /* scheduler → node: number and incarnation of `sequence` (its birth), and a view */
     TNI_KV_VIEW,      /* scheduler → node */
-    TNI_KV_BEAT,      /* node → scheduler: snapshots; `sequence` counts beats (0: an older build's); of a
-                       * worker `what`: its log is whole; of a server: it leaves its newest snapshot out. And
-                       * back: `key` is a step that all servers hold */
+    TNI_KV_BEAT,      /* node → scheduler: snapshots, the third left out; `sequence` counts beats (0: an
+                       * older build's); of a worker `what`: its log is whole. And back: `key` is a step that
+                       * all servers hold */
     TNI_KV_INIT,      /* worker → server: first value of a part; a second one changes nothing */
     TNI_KV_PUSH,      /* worker → server: gradient of (part, round) */
     TNI_KV_PULL,      /* worker → server: value of `round` or later; 0 with ANY: what there is */

@@ -21,7 +21,7 @@ typedef struct tni_kv_op {             /* a request */
     uint64_t copied;      /* bytes that it takes of `log_bytes` */
     uint64_t ended;  /* in the log, and while it is sent again: place among those that have ended; or 0 */
     uint64_t behind; /* it was asked for, or began, behind this many of them */
-    uint64_t rest_behind; /* at most the least `behind` of it and of those that follow it */
+    uint64_t rest_behind; /* at most the least `behind` of it and of those that follow it: that only grows */
 } tni_kv_op;
 
 typedef enum tni_kv_flight { TNI_KV_IDLE, TNI_KV_QUEUED, TNI_KV_SENT, TNI_KV_WAITS } tni_kv_flight;
@@ -153,8 +153,9 @@ bool tni_kv_log_back(tni_kv_worker *w, uint64_t step);
 bool tni_kv_log_whole(const tni_kv_worker *w); /* it has all since the job, or this worker, began */
 /* Async, of worker 0: a server came back by itself, and gets what it may lack. */
 void tni_kv_log_again(tni_kv_worker *w);
-/* Before each request. The program of a worker 0 in another's place has given all values when it asks for a
- * snapshot, pushes a gradient, or ends: servers that wait for them hear of it by a snapshot. */
+/* Before each request; a push behind the end of the data counts as the end. The program of a worker 0 in
+ * another's place has given all values when it asks for a snapshot, pushes a gradient, or ends: servers that
+ * wait for them hear of it by a snapshot. */
 void tni_kv_log_given(tni_kv_worker *w, const tni_kv_request *r);
 
 /* Before each push, with its key and code. The first gradient begins the step that the process before this

@@ -37,7 +37,7 @@ static const struct {
     {81032603, -1, true}, /* the simulator asked for a key that worker 0 had not given again */
     {71026012, -1, true}, /* another worker 0 asked for a snapshot before all servers had the last one */
     {81027659, -1, true}, /* the same */
-    {50001357, -1, true}, /* the next scheduler did not know of a step of which servers knew that all held it */
+    {50001357, -1, true}, /* the next scheduler did not know of a step that servers knew all held */
     {51047743, -1, true}, /* another worker 0, whose first gradient was behind the end of the data */
     {28003082, -1, true}, /* servers went back behind a step that workers had been told all held, late */
 };

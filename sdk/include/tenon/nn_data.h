@@ -137,7 +137,8 @@ typedef struct tn_sentences_options {
  * "softmax_label" (n, length), the tokens that follow. tn_data_shape() is (1, the largest bucket). A module
  * with buckets (tn_module_new) takes for each batch the symbol of tn_data_bucket() in tn_module_fit(), score
  * and predict. Shares by number of sentences. Layout "TN" is for programs that take batches themselves: these
- * are (length, n). A training or a module that is given such data fails with TN_E_UNSUPPORTED.
+ * are (length, n), and tn_data_shape() is as before. A training or a module given such data fails with
+ * TN_E_UNSUPPORTED.
  * @since 0.1
  */
 TN_API tn_data *tn_data_from_sentences_(tn_app *app, const tn_sentences_options *options);
