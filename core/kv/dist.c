@@ -443,7 +443,7 @@ tn_status tni_kv_dist_change(tni_kv_dist *d, tni_kv_key *key, const char *param,
         !d->settings.async) /* a round waits for worker 0, so it knows; without rounds each tells */
         return TN_OK;
     (void)tni_kv_process_cut(d->process, &epochs);
-    *told = *of == epochs ? *told : 0;
+    *told = *of == epochs || d->rank ? *told : 0; /* worker 0 gives the optimizer again, too */
     *of = epochs;
     if (same && *told & bit)
         return TN_OK;
@@ -697,7 +697,7 @@ tn_status tni_kv_dist_open(tni_kv *kv)
         d->settings = *tni_kv_process_settings(d->process);
         d->first_step = tni_kv_process_cut(d->process, NULL);
         d->rank = tni_kv_process_rank(d->process);
-        d->told = d->knows = tni_kv_process_behind(d->process) ? 0 : UINT8_MAX;
+        d->told = d->knows = tni_kv_process_behind(d->process) && !d->rank ? 0 : UINT8_MAX;
         kv->dist = d;
         return TN_OK;
     }

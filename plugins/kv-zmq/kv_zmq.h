@@ -158,7 +158,7 @@ typedef struct tnzmq_counters {
 } tnzmq_counters;
 
 typedef struct tnzmq_plugin {
-    int64_t handshake_ms, heartbeat_ms, dead_ms; /* options */
+    int64_t handshake_ms, heartbeat_ms, dead_ms, send_bytes; /* options */
 } tnzmq_plugin;
 
 struct tn_transport {

@@ -169,18 +169,23 @@ static const char *transport_statistics(tn_transport *t)
 
 /* ---- the plugin ------------------------------------------------------------------------------------- */
 
-static const setting times[] = {
+static const setting settings[] = {
     SETTING(tnzmq_plugin, handshake_ms, "10000", "how long a connection may take to say whose it is", 1,
             36e5),
     SETTING(tnzmq_plugin, heartbeat_ms, "1000", "how often a link that is silent is asked for a sign of life",
             1, 36e5),
     SETTING(tnzmq_plugin, dead_ms, "10000", "how long the answer may take before the link is lost", 1, 36e5),
+    SETTING(tnzmq_plugin, send_bytes, "0",
+            "bytes that the system holds of what a connection sends; 0: as it likes, for fast networks", 0,
+            1e9),
 };
-static const tn_option_row *const rows[] = {&times[0].row, &times[1].row, &times[2].row, NULL};
+static const tn_option_row *const rows[] = {&settings[0].row, &settings[1].row, &settings[2].row,
+                                            &settings[3].row, NULL};
 
 static tn_status plugin_init(const tn_host *host, void **plugin, tn_err *err)
 {
-    return settings_plugin(host, times, sizeof times / sizeof *times, sizeof(tnzmq_plugin), plugin, err);
+    return settings_plugin(host, settings, sizeof settings / sizeof *settings, sizeof(tnzmq_plugin), plugin,
+                           err);
 }
 
 static void plugin_fini(void *plugin)

@@ -43,7 +43,8 @@ void *tnzmq_socket(tn_transport *t, int type, uint32_t channel, tn_err *err)
     /* Our own windows bound what lies in a socket. Nothing connects again: a link is closed before its socket
      * would, and without that time libzmq would drop what has come and is not read yet. A receiver that lets
      * its peers wait does not answer on `bulk`, so only `control` has heartbeats. */
-    if (tnzmq_socket_int(s, ZMQ_SNDHWM, 0) && tnzmq_socket_int(s, ZMQ_RCVHWM, read_ahead(t, channel)) &&
+    if (tnzmq_socket_int(s, ZMQ_SNDBUF, p->send_bytes ? (int)p->send_bytes : -1) &&
+        tnzmq_socket_int(s, ZMQ_SNDHWM, 0) && tnzmq_socket_int(s, ZMQ_RCVHWM, read_ahead(t, channel)) &&
         tnzmq_socket_int(s, ZMQ_IPV6, 1) && tnzmq_socket_int(s, ZMQ_LINGER, 0) &&
         tnzmq_socket_int(s, ZMQ_RECONNECT_IVL, NEVER_MS) &&
         tnzmq_socket_int(s, ZMQ_HANDSHAKE_IVL, (int)p->handshake_ms) &&

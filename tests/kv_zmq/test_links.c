@@ -410,7 +410,12 @@ int main(void)
         cmocka_unit_test(come_and_go),
     };
 
+    const struct CMUnitTest short_buffers[] = {cmocka_unit_test(many), cmocka_unit_test(threads)};
+    int failures;
+
     if (!wire_load("kv-zmq", "handshake_ms=20000"))
         return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    failures = cmocka_run_group_tests(tests, NULL, NULL);
+    (void)wire_load("kv-zmq", "handshake_ms=20000 send_bytes=4096");
+    return failures + cmocka_run_group_tests(short_buffers, NULL, NULL);
 }
