@@ -1,5 +1,5 @@
 /* First values of the vector of an RNN's parameters: of any parameter, and as a graph's variable says. */
-#include "nn/support.h"
+#include "nn/symbols.h"
 
 #include <math.h>
 #include <string.h>
@@ -120,14 +120,6 @@ static void test_init_rnn_of_net(void **state)
     tn_net_init(net, .with = "fusedrnn", .units = 2);
     (void)tn_net_forward(net, nn_array(app, 2, (int64_t[]){1, RNN_LENGTH}, 1));
     nn_close_failed(app, "gate l0_i2h_i_weight: no initialiser of the weights is given", 2);
-}
-
-static tn_symbol *variable(tn_app *app, const char *name)
-{
-    tn_symbol *s = NULL;
-
-    assert_int_equal(tn_symbol_variable(tn_app_ctx(app), name, &s), TN_OK);
-    return s;
 }
 
 /* First values of an RNN's vector whose variable says `init`; its length, or 0: the module refused. */

@@ -1,5 +1,5 @@
 /* Several metrics at once, as CompositeEvalMetric, and metrics of the program, as CustomMetric. */
-#include "nn/support.h"
+#include "nn/symbols.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -171,21 +171,6 @@ static void test_composite_longest(void **state)
 }
 
 /* ---- of a module --------------------------------------------------------------------------------------- */
-
-static tn_symbol *node(tn_app *app, const char *op, const char *name, const char *const *attrs, tn_symbol *in)
-{
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = 1,
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in = &in};
-    tn_symbol *out = NULL;
-
-    assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &out), TN_OK);
-    tn_symbol_release(in);
-    return out;
-}
 
 static tn_module *digits_module(tn_app *app)
 {
