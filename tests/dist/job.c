@@ -186,19 +186,24 @@ static void node_tick(tni_kv_process *p, uint64_t now)
         p->next_ns = tni_kv_server_tick(p->server, now);
     else if (p->worker)
         p->next_ns = tni_kv_worker_tick(p->worker, now);
+    else /* it has ended */
+        p->next_ns = UINT64_MAX;
 }
 
 static void deliver(job *j, const message *m)
 {
     tni_kv_process *p = &j->nodes[m->to];
     const uint64_t now = tni_clock_ns();
+    uint64_t next = UINT64_MAX;
 
     if (p->scheduler)
-        p->next_ns = tni_kv_scheduler_receive(p->scheduler, m->header, m->payload, m->bytes, now);
+        next = tni_kv_scheduler_receive(p->scheduler, m->header, m->payload, m->bytes, now);
     else if (p->server)
-        p->next_ns = tni_kv_server_receive(p->server, m->header, m->payload, m->bytes, now);
+        next = tni_kv_server_receive(p->server, m->header, m->payload, m->bytes, now);
     else if (p->worker)
-        p->next_ns = tni_kv_worker_receive(p->worker, m->header, m->payload, m->bytes, now);
+        next = tni_kv_worker_receive(p->worker, m->header, m->payload, m->bytes, now);
+    if (next < p->next_ns) /* who is sent to each second ticks none the less */
+        p->next_ns = next;
 }
 
 /* ---- calls ---- */
