@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "support/symbols.h"
+
 void test_status(tn_status got, tn_status want, const char *what, const char *file, int line)
 {
     if (got == want && (got == TN_OK || (tn_error_code() == got && tn_error_text()[0])))
@@ -86,17 +88,7 @@ tn_array *test_op(tn_ctx *ctx, const char *op, const char *const *attrs, uint32_
 
 tn_symbol *test_node(tn_ctx *ctx, const char *op, const char *name, const char *const *attrs, tn_symbol *in)
 {
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = 1,
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in = &in};
-    tn_symbol *out = NULL;
-
-    assert_ok(tn_symbol_op(ctx, &call, &out));
-    tn_symbol_release(in);
-    return out;
+    return symbol_node(ctx, op, name, attrs, in, NULL);
 }
 
 void test_use(tn_ctx *ctx)

@@ -5,6 +5,7 @@
  * compute them fails the net, as it fails the operators called by themselves.
  */
 #include "api/later.h"
+#include "support/symbols.h"
 
 enum { OUTPUTS = 4, INVERSE = 2, ELEMENTS_MAX = 16 };
 
@@ -118,21 +119,6 @@ static void given(void **state)
     test_close(ctx);
 }
 
-static tn_symbol *node(tn_ctx *ctx, const char *op, tn_symbol *in, const char *attr, const char *text)
-{
-    const char *const pair[] = {attr, text, NULL};
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = in != NULL,
-                                 .op = op,
-                                 .attrs = attr ? pair : NULL,
-                                 .in = &in};
-    tn_symbol *made = NULL;
-
-    assert_ok(tn_symbol_op(ctx, &call, &made));
-    tn_symbol_release(in);
-    return made;
-}
-
 /* With x = -1, which potrf refuses: as an input, or as a constant of a program. */
 static void shape_of_refused(void **state)
 {
@@ -144,9 +130,9 @@ static void shape_of_refused(void **state)
     tn_program *p = NULL;
 
     assert_ok(tn_symbol_variable(ctx, "x", &v));
-    net = node(ctx, "_linalg_potrf", v, NULL, NULL);
-    net = node(ctx, "_linalg_potri", net, NULL, NULL);
-    net = node(ctx, "_random_normal_like", net, NULL, NULL);
+    net = symbol_node(ctx, "_linalg_potrf", NULL, NULL, v, NULL);
+    net = symbol_node(ctx, "_linalg_potri", NULL, NULL, net, NULL);
+    net = symbol_node(ctx, "_random_normal_like", NULL, NULL, net, NULL);
     assert_ok(tn_cached_op_create(ctx, net, NULL, &op));
     assert_ok(tn_cached_op_call(op, 1, &x, 1, &y));
     assert_fails(tn_array_wait(y), TN_E_ARG);
@@ -171,12 +157,12 @@ static void shape_of_refused_elsewhere(void **state)
 {
     tn_ctx *ctx = test_open((const char *const[]){*state, NULL});
     const tn_cached_options flags = {.struct_size = TN_SIZE(tn_cached_options), .static_alloc = 1};
-    tn_symbol *net = node(ctx, "_random_exponential", NULL, "lam", "-1");
+    tn_symbol *net = symbol_node(ctx, "_random_exponential", NULL, LIST("lam", "-1"), NULL, NULL);
     tn_cached_op *op = NULL;
     tn_array *y = NULL;
 
-    net = node(ctx, "_CrossDeviceCopy", net, NULL, NULL);
-    net = node(ctx, "_random_gamma_like", net, NULL, NULL);
+    net = symbol_node(ctx, "_CrossDeviceCopy", NULL, NULL, net, NULL);
+    net = symbol_node(ctx, "_random_gamma_like", NULL, NULL, net, NULL);
     assert_ok(tn_cached_op_create(ctx, net, &flags, &op));
     assert_ok(tn_cached_op_call(op, 0, NULL, 1, &y));
     assert_fails(tn_array_wait(y), TN_E_ATTR);

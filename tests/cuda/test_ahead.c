@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "cuda.h"
+#include "support/symbols.h"
 #include "tenon/tenon.h"
 
 #define RUNS 1500
@@ -62,17 +63,10 @@ static void operators(tn_ctx *ctx, tn_array **x)
         tn_site_release(sites[i]);
 }
 
-static tn_symbol *node(tn_ctx *ctx, const char *op, tn_symbol *in)
+static tn_symbol *twice(tn_ctx *ctx, tn_symbol *s)
 {
-    const char *const attrs[] = {"scalar", "1", NULL};
-    tn_symbol *const all[] = {in};
-    const tn_symbol_call call = {
-        .struct_size = TN_SIZE(tn_symbol_call), .op = op, .attrs = attrs, .in_count = 1, .in = all};
-    tn_symbol *out = NULL;
-
-    MUST(tn_symbol_op(ctx, &call, &out));
-    tn_symbol_release(in);
-    return out;
+    s = symbol_node(ctx, "_plus_scalar", NULL, LIST("scalar", "1"), s, NULL);
+    return symbol_node(ctx, "_minus_scalar", NULL, LIST("scalar", "1"), s, NULL);
 }
 
 /* The same by a net, whose frames are those of programs; `train`: each call is recorded, and goes back. */
@@ -88,7 +82,7 @@ static void nets(tn_ctx *ctx, tn_array **x, bool train)
     tn_executor *e = NULL;
 
     MUST(tn_symbol_variable(ctx, "x", &s));
-    s = node(ctx, "_minus_scalar", node(ctx, "_plus_scalar", s));
+    s = twice(ctx, s);
     MUST(tn_executor_simple_bind(ctx, s, &o, &e));
     MUST(tn_array_copy(*x, tn_executor_array(e, TN_EXECUTOR_VALUE, "x")));
     for (int i = 0; i < RUNS; i++) {
@@ -126,7 +120,7 @@ static void kept(tn_ctx *ctx, tn_array **x, uint32_t flags)
     tn_symbol *s = NULL;
 
     MUST(tn_symbol_variable(ctx, "x", &s));
-    s = node(ctx, "_minus_scalar", node(ctx, "_plus_scalar", s));
+    s = twice(ctx, s);
     MUST(tn_cached_op_create(ctx, s, &o, &net));
     MUST(tn_attach_grad(ctx, *x, TN_MODE_WRITE, NULL));
     for (int i = 0; i < KEPT; i++) {

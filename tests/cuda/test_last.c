@@ -17,12 +17,12 @@
 #include <cmocka.h>
 
 #include "cuda.h"
+#include "support/symbols.h"
 #include "table.h"
 #include "tenon/plugin/op.h"
 #include "tenon/tenon.h"
 #include "tenon/view.h"
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define ARGS_MAX 64
 #define ELEMENTS_MAX 160000
 
@@ -38,25 +38,6 @@
 
 /* ---- nets: in the child ------------------------------------------------------------------------------ */
 
-/* Takes `in`, one or two; weights and the like become variables. */
-static tn_symbol *node(tn_ctx *ctx, const char *op, const char *name, const char *const *attrs, tn_symbol *in,
-                       tn_symbol *other)
-{
-    tn_symbol *const all[] = {in, other};
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in_count = other ? 2 : 1,
-                                 .in = all};
-    tn_symbol *out = NULL;
-
-    MUST(tn_symbol_op(ctx, &call, &out));
-    tn_symbol_release(in);
-    tn_symbol_release(other);
-    return out;
-}
-
 static tn_symbol *again(tn_symbol *s)
 {
     tn_symbol *out = NULL;
@@ -65,9 +46,9 @@ static tn_symbol *again(tn_symbol *s)
     return out;
 }
 
-#define CONV(name, x, ...) node(ctx, "Convolution", name, LIST(__VA_ARGS__), x, NULL)
-#define NORM(name, x) node(ctx, "BatchNorm", name, LIST("fix_gamma", "False"), x, NULL)
-#define RELU(x) node(ctx, "Activation", NULL, LIST("act_type", "relu"), x, NULL)
+#define CONV(name, x, ...) symbol_node(ctx, "Convolution", name, LIST(__VA_ARGS__), x, NULL)
+#define NORM(name, x) symbol_node(ctx, "BatchNorm", name, LIST("fix_gamma", "False"), x, NULL)
+#define RELU(x) symbol_node(ctx, "Activation", NULL, LIST("act_type", "relu"), x, NULL)
 
 /* 7x7, maximum, a block of 1x1, 3x3 and 1x1 with a shortcut, mean, dense. */
 static tn_symbol *residual(tn_ctx *ctx)
@@ -77,18 +58,19 @@ static tn_symbol *residual(tn_ctx *ctx)
     MUST(tn_symbol_variable(ctx, "data", &x));
     x = RELU(NORM("n0", CONV("c0", x, "kernel", "(7,7)", "stride", "(2,2)", "pad", "(3,3)", "num_filter",
                              "16", "no_bias", "True")));
-    x = node(ctx, "Pooling", "p0", LIST("kernel", "(3,3)", "stride", "(2,2)", "pad", "(1,1)"), x, NULL);
+    x = symbol_node(ctx, "Pooling", "p0", LIST("kernel", "(3,3)", "stride", "(2,2)", "pad", "(1,1)"), x,
+                    NULL);
     y = again(x);
     z = RELU(NORM("n1", CONV("c1", x, "kernel", "(1,1)", "num_filter", "8")));
     z = RELU(
         NORM("n2", CONV("c2", z, "kernel", "(3,3)", "pad", "(1,1)", "num_filter", "8", "no_bias", "True")));
     z = NORM("n3", CONV("c3", z, "kernel", "(1,1)", "num_filter", "32"));
     y = NORM("n4", CONV("c4", y, "kernel", "(1,1)", "num_filter", "32", "no_bias", "True"));
-    x = RELU(node(ctx, "elemwise_add", NULL, LIST(NULL), z, y));
-    x = node(ctx, "Pooling", "p1", LIST("global_pool", "True", "pool_type", "avg", "kernel", "(1,1)"), x,
-             NULL);
-    x = node(ctx, "Flatten", NULL, LIST(NULL), x, NULL);
-    return node(ctx, "FullyConnected", "f", LIST("num_hidden", "10"), x, NULL);
+    x = RELU(symbol_node(ctx, "elemwise_add", NULL, LIST(NULL), z, y));
+    x = symbol_node(ctx, "Pooling", "p1", LIST("global_pool", "True", "pool_type", "avg", "kernel", "(1,1)"),
+                    x, NULL);
+    x = symbol_node(ctx, "Flatten", NULL, LIST(NULL), x, NULL);
+    return symbol_node(ctx, "FullyConnected", "f", LIST("num_hidden", "10"), x, NULL);
 }
 
 /* Convolutions of 3 dimensions, one of them turned; averages; a layer that wants rows in between; grouped
@@ -99,16 +81,18 @@ static tn_symbol *several(tn_ctx *ctx)
 
     MUST(tn_symbol_variable(ctx, "data", &x));
     x = CONV("c0", x, "kernel", "(2,3,3)", "num_filter", "16", "pad", "(0,1,1)");
-    x = node(ctx, "Pooling", "p0",
-             LIST("kernel", "(1,2,2)", "stride", "(1,2,2)", "pool_type", "avg", "pooling_convention", "full"),
-             x, NULL);
-    x = node(ctx, "LeakyReLU", NULL, LIST("act_type", "gelu"), x, NULL);
-    x = node(ctx, "Deconvolution", "d0",
-             LIST("kernel", "(1,2,2)", "stride", "(1,2,2)", "num_filter", "8", "no_bias", "False"), x, NULL);
-    x = node(ctx, "softmax", NULL, LIST("axis", "1"), x, NULL);
+    x = symbol_node(
+        ctx, "Pooling", "p0",
+        LIST("kernel", "(1,2,2)", "stride", "(1,2,2)", "pool_type", "avg", "pooling_convention", "full"), x,
+        NULL);
+    x = symbol_node(ctx, "LeakyReLU", NULL, LIST("act_type", "gelu"), x, NULL);
+    x = symbol_node(ctx, "Deconvolution", "d0",
+                    LIST("kernel", "(1,2,2)", "stride", "(1,2,2)", "num_filter", "8", "no_bias", "False"), x,
+                    NULL);
+    x = symbol_node(ctx, "softmax", NULL, LIST("axis", "1"), x, NULL);
     x = CONV("c1", x, "kernel", "(1,3,3)", "num_filter", "16", "num_group", "2");
     x = CONV("c2", x, "kernel", "(3,1,1)", "pad", "(1,0,0)", "num_filter", "12", "num_group", "4");
-    return node(ctx, "mean", NULL, LIST("axis", "(2,3,4)"), x, NULL);
+    return symbol_node(ctx, "mean", NULL, LIST("axis", "(2,3,4)"), x, NULL);
 }
 
 /* Reorders at both ends, and a chain of pointwise operators. */
@@ -119,8 +103,8 @@ static tn_symbol *ends(tn_ctx *ctx)
     MUST(tn_symbol_variable(ctx, "data", &x));
     x = CONV("c0", x, "kernel", "(1,1)", "num_filter", "8", "no_bias", "True");
     x = CONV("c1", RELU(x), "kernel", "(1,1)", "num_filter", "72", "no_bias", "True");
-    return node(ctx, "_mul_scalar", NULL, LIST("scalar", "0.5"), node(ctx, "tanh", NULL, LIST(NULL), x, NULL),
-                NULL);
+    return symbol_node(ctx, "_mul_scalar", NULL, LIST("scalar", "0.5"),
+                       symbol_node(ctx, "tanh", NULL, LIST(NULL), x, NULL), NULL);
 }
 
 /* Two layers that are one kernel each where no gradient follows: with bias and relu, and with a sum, too. */
@@ -132,7 +116,7 @@ static tn_symbol *layers(tn_ctx *ctx)
     x = RELU(CONV("c0", x, "kernel", "(3,3)", "pad", "(1,1)", "num_filter", "16"));
     y = again(x);
     x = CONV("c1", x, "kernel", "(3,3)", "pad", "(1,1)", "num_filter", "16");
-    return RELU(node(ctx, "elemwise_add", NULL, LIST(NULL), x, y));
+    return RELU(symbol_node(ctx, "elemwise_add", NULL, LIST(NULL), x, y));
 }
 
 static const struct net {

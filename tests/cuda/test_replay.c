@@ -18,10 +18,10 @@
 #include <cmocka.h>
 
 #include "cuda.h"
+#include "support/symbols.h"
 #include "table.h"
 #include "tenon/tenon.h"
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define SIDE 3
 #define RUNS 8
 #define STEPS 24      /* of a training, each with numbers of its own */
@@ -40,23 +40,6 @@
 
 /* ---- nets: in the child ------------------------------------------------------------------------------ */
 
-/* Takes `in`, one or two. */
-static tn_symbol *node(tn_ctx *ctx, const char *op, const char *const *attrs, tn_symbol *in, tn_symbol *other)
-{
-    tn_symbol *const all[] = {in, other};
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .op = op,
-                                 .attrs = attrs,
-                                 .in_count = other ? 2 : 1,
-                                 .in = all};
-    tn_symbol *out = NULL;
-
-    MUST(tn_symbol_op(ctx, &call, &out));
-    tn_symbol_release(in);
-    tn_symbol_release(other);
-    return out;
-}
-
 /* relu(w1 x), w2 of it, w3 of that: each of a group, or half of it at random; all numbers stay whole. */
 static tn_symbol *net_make(tn_ctx *ctx, bool grouped)
 {
@@ -68,10 +51,10 @@ static tn_symbol *net_make(tn_ctx *ctx, bool grouped)
         const char name[] = {'w', (char)('1' + i), '\0'};
 
         MUST(tn_symbol_variable(ctx, name, &w));
-        x = node(ctx, "dot", LIST("__ctx_group__", groups[i]), w, x);
-        x = node(ctx, "relu", LIST("__ctx_group__", groups[i]), x, NULL);
+        x = symbol_node(ctx, "dot", NULL, LIST("__ctx_group__", groups[i]), w, x);
+        x = symbol_node(ctx, "relu", NULL, LIST("__ctx_group__", groups[i]), x, NULL);
         if (!grouped)
-            x = node(ctx, "Dropout", LIST("p", "0.5"), x, NULL);
+            x = symbol_node(ctx, "Dropout", NULL, LIST("p", "0.5"), x, NULL);
     }
     return x;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "support/scratch.h"
+#include "support/symbols.h"
 #include "tenon/nn.h"
 #include "tenon/nn_module.h"
 
@@ -399,32 +400,14 @@ static void a_step_is_made_again(void **state)
     }
 }
 
-static tn_symbol *layer(tn_app *app, const char *op, const char *name, const char *const *attrs,
-                        tn_symbol *in)
-{
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = 1,
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in = &in};
-    tn_symbol *out = NULL;
-
-    if (tn_symbol_op(tn_app_ctx(app), &call, &out))
-        abort();
-    tn_symbol_release(in);
-    return out;
-}
-
 static tn_module *module_of(tn_app *app)
 {
-    tn_symbol *s = NULL;
+    tn_ctx *ctx = tn_app_ctx(app);
+    tn_symbol *s = symbol_variable(ctx, "data");
     tn_module *m;
 
-    if (tn_symbol_variable(tn_app_ctx(app), "data", &s))
-        abort();
-    s = layer(app, "FullyConnected", "fc", SETTINGS("num_hidden", "3"), s);
-    s = layer(app, "SoftmaxOutput", "softmax", NULL, s);
+    s = symbol_node(ctx, "FullyConnected", "fc", SETTINGS("num_hidden", "3"), s, NULL);
+    s = symbol_node(ctx, "SoftmaxOutput", "softmax", NULL, s, NULL);
     m = tn_module_new(app, .symbol = s);
     tn_symbol_release(s);
     return m;

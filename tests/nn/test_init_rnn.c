@@ -8,7 +8,6 @@
 #include "tenon/nn_values.h"
 
 #define ROOM 256
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* A net whose bias is a vector of `count` elements, and which was initialised. */
 static tn_net *vector_net(tn_app *app, int64_t count)

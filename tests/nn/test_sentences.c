@@ -1,5 +1,5 @@
 /* Sentences in buckets: as MXNet's BucketSentenceIter makes their batches, and as data of modules. */
-#include "nn/support.h"
+#include "nn/symbols.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -9,8 +9,6 @@
 
 #include "tenon/nn_data.h"
 #include "tenon/nn_module.h"
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 enum { COUNT = 43, ROOM = 1024, TOKENS = COUNT * 10, WORDS = 12 };
 
@@ -207,32 +205,6 @@ static void shares(void **state)
 
 /* ---- modules ---------------------------------------------------------------------------------- */
 
-/* [takes] the inputs */
-static tn_symbol *node(tn_app *app, const char *op, const char *name, const char *const *attrs, tn_symbol *a,
-                       tn_symbol *b)
-{
-    tn_symbol *in[] = {a, b}, *out = NULL;
-    const tn_symbol_call call = {.struct_size = TN_SIZE(tn_symbol_call),
-                                 .in_count = b ? 2 : 1,
-                                 .op = op,
-                                 .name = name,
-                                 .attrs = attrs,
-                                 .in = in};
-
-    assert_int_equal(tn_symbol_op(tn_app_ctx(app), &call, &out), TN_OK);
-    tn_symbol_release(a);
-    tn_symbol_release(b);
-    return out;
-}
-
-static tn_symbol *variable(tn_app *app, const char *name)
-{
-    tn_symbol *s = NULL;
-
-    assert_int_equal(tn_symbol_variable(tn_app_ctx(app), name, &s), TN_OK);
-    return s;
-}
-
 /* Scores of the next word at each step, of a text of `key` steps: no other length fits. As MXNet's example of
  * bucketing, with a sum over the steps so far instead of an LSTM. */
 static tn_symbol *language(void *arg, tn_app *app, int64_t key)
@@ -242,13 +214,13 @@ static tn_symbol *language(void *arg, tn_app *app, int64_t key)
 
     *(int *)arg += 1;
     (void)snprintf(shape, sizeof shape, "(-1, %d, 16)", (int)key);
-    s = node(app, "Embedding", "embed", LIST("input_dim", "12", "output_dim", "16"), variable(app, "data"),
-             NULL);
-    s = node(app, "Reshape", NULL, LIST("shape", shape), s, NULL);
-    s = node(app, "Reshape", NULL, LIST("shape", "(-1, 16)"), s, NULL);
-    s = node(app, "FullyConnected", "pred", LIST("num_hidden", "12"), s, NULL);
-    return node(app, "SoftmaxOutput", "softmax", LIST("use_ignore", "1", "ignore_label", "0"), s,
-                node(app, "Reshape", NULL, LIST("shape", "(-1,)"), variable(app, "softmax_label"), NULL));
+    s = node(app, "Embedding", "embed", LIST("input_dim", "12", "output_dim", "16"), variable(app, "data"));
+    s = node(app, "Reshape", NULL, LIST("shape", shape), s);
+    s = node(app, "Reshape", NULL, LIST("shape", "(-1, 16)"), s);
+    s = node(app, "FullyConnected", "pred", LIST("num_hidden", "12"), s);
+    return symbol_node(tn_app_ctx(app), "SoftmaxOutput", "softmax",
+                       LIST("use_ignore", "1", "ignore_label", "0"), s,
+                       node(app, "Reshape", NULL, LIST("shape", "(-1,)"), variable(app, "softmax_label")));
 }
 
 /* Training, score and prediction go through the buckets of the batches, whatever bucket came first; step by
@@ -295,12 +267,13 @@ static void one_symbol(void **state)
     static const int64_t buckets[] = {5, 10, 0};
     tn_app *app = nn_open(NULL);
     tn_data *d = tn_data_from_sentences(app, SENTENCES, .batch = BATCH, .buckets = buckets);
-    tn_symbol *s = node(app, "Embedding", "embed", LIST("input_dim", "12", "output_dim", "12"),
-                        variable(app, "data"), NULL);
+    tn_symbol *s =
+        node(app, "Embedding", "embed", LIST("input_dim", "12", "output_dim", "12"), variable(app, "data"));
     tn_module *m;
 
     (void)state;
-    s = node(app, "SoftmaxOutput", "softmax", LIST("preserve_shape", "1"), s, variable(app, "softmax_label"));
+    s = symbol_node(tn_app_ctx(app), "SoftmaxOutput", "softmax", LIST("preserve_shape", "1"), s,
+                    variable(app, "softmax_label"));
     m = tn_module_new(app, .symbol = s);
     tn_symbol_release(s);
     tn_module_fit(m, d, .epochs = 1, .metric = "perplexity");
@@ -365,8 +338,8 @@ static void refused(void **state)
 
 static void time_major_module(tn_app *app, tn_data *d)
 {
-    tn_symbol *s =
-        node(app, "SoftmaxOutput", "softmax", NULL, variable(app, "data"), variable(app, "softmax_label"));
+    tn_symbol *s = symbol_node(tn_app_ctx(app), "SoftmaxOutput", "softmax", NULL, variable(app, "data"),
+                               variable(app, "softmax_label"));
     tn_module *m = tn_module_new(app, .symbol = s);
 
     tn_symbol_release(s);
