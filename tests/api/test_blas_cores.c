@@ -72,8 +72,10 @@ static int in_a_process(const char *setting, bool before)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_not_equal(WEXITSTATUS(status), BROKEN);
-    if (WEXITSTATUS(status) == ABSENT || !wide())
+    if (WEXITSTATUS(status) == ABSENT || !wide()) {
+        print_message("skipped: no cpu-openblas, or a processor without AVX2\n");
         skip();
+    }
     return WEXITSTATUS(status);
 }
 
