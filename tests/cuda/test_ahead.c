@@ -27,10 +27,10 @@
 #define NET_ITEMS 64  /* and those that are under way together have fewer than so many */
 #define SIDE 600      /* of a product, whose sums take more than 1 MiB */
 #define PRODUCTS 60
-#define PRODUCT_HOLD 24 /* items: the device waits for so many */
-#define KEPT 16         /* losses that a list keeps */
-#define BEHIND 2        /* steps that are queued behind a host that lags */
-#define NET_FRAMES 12   /* three under way, those that are on their way back; forward and backward */
+#define PRODUCT_HOLD 24       /* items: the device waits for so many */
+#define KEPT 16               /* losses that a list keeps */
+#define BEHIND 2              /* steps that are queued behind a host that lags */
+#define NET_FRAMES (RUNS / 8) /* that are made; see few_calls */
 
 #define MUST(call)                                                                                           \
     do {                                                                                                     \
@@ -63,7 +63,8 @@ static void operators(tn_ctx *ctx, tn_array **x)
         tn_site_release(sites[i]);
 }
 
-static tn_symbol *twice(tn_ctx *ctx, tn_symbol *s)
+/* One more, and one less. */
+static tn_symbol *there_and_back(tn_ctx *ctx, tn_symbol *s)
 {
     s = symbol_node(ctx, "_plus_scalar", NULL, LIST("scalar", "1"), s, NULL);
     return symbol_node(ctx, "_minus_scalar", NULL, LIST("scalar", "1"), s, NULL);
@@ -82,7 +83,7 @@ static void nets(tn_ctx *ctx, tn_array **x, bool train)
     tn_executor *e = NULL;
 
     MUST(tn_symbol_variable(ctx, "x", &s));
-    s = twice(ctx, s);
+    s = there_and_back(ctx, s);
     MUST(tn_executor_simple_bind(ctx, s, &o, &e));
     MUST(tn_array_copy(*x, tn_executor_array(e, TN_EXECUTOR_VALUE, "x")));
     for (int i = 0; i < RUNS; i++) {
@@ -120,7 +121,7 @@ static void kept(tn_ctx *ctx, tn_array **x, uint32_t flags)
     tn_symbol *s = NULL;
 
     MUST(tn_symbol_variable(ctx, "x", &s));
-    s = twice(ctx, s);
+    s = there_and_back(ctx, s);
     MUST(tn_cached_op_create(ctx, s, &o, &net));
     MUST(tn_attach_grad(ctx, *x, TN_MODE_WRITE, NULL));
     for (int i = 0; i < KEPT; i++) {
@@ -258,7 +259,9 @@ static void room_passes(void **state)
     assert_true(c.queued >= PRODUCT_HOLD);
 }
 
-/* Whatever the queue may hold: a graph knows few sets of buffers, and each takes memory. */
+/* Whatever the queue may hold: a graph knows few sets of buffers, and each takes memory. Frames are taken
+ * again and again. One that is done, but not back yet, is replaced by a new one, and the schedule decides how
+ * often that happens: seldom. */
 static void few_calls(void **state)
 {
     static const char *const whats[] = {"nets", "steps"};
