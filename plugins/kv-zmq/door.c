@@ -9,39 +9,12 @@
 #include "kv_zmq.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define ZAP_PARTS 8 /* of a request: version, id, domain, address, identity, mechanism, key */
 
 /* ---- connections ------------------------------------------------------------------------------------ */
-
-static uint16_t port_of(const struct sockaddr_storage *a)
-{
-    if (a->ss_family == AF_INET)
-        return ntohs(((const struct sockaddr_in *)(const void *)a)->sin_port);
-    return a->ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)(const void *)a)->sin6_port) : 0;
-}
-
-/* The descriptor is libzmq's, which may close it at any moment, and its number may be another file's then. So
- * a duplicate is looked at: whatever it is, it stays that. */
-void tnzmq_kick(const tnzmq_door *d, int fd)
-{
-    struct sockaddr_storage own, peer;
-    socklen_t own_bytes = sizeof own, peer_bytes = sizeof peer;
-    const int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-    if (copy < 0)
-        return;
-    if (!getsockname(copy, (struct sockaddr *)(void *)&own, &own_bytes) && port_of(&own) == d->port &&
-        !getpeername(copy, (struct sockaddr *)(void *)&peer, &peer_bytes))
-        (void)shutdown(copy, SHUT_RDWR);
-    (void)close(copy);
-}
 
 static tnzmq_connection *connection_at(tnzmq_door *d, int fd)
 {

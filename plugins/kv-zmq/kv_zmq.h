@@ -110,11 +110,12 @@ typedef enum tnzmq_phase { TNZMQ_NONE, TNZMQ_GREETED, TNZMQ_OPEN, TNZMQ_ENDED } 
 typedef struct tnzmq_channel {
     tnzmq_source source, monitor; /* of a link that was dialled */
     tnzmq_phase phase;            /* ENDED: the peer's BYE has come */
-    int fd;                       /* of an accepted one: its number among the door's connections; -1: gone */
-    bool dying;                   /* it is gone, but what it has sent is not read yet */
-    uint64_t bytes, count;        /* of messages in libzmq */
-    atomic_uint_fast64_t left;    /* of these bytes, those that are not given back; by libzmq's threads */
-    uint64_t wanted;              /* bytes of a message that found no room; 0: none */
+    int fd; /* the connection's, which is libzmq's; -1: there is none, or an accepted one is gone */
+    uint64_t look_ns, room, acked, busy_us; /* buffer.c: when it looks again, and what it saw */
+    bool dying;                             /* it is gone, but what it has sent is not read yet */
+    uint64_t bytes, count;                  /* of messages in libzmq */
+    atomic_uint_fast64_t left; /* of these bytes, those that are not given back; by libzmq's threads */
+    uint64_t wanted;           /* bytes of a message that found no room; 0: none */
 } tnzmq_channel;
 
 typedef enum tnzmq_state { TNZMQ_DIALLING, TNZMQ_UP, TNZMQ_CLOSING, TNZMQ_DOWN } tnzmq_state;
@@ -195,8 +196,6 @@ void tnzmq_place_print(const tnzmq_place *p, char out[80]); /* "127.0.0.1:80" */
 /* ---- door.c: what peers connect to ------------------------------------------------------------------ */
 
 tn_status tnzmq_listen(tn_transport *t, const char *where, void *address, uint32_t *bytes, tn_err *err);
-/* Ends the connection `fd` of a door, if it still is one. */
-void tnzmq_kick(const tnzmq_door *d, int fd);
 /* A HELLO has come from the DEALER `id` on connection `fd`; false: the connection is to end. */
 bool tnzmq_door_hello(tn_transport *t, uint32_t channel, const uint8_t *id, int fd);
 /* Everything that connections which are gone have sent has been read. */
@@ -204,6 +203,13 @@ void tnzmq_door_bury(tn_transport *t, uint32_t channel);
 void tnzmq_serve_monitor(tn_transport *t, tnzmq_source *s);
 void tnzmq_door_tick(tn_transport *t, uint64_t now_ns);
 void tnzmq_doors_close(tn_transport *t, int linger_ms);
+
+/* ---- buffer.c: connections below libzmq ------------------------------------------------------------- */
+
+/* Ends the connection `fd` of a door, if it still is one. */
+void tnzmq_kick(const tnzmq_door *d, int fd);
+/* Before something long is sent: at times, finds how much of it the system may hold. */
+void tnzmq_room_fit(tn_link *link);
 
 /* ---- link.c ----------------------------------------------------------------------------------------- */
 

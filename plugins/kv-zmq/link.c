@@ -80,7 +80,7 @@ static uint64_t handshake_ns(const tn_transport *t)
 
 /* ---- dialling --------------------------------------------------------------------------------------- */
 
-/* Events of a socket that was dialled: they tell when its connection is gone. */
+/* Events of a socket that was dialled: they tell when its connection is there, and when it is gone. */
 static void serve_dialled(tn_transport *t, tnzmq_source *s)
 {
     tn_link *link = s->of;
@@ -88,8 +88,12 @@ static void serve_dialled(tn_transport *t, tnzmq_source *s)
     uint16_t event;
     int32_t value;
 
-    if (!tnzmq_monitor_next(s->socket, &event, &value))
-        return;
+    do {
+        if (!tnzmq_monitor_next(s->socket, &event, &value))
+            return;
+        if (event == ZMQ_EVENT_CONNECTED)
+            link->channel[s->channel].fd = value;
+    } while (event == ZMQ_EVENT_CONNECTED);
     if (link->state == TNZMQ_UP) { /* what has come is still read */
         link->channel[s->channel].dying = true;
         tnzmq_source_ready(t, &link->channel[s->channel].source);
@@ -275,6 +279,7 @@ void tnzmq_link_close(tn_link *link, tn_status status, const char *text, int lin
     (void)snprintf(link->text, sizeof link->text, "%s", text);
     for (uint32_t i = 0; link->dialled && i < TNZMQ_CHANNELS; i++) {
         link->channel[i].dying = false;
+        link->channel[i].fd = -1;
         tnzmq_monitored_close(t, &link->channel[i].source, &link->channel[i].monitor, linger_ms);
     }
     if (!link->dialled && status == TN_E_PEER)
@@ -503,6 +508,8 @@ tn_status tnzmq_send(tn_link *link, const tn_send *m, tn_err *err)
         link_count(link);
         return TN_PENDING;
     }
+    if (bytes > TNZMQ_COPY_MAX)
+        tnzmq_room_fit(link);
     if (!(r = record_new(link, m, bytes, channel)))
         return tn_fail(err, TN_E_NOMEM, "out of memory");
     c->count++;

@@ -176,8 +176,9 @@ static const setting settings[] = {
             1, 36e5),
     SETTING(tnzmq_plugin, dead_ms, "10000", "how long the answer may take before the link is lost", 1, 36e5),
     SETTING(tnzmq_plugin, send_bytes, "0",
-            "bytes that the system holds of what a connection sends; 0: as it likes, for fast networks", 0,
-            1e9),
+            "bytes that the system holds of what a connection sends; 0: by goodput and round trip; on one "
+            "machine as it likes",
+            0, 1e9),
 };
 static const tn_option_row *const rows[] = {&settings[0].row, &settings[1].row, &settings[2].row,
                                             &settings[3].row, NULL};

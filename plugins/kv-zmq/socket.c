@@ -70,7 +70,7 @@ bool tnzmq_socket_keys(tn_transport *t, void *socket, bool server)
 
 tn_status tnzmq_monitor_open(tn_transport *t, void *socket, tnzmq_source *monitor, tn_err *err)
 {
-    const int events = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED |
+    const int events = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED |
                        ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                        ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
     char name[40];
