@@ -207,9 +207,10 @@ static bool stream_write(const char *path, const char *text, size_t bytes)
 
 bool cli_failed_at(tn_app *app, const char *path)
 {
+    const tn_status status = errno == ENOMEM ? TN_E_NOMEM : TN_E_IO;
     char *why = cli_format("%s: %s", path, strerror(errno ? errno : EIO));
 
-    (void)tn_app_fail(app, TN_E_IO, why ? why : path);
+    (void)tn_app_fail(app, status, why ? why : path);
     free(why);
     return false;
 }

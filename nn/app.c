@@ -104,12 +104,13 @@ tn_status tnn_fail_absent(tn_app *app, const char *format, ...)
 tn_status tnn_fail_open(tn_app *app, const char *path)
 {
     const bool absent = errno == ENOENT || errno == ENOTDIR;
+    const tn_status status = errno == ENOMEM ? TN_E_NOMEM : TN_E_IO;
     char text[sizeof app->error], clean[sizeof app->error];
 
     (void)snprintf(text, sizeof text, "%s: %s", path, strerror(errno));
     (void)tn_text_escape(clean, sizeof clean, text);
-    tnn_fail_text(app, TN_E_IO, absent ? TNN_NUMBER_ABSENT : TN_E_IO, clean);
-    return TN_E_IO;
+    tnn_fail_text(app, status, absent ? TNN_NUMBER_ABSENT : (uint32_t)status, clean);
+    return status;
 }
 
 tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...)

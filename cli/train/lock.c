@@ -120,14 +120,6 @@ void cli_lock_refuse(tn_app *app, const char *path, const cli_lock_owner *owner,
     free(text);
 }
 
-static void failed(tn_app *app, const char *path)
-{
-    char *text = cli_format("%s: %s", path, strerror(errno ? errno : EIO));
-
-    (void)tn_app_fail(app, TN_E_IO, text ? text : path);
-    free(text);
-}
-
 /* Whether `fd` is still what lies at `path`: its last owner may just have removed it. */
 static bool is_current(int fd, const char *path)
 {
@@ -157,7 +149,7 @@ static int take_once(cli_lock *lock, tn_app *app, cli_lock_owner *found, bool *l
     bool held;
 
     if (fd < 0) {
-        failed(app, lock->path);
+        (void)cli_failed_at(app, lock->path);
         return -1;
     }
     owner_read(fd, found);
@@ -175,7 +167,7 @@ static int take_once(cli_lock *lock, tn_app *app, cli_lock_owner *found, bool *l
         return -1;
     }
     if (!owner_write(fd)) {
-        failed(app, lock->path);
+        (void)cli_failed_at(app, lock->path);
         (void)unlink(lock->path);
         (void)close(fd);
         return -1;
