@@ -3,7 +3,8 @@
  * turn (state, message, now) into messages.
  *
  * A host owns a machine, calls its functions one at a time, hands it what arrives (`receive`), calls `tick`
- * at the time that `tick` and `receive` name, and sends what the machine hands to `tni_kv_host.send`.
+ * at the earliest time that `tick` and every `receive` since have named, and sends what the machine hands to
+ * `tni_kv_host.send`.
  * Messages may be lost, doubled, damaged, delayed and reordered as they like. `tests/kv/sim` and transports
  * are hosts.
  *

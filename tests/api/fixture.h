@@ -3,9 +3,9 @@
 #define TN_TEST_API_FIXTURE_H
 
 #include "api/support.h"
+#include "support/list.h"
 
 #define HUGE_COUNT 0xffffffffu
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 typedef struct fixture {
     tn_ctx *ctx, *other;

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "api/support.h"
+#include "support/list.h"
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define COUNT 37
 #define ROUNDS 5
 

@@ -12,9 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/list.h"
 #include "support/scratch.h"
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 typedef struct lines {
     atomic_size_t count;

@@ -2,8 +2,7 @@
 #include <stdio.h>
 
 #include "api/support.h"
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+#include "support/list.h"
 
 static tn_symbol *variable(tn_ctx *ctx, const char *name)
 {

@@ -3,10 +3,10 @@
  * queued work only where somebody waits: work that is done while a batch is made is a wait of the feeder.
  */
 #include "api/support.h"
+#include "support/list.h"
 
 #include <stdbool.h>
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define BATCH 64
 #define PIXELS (28 * 28)
 #define STEPS 8

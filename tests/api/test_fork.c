@@ -11,8 +11,8 @@
 
 #include "api/fork_plugin.h"
 #include "api/support.h"
+#include "support/list.h"
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define CHILD_S 100 /* a child that waits for a thread of the parent waits forever */
 
 #if defined(__SANITIZE_THREAD__)

@@ -3,9 +3,8 @@
  * one behind the other and side by side, has the bits of its operators called one by one.
  */
 #include "api/own.h"
+#include "support/list.h"
 #include "tenon/plugin/op.h"
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static const char *const names_xy[] = {"x", "y", NULL}, *const names_p[] = {"p", NULL},
                          *const names_pq[] = {"p", "q", NULL};

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "support/list.h"
 #include "support/scratch.h"
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define COUNT 37 /* elements: no multiple of what a word of codes holds */
 #define DEVICES 4
 

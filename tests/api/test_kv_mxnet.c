@@ -1,11 +1,11 @@
 /* MXNet 1.9.1's store, as tests/oracle/kv.py recorded it: sums, optimizers with their states, rows, and
  * compression. */
 #include "api/support.h"
+#include "support/list.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define STEPS 4
 #define ROUNDS 4
 #define ROOM 64

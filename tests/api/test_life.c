@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "support/list.h"
 #include "support/scratch.h"
 #include "tenon/plugin/attr.h"
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static size_t entries_of(const char *folder)
 {

@@ -3,9 +3,8 @@
 
 #include <stdio.h>
 
+#include "support/list.h"
 #include "support/scratch.h"
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static void arrays_compute(void **state)
 {

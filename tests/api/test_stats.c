@@ -5,9 +5,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "support/list.h"
 #include "tenon/plugin/util.h"
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static tn_stats stats_of(tn_ctx *ctx)
 {

@@ -3,14 +3,13 @@
  * on who comes first; and what ends a call whose others do not come.
  */
 #include "api/support.h"
+#include "support/list.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 enum { ROWS = 6, CHANNELS = 35, PLACES = 4, ROW = CHANNELS * PLACES, DEVICES_MAX = 3 };
 enum { DATA, GAMMA, BETA, MEAN, VAR, INPUTS };

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "api/later.h"
+#include "support/list.h"
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define COUNT_OF(a) (sizeof(a) / sizeof *(a))
 
 /* ---- completion ------------------------------------------------------------------------------------- */

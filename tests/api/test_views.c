@@ -8,10 +8,10 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "support/list.h"
 #include "support/static_plugin.h"
 #include "tenon/plugin/op.h"
 
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 /* ---- a plugin whose operators break graphs ---- */

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "cuda.h"
+#include "support/must.h"
 #include "support/symbols.h"
 #include "tenon/tenon.h"
 
@@ -31,16 +32,6 @@
 #define KEPT 16               /* losses that a list keeps */
 #define BEHIND 2              /* steps that are queued behind a host that lags */
 #define NET_FRAMES (RUNS / 8) /* that are made; see few_calls */
-
-#define MUST(call)                                                                                           \
-    do {                                                                                                     \
-        const tn_status st_ = call;                                                                          \
-                                                                                                             \
-        if (st_) {                                                                                           \
-            printf("%s gives %s: %s\n", #call, tn_status_name(st_), tn_error_text());                        \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* ---- in the child -------------------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "cuda.h"
+#include "support/must.h"
 #include "tenon/tenon.h"
 
 #define INPUTS_MAX 5
@@ -23,16 +24,6 @@
 #define BOUND 2e-5         /* of the largest value of an array */
 #define SHORT_BOUND 1e-2   /* of short floats: two units of bfloat16 */
 #define ROUNDED_BOUND 2e-2 /* the same where weights and their gradients are short, too */
-
-#define MUST(call)                                                                                           \
-    do {                                                                                                     \
-        const tn_status st_ = call;                                                                          \
-                                                                                                             \
-        if (st_) {                                                                                           \
-            printf("%s gives %s: %s\n", #call, tn_status_name(st_), tn_error_text());                        \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 typedef struct net {
     const char *op;

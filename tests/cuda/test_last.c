@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "cuda.h"
+#include "support/must.h"
 #include "support/symbols.h"
 #include "table.h"
 #include "tenon/plugin/op.h"
@@ -25,16 +26,6 @@
 
 #define ARGS_MAX 64
 #define ELEMENTS_MAX 160000
-
-#define MUST(call)                                                                                           \
-    do {                                                                                                     \
-        const tn_status st_ = call;                                                                          \
-                                                                                                             \
-        if (st_) {                                                                                           \
-            printf("%s gives %s: %s\n", #call, tn_status_name(st_), tn_error_text());                        \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* ---- nets: in the child ------------------------------------------------------------------------------ */
 

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "cuda.h"
+#include "support/must.h"
 #include "support/symbols.h"
 #include "table.h"
 #include "tenon/tenon.h"
@@ -27,16 +28,6 @@
 #define STEPS 24      /* of a training, each with numbers of its own */
 #define STEPS_FORMS 8 /* sets of buffers that these may take turns with: each step is waited for */
 #define ROUNDS 6
-
-#define MUST(call)                                                                                           \
-    do {                                                                                                     \
-        const tn_status st_ = call;                                                                          \
-                                                                                                             \
-        if (st_) {                                                                                           \
-            printf("%s gives %s: %s\n", #call, tn_status_name(st_), tn_error_text());                        \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* ---- nets: in the child ------------------------------------------------------------------------------ */
 

@@ -14,22 +14,13 @@
 #include <cmocka.h>
 
 #include "cuda.h"
+#include "support/must.h"
 #include "tenon/nn.h"
 #include "tenon/tenon.h"
 
 #define INPUTS 5
 #define CHANNELS 3
 #define COUNT (4 * CHANNELS * 2)
-
-#define MUST(call)                                                                                           \
-    do {                                                                                                     \
-        const tn_status st_ = call;                                                                          \
-                                                                                                             \
-        if (st_) {                                                                                           \
-            printf("%s gives %s: %s\n", #call, tn_status_name(st_), tn_error_text());                        \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* ---- in the child -------------------------------------------------------------------------------------- */
 

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "cuda.h"
+#include "support/must.h"
 #include "tenon/tenon.h"
 
 #define WEIGHTS 62 /* of ResNet-18: convolutions, gammas and betas, the classifier */
@@ -22,16 +23,6 @@
 #define LAUNCHES ((WEIGHTS + EACH_LAUNCH - 1) / EACH_LAUNCH)
 #define ARRAYS_MAX (WEIGHTS * 5 + 2)
 #define TEXT_MAX 2048
-
-#define MUST(call)                                                                                           \
-    do {                                                                                                     \
-        const tn_status st_ = call;                                                                          \
-                                                                                                             \
-        if (st_) {                                                                                           \
-            printf("%s gives %s: %s\n", #call, tn_status_name(st_), tn_error_text());                        \
-            exit(1);                                                                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* An operator of many weights, and that of one; NULL: the same with lists of one. The lists are named as the
  * operator names them; `tail`: arrays behind those of the weights, with a number for each weight or one. */

@@ -6,11 +6,11 @@
 
 #include <stdio.h>
 
+#include "support/list.h"
 #include "support/scratch.h"
 #include "tenon/nn.h"
 
 #define KEYS 6u
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static const char *const names[KEYS] = {"a", "b", "c", "d", "e", "f"};
 

@@ -3,6 +3,7 @@
  * same gradients, whatever the optimizer, and far fewer bytes travel than with dense ones.
  */
 #include "dist/job.h"
+#include "support/list.h"
 
 #include <stdio.h>
 
@@ -11,8 +12,6 @@
 #define TOKENS 6
 #define STEPS 5
 #define WORKERS 2
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static const int64_t dims[] = {ROWS, COLUMNS}, few[] = {TOKENS};
 

@@ -8,9 +8,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "support/list.h"
 #include "support/scratch.h"
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static tn_kv_item key_of(const char *name)
 {

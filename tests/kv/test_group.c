@@ -15,6 +15,7 @@
 
 #include "context/context.h"
 #include "kv/kv.h"
+#include "support/list.h"
 #include "tenon/kv.h"
 
 #define WORKERS 3u
@@ -82,8 +83,6 @@ static void job(uint32_t count, const char *const *settings, void (*fn)(worker *
         (void)pthread_join(all[i].id, NULL);
     (void)pthread_barrier_destroy(&meet);
 }
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* ---- values ------------------------------------------------------------------------------------------- */
 

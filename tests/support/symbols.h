@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "support/list.h"
 #include "tenon/tenon.h"
-
-#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static inline void symbol_must(tn_status st, const char *of)
 {
