@@ -144,8 +144,7 @@ tn_status tnn_about_write(tn_app *app, const tnn_about *a, const char *path)
         const int error = errno;
 
         (void)remove(aside);
-        (void)tnn_fail(app, error == ENOMEM ? TN_E_NOMEM : TN_E_IO, "%s cannot be written: %s", path,
-                       strerror(error));
+        (void)tnn_fail(app, tnn_status_of(error), "%s cannot be written: %s", path, strerror(error));
     }
     json_decref(o);
     free(aside);

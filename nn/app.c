@@ -104,7 +104,7 @@ tn_status tnn_fail_absent(tn_app *app, const char *format, ...)
 tn_status tnn_fail_open(tn_app *app, const char *path)
 {
     const bool absent = errno == ENOENT || errno == ENOTDIR;
-    const tn_status status = errno == ENOMEM ? TN_E_NOMEM : TN_E_IO;
+    const tn_status status = tnn_status_of(errno);
     char text[sizeof app->error], clean[sizeof app->error];
 
     (void)snprintf(text, sizeof text, "%s: %s", path, strerror(errno));

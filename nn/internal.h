@@ -6,6 +6,7 @@
 #ifndef TN_NN_INTERNAL_H
 #define TN_NN_INTERNAL_H
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,6 +84,11 @@ tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...) TNN_
 /* A path that is to be read leads nowhere: TN_E_IO, TN-1501. A name that stands for nothing (of a data set, a
  * run, a column) is TN_E_KEY. */
 tn_status tnn_fail_absent(tn_app *app, const char *format, ...) TNN_PRINTF(2, 3);
+/* Of a call of the system that failed, by its errno: TN_E_NOMEM or TN_E_IO. */
+static inline tn_status tnn_status_of(int error)
+{
+    return error == ENOMEM ? TN_E_NOMEM : TN_E_IO;
+}
 /* What is to be read cannot be opened, errno says why: TN_E_IO, TN-1501 where it is not there; TN_E_NOMEM. */
 tn_status tnn_fail_open(tn_app *app, const char *path);
 tn_status tnn_no_memory(tn_app *app);

@@ -363,7 +363,7 @@ static tn_status all_write(packing *p, const char *path, const char *index, cons
     bool bad;
 
     if (!list)
-        return tnn_fail(p->app, TN_E_IO, "%s: %s", list_path, strerror(errno));
+        return tnn_fail(p->app, tnn_status_of(errno), "%s: %s", list_path, strerror(errno));
     (void)tnn_check(p->app, tn_record_create(path, index, &w), "%s", path);
     for (; !p->app->status && p->first < p->count; p->first = p->end) {
         const size_t stretch = STRETCH * (size_t)p->o.threads;
@@ -380,7 +380,7 @@ static tn_status all_write(packing *p, const char *path, const char *index, cons
     if (p->app->status)
         tn_record_abandon(w);
     else if (!tnn_check(p->app, tn_record_finish(w), "%s", path) && rename(aside, list_path))
-        (void)tnn_fail(p->app, TN_E_IO, "%s: %s", list_path, strerror(errno));
+        (void)tnn_fail(p->app, tnn_status_of(errno), "%s: %s", list_path, strerror(errno));
     if (p->app->status)
         (void)unlink(aside);
     return p->app->status;
@@ -393,8 +393,9 @@ static tn_status classes_write(packing *p, const char *path)
     bool ok = file != NULL;
 
     if (!p->names)
-        return unlink(path) && errno != ENOENT ? tnn_fail(p->app, TN_E_IO, "%s: %s", path, strerror(errno))
-                                               : TN_OK;
+        return unlink(path) && errno != ENOENT
+                   ? tnn_fail(p->app, tnn_status_of(errno), "%s: %s", path, strerror(errno))
+                   : TN_OK;
     for (int64_t k = 0; ok && tnn_names_at(p->names, k); k++)
         ok = fprintf(file, "%s\n", tnn_names_at(p->names, k)) > 0;
     if (file)

@@ -1,13 +1,10 @@
 /* Where to listen and to connect: HOST:PORT to a numeric address, and whether it is this machine's alone. */
 #include "kv_zmq.h"
 
-#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "../common/place.h"
 
 #define HOST_MAX 253 /* bytes of a DNS name */
 
@@ -59,7 +56,7 @@ static bool place_take(const struct sockaddr *a, tnzmq_place *out)
 
         if (!four.s_addr)
             return false;
-        out->loopback = ntohl(four.s_addr) >> 24 == 127;
+        out->loopback = is_loopback((const void *)a);
         return inet_ntop(AF_INET, &four, out->host, sizeof out->host) != NULL;
     }
     if (a->sa_family != AF_INET6)
@@ -67,7 +64,7 @@ static bool place_take(const struct sockaddr *a, tnzmq_place *out)
     six = ((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
     if (IN6_IS_ADDR_UNSPECIFIED(&six) || IN6_IS_ADDR_LINKLOCAL(&six)) /* the latter needs an interface, too */
         return false;
-    out->loopback = IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+    out->loopback = is_loopback((const void *)a);
     if (!inet_ntop(AF_INET6, &six, text, sizeof text))
         return false;
     (void)snprintf(out->host, sizeof out->host, "[%s]", text);

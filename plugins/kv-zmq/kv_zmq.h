@@ -13,6 +13,7 @@
 #include <zmq.h>
 
 #include "../common/system.h"
+#include "sendbuf.h"
 #include "tenon/plugin/transport.h"
 
 #define TNZMQ_ID_BYTES 16
@@ -110,10 +111,11 @@ typedef enum tnzmq_phase { TNZMQ_NONE, TNZMQ_GREETED, TNZMQ_OPEN, TNZMQ_ENDED } 
 typedef struct tnzmq_channel {
     tnzmq_source source, monitor; /* of a link that was dialled */
     tnzmq_phase phase;            /* ENDED: the peer's BYE has come */
-    int fd; /* the connection's, which is libzmq's; -1: there is none, or an accepted one is gone */
-    uint64_t look_ns, room, acked, busy_us; /* buffer.c: when it looks again, and what it saw */
-    bool dying;                             /* it is gone, but what it has sent is not read yet */
-    uint64_t bytes, count;                  /* of messages in libzmq */
+    int fd;           /* the connection's, which is libzmq's; -1: there is none, or an accepted one is gone */
+    uint64_t look_ns; /* when its send buffer is looked at again */
+    tnzmq_sendbuf sendbuf;
+    bool dying;                /* it is gone, but what it has sent is not read yet */
+    uint64_t bytes, count;     /* of messages in libzmq */
     atomic_uint_fast64_t left; /* of these bytes, those that are not given back; by libzmq's threads */
     uint64_t wanted;           /* bytes of a message that found no room; 0: none */
 } tnzmq_channel;
@@ -168,8 +170,9 @@ struct tn_transport {
     char keys[2][41]; /* Z85: public, secret; empty without a secret */
     uint8_t key[32];  /* the public one */
     void *context;
-    int epoll, bell; /* the bell is an eventfd: `wake`, and records that libzmq gave back */
-    uint32_t names;  /* given to monitors so far */
+    int epoll, bell;       /* the bell is an eventfd: `wake`, and records that libzmq gave back */
+    uint32_t names;        /* given to monitors so far */
+    uint64_t sendbuf_most; /* bytes that are set by connection.c; 0: it sets none */
 
     tnzmq_node links, graves, events, ready; /* graves: DOWN was handed out; until the next poll */
     tn_link **buckets;
@@ -204,12 +207,13 @@ void tnzmq_serve_monitor(tn_transport *t, tnzmq_source *s);
 void tnzmq_door_tick(tn_transport *t, uint64_t now_ns);
 void tnzmq_doors_close(tn_transport *t, int linger_ms);
 
-/* ---- buffer.c: connections below libzmq ------------------------------------------------------------- */
+/* ---- connection.c: connections below libzmq --------------------------------------------------------- */
 
 /* Ends the connection `fd` of a door, if it still is one. */
 void tnzmq_kick(const tnzmq_door *d, int fd);
-/* Before something long is sent: at times, finds how much of it the system may hold. */
-void tnzmq_room_fit(tn_link *link);
+uint64_t tnzmq_sendbuf_most(void); /* bytes; 0: sizes of send buffers are the kernel's */
+/* Before a long message: at most every 10 ms, sets the size of the send buffer of `bulk`. */
+void tnzmq_sendbuf_fit(tn_link *link);
 
 /* ---- link.c ----------------------------------------------------------------------------------------- */
 

@@ -84,6 +84,7 @@ static uint64_t handshake_ns(const tn_transport *t)
 static void serve_dialled(tn_transport *t, tnzmq_source *s)
 {
     tn_link *link = s->of;
+    tnzmq_channel *c = &link->channel[s->channel];
     char place[80], text[200];
     uint16_t event;
     int32_t value;
@@ -91,12 +92,13 @@ static void serve_dialled(tn_transport *t, tnzmq_source *s)
     do {
         if (!tnzmq_monitor_next(s->socket, &event, &value))
             return;
-        if (event == ZMQ_EVENT_CONNECTED)
-            link->channel[s->channel].fd = value;
+        if (event == ZMQ_EVENT_CONNECTED && !c->dying)
+            c->fd = value;
     } while (event == ZMQ_EVENT_CONNECTED);
+    c->fd = -1;
     if (link->state == TNZMQ_UP) { /* what has come is still read */
-        link->channel[s->channel].dying = true;
-        tnzmq_source_ready(t, &link->channel[s->channel].source);
+        c->dying = true;
+        tnzmq_source_ready(t, &c->source);
         return;
     }
     tnzmq_place_print(&link->place, place);
@@ -508,8 +510,8 @@ tn_status tnzmq_send(tn_link *link, const tn_send *m, tn_err *err)
         link_count(link);
         return TN_PENDING;
     }
-    if (bytes > TNZMQ_COPY_MAX)
-        tnzmq_room_fit(link);
+    if (channel == TNZMQ_BULK && bytes > TNZMQ_COPY_MAX)
+        tnzmq_sendbuf_fit(link);
     if (!(r = record_new(link, m, bytes, channel)))
         return tn_fail(err, TN_E_NOMEM, "out of memory");
     c->count++;

@@ -96,6 +96,7 @@ static tn_status transport_open(void *plugin, const tn_transport_config *config,
         return tn_fail(err, TN_E_NOMEM, "out of memory");
     t->plugin = plugin;
     t->config = *config;
+    t->sendbuf_most = t->plugin->send_bytes ? 0 : tnzmq_sendbuf_most();
     t->config.lanes = config->lanes < 1 ? 1 : config->lanes > 64 ? 64 : config->lanes;
     t->epoll = t->bell = -1;
     t->tick_ns = UINT64_MAX;
@@ -175,10 +176,11 @@ static const setting settings[] = {
     SETTING(tnzmq_plugin, heartbeat_ms, "1000", "how often a link that is silent is asked for a sign of life",
             1, 36e5),
     SETTING(tnzmq_plugin, dead_ms, "10000", "how long the answer may take before the link is lost", 1, 36e5),
-    SETTING(tnzmq_plugin, send_bytes, "0",
-            "bytes that the system holds of what a connection sends; 0: by goodput and round trip; on one "
-            "machine as it likes",
-            0, 1e9),
+    SETTING(
+        tnzmq_plugin, send_bytes, "0",
+        "bytes of a connection's send buffer; 0: by goodput and round trip, on one host as the kernel tunes "
+        "it",
+        0, 1e9),
 };
 static const tn_option_row *const rows[] = {&settings[0].row, &settings[1].row, &settings[2].row,
                                             &settings[3].row, NULL};

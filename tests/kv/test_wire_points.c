@@ -23,9 +23,10 @@
 #define POINTS(X)                                                                                            \
     X(opened)                                                                                                \
     X(reached_out)                                                                                           \
-    X(polled_1) X(polled_2) X(polled_3) X(up) X(sent) X(long_sent) X(long_polled) X(urgent_sent)             \
-        X(got_first) X(got_long) X(midst) X(half_sent) X(all_sent) X(all_got) X(full) X(full_polled)         \
-            X(disconnected) X(closed)
+    X(polled_1)                                                                                              \
+    X(polled_2) X(polled_3) X(up) X(sent) X(long_sent) X(long_polled) X(urgent_sent) X(got_first)            \
+        X(got_long) X(midst) X(half_sent) X(all_sent) X(all_got) X(full) X(full_polled) X(disconnected)      \
+            X(closed)
 #define POINT_ENUM(name) AT_##name,
 #define POINT_NAME(name) #name,
 typedef enum point { POINTS(POINT_ENUM) POINTS_COUNT } point;
@@ -95,11 +96,14 @@ static void talk(peer *p)
     here(p, AT_full_polled);
 }
 
-static _Noreturn void peer_run(peer *p, bool listens, const char *address, int tell)
+/* `ask`: where the address comes from that it connects to; `tell`: where its own goes to. */
+static _Noreturn void peer_run(peer *p, bool listens, int ask, int tell)
 {
-    char own[TN_TRANSPORT_ADDRESS_MAX + 1];
+    char own[TN_TRANSPORT_ADDRESS_MAX + 1], address[TN_TRANSPORT_ADDRESS_MAX + 1] = "";
 
     (void)alarm(200);
+    assert_true(listens || read(ask, address, sizeof address - 1) > 0);
+    (void)close(ask);
     p->n = wire_open(0);
     here(p, AT_opened);
     if (listens) {
@@ -188,22 +192,33 @@ static int outlive(wire_node *n, pid_t pid)
     return status;
 }
 
-static pid_t peer_start(peer *p, bool listens, wire_node *n)
+/* The peer, and then this side. A child beside threads of libzmq could not allocate under a sanitizer: one of
+ * them may hold a lock of its allocator. */
+static pid_t peer_start(peer *p, bool listens, wire_node **out)
 {
     char address[TN_TRANSPORT_ADDRESS_MAX + 1] = "";
-    int tell[2];
+    int ask[2], tell[2];
     ssize_t got = 0;
+    wire_node *n;
     pid_t pid;
 
-    if (!listens)
-        wire_listen(n, "127.0.0.1:0", address);
-    assert_int_equal(pipe(tell), 0);
+    assert_int_equal(pipe(ask) + pipe(tell), 0);
     (void)fflush(NULL);
     pid = fork();
     assert_true(pid >= 0);
-    if (!pid)
-        peer_run(p, listens, address, tell[1]);
+    if (!pid) {
+        (void)close(ask[1]);
+        (void)close(tell[0]);
+        peer_run(p, listens, ask[0], tell[1]);
+    }
+    (void)close(ask[0]);
     (void)close(tell[1]);
+    n = *out = wire_open(0);
+    if (!listens) {
+        wire_listen(n, "127.0.0.1:0", address);
+        assert_true(write(ask[1], address, strlen(address)) > 0);
+    }
+    (void)close(ask[1]);
     if (listens && p->at == AT_opened && p->how == SIGSTOP) { /* it has no address before it goes on */
         int status;
 
@@ -221,9 +236,9 @@ static pid_t peer_start(peer *p, bool listens, wire_node *n)
 static void strike(point at, int how, bool listens)
 {
     const char *side = listens ? "listens" : "connects", *what = how == SIGKILL ? "kill" : "stop";
-    wire_node *n = wire_open(0);
     peer p = {.at = at, .how = how};
-    const pid_t pid = peer_start(&p, listens, n);
+    wire_node *n;
+    const pid_t pid = peer_start(&p, listens, &n);
     const int status = outlive(n, pid);
 
     if (how == SIGKILL ? !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL : status != 0)

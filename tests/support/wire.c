@@ -90,7 +90,7 @@ void *wire_plugin(void)
 
 uint32_t wire_entries(const char *folder)
 {
-    static const char *const others[] = {"vader_segment", "sm_segment"};
+    static const char *const others[] = {"vader_segment", "sm_segment", "tenon-nccl-double-"};
     DIR *d = opendir(folder);
     uint32_t count = 0;
 

@@ -77,8 +77,8 @@ void wire_release(wire_node *n, uint32_t count); /* of the held ones, the first 
         }                                                                                                    \
     } while (0)
 uint64_t wire_now_ns(void);
-/* Entries of a folder that are no folders, as other tests make them in /dev/shm meanwhile, and no segments of
- * Open MPI. */
+/* Entries of a folder, but for those that other tests make in /dev/shm meanwhile: folders, segments of Open
+ * MPI, those of the double of NCCL. */
 uint32_t wire_entries(const char *folder);
 
 /* A number of the transport's statistics. */
