@@ -9,8 +9,8 @@
 #define TNZMQ_SENDBUF_TUNED UINT64_MAX          /* the kernel tunes the buffer, as it does by default */
 #define TNZMQ_SENDBUF_FAR_US 1000u  /* connections with a longer round trip are tuned by the kernel */
 #define TNZMQ_SENDBUF_HOSTS_US 200u /* that two hosts add to a round trip: interrupts, threads that wake */
-#define TNZMQ_SENDBUF_BUSY_US                                                                                \
-    20000u /* between two sizes; the kernel counts the time in ticks of 1 to 10 ms */
+/* Between two sizes. The kernel counts it in ticks of 1 to 10 ms. */
+#define TNZMQ_SENDBUF_BUSY_US 20000u
 
 /* What TCP says of a connection (TCP_INFO). */
 typedef struct tnzmq_measured {
