@@ -7,6 +7,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,10 +63,12 @@ static double train(tn_app *app)
     return tn_app_ok(app) ? (double)sum : (double)NAN;
 }
 
+/* By several threads at once. */
 static void logged(void *arg, int32_t level, const char *text)
 {
     (void)level;
-    *(int *)arg += strstr(text, "failed") != NULL;
+    if (strstr(text, "failed"))
+        atomic_fetch_add((atomic_int *)arg, 1);
     (void)printf("log: %s\n", text);
 }
 
@@ -73,7 +76,7 @@ static double train_on(const char *device, int *code)
 {
     char plugins[4200];
     const char *const settings[] = {plugins, "memory.cuda.pool=naive", NULL};
-    int lines = 0;
+    atomic_int lines = 0;
     tn_app *app;
     double sum;
 
@@ -82,7 +85,7 @@ static double train_on(const char *device, int *code)
                       .arg = &lines);
     sum = train(app);
     *code = tn_app_close(app);
-    (void)printf("%s: %.9g, logged %d\n", device, sum, lines);
+    (void)printf("%s: %.9g, logged %d\n", device, sum, atomic_load(&lines));
     return sum;
 }
 

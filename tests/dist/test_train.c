@@ -4,6 +4,7 @@
  */
 #include "dist/job.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -146,7 +147,7 @@ typedef struct uneven_course {
 
 typedef struct listener {
     const char *text;
-    bool heard;
+    atomic_bool heard; /* the log comes from several threads */
 } listener;
 
 static void hears(void *arg, int32_t level, const char *text)
@@ -154,7 +155,8 @@ static void hears(void *arg, int32_t level, const char *text)
     listener *l = arg;
 
     (void)level;
-    l->heard = l->heard || strstr(text, l->text);
+    if (strstr(text, l->text))
+        atomic_store(&l->heard, true);
 }
 
 static void trains_unevenly(worker *w)

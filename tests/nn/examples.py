@@ -19,7 +19,7 @@ import tempfile
 # those of the run with bounds (the same: no further run); lines of the program at most.
 Example = collections.namedtuple("Example", "bounds nets first whole lines", defaults=(["1"], [], 70))
 EXAMPLES = {
-    "resnet18": Example({"accuracy": (0.9, 1)}, {"resnet18": {"data": "3,1,8,8"}}, ["1", "1", "1"], ["4", "1", "1"]),
+    "resnet18": Example({"accuracy": (0.9, 1)}, {"resnet18": {"data": "3,1,8,8"}}, ["1", "1", "1"], ["6", "1", "1"]),
     "two_inputs": Example({"right": (0.92, 1)}, {"two_inputs": {"upper": "3,1,4,8", "lower": "3,1,4,8"}}),
     "two_heads": Example({"digit": (0.92, 1), "odd": (0.92, 1)}, {"two_heads": {"data": "3,1,8,8"}}),
     "recurrent": Example({"accuracy": (0.92, 1)}, {"recurrent": {"data": "3,1,8,8"}}),
