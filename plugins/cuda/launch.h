@@ -180,6 +180,8 @@ tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err);
 /* Elements of a dense array in another data type; `add`: added to what is there. */
 tn_status tncuda_cast(const tn_exec *x, const tn_tensor *from, const tn_tensor *to, bool add, tn_err *err);
 
+/* By the driver, from one place of the node's device to another, or to the same. */
+tn_status tncuda_copy_dense(const tn_exec *x, void *dst, const void *src, uint64_t bytes, tn_err *err);
 /* `a`: the places of `out`, without inputs; each becomes a->number, rounded once or cut. */
 tn_status tncuda_fill(const tn_exec *x, tncuda_point_args *a, tn_err *err);
 

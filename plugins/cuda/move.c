@@ -74,6 +74,15 @@ static int64_t turned_tiles(const tncuda_move_args *a, int64_t count)
            ((cols + TNCUDA_TURN - 1) / TNCUDA_TURN);
 }
 
+tn_status tncuda_copy_dense(const tn_exec *x, void *dst, const void *src, uint64_t bytes, tn_err *err)
+{
+    const tn_tensor *t = x->out[0];
+    const tn_place from = {(void *)(uintptr_t)src, t->device, t->memory, "cuda"},
+                   to = {dst, t->device, t->memory, "cuda"};
+
+    return dst == src ? TN_OK : tncuda_copy((tn_stream *)(uintptr_t)x->stream, &to, &from, bytes, err);
+}
+
 /* Runs in the GPU's order of copies where nothing is strided. */
 tn_status tnb_move_run(const tn_plan *plan, const tn_exec *x, const tnb_move *m, const void *src, void *dst,
                        tn_err *err)
@@ -86,13 +95,8 @@ tn_status tnb_move_run(const tn_plan *plan, const tn_exec *x, const tnb_move *m,
     (void)plan;
     if (!count)
         return TN_OK;
-    if (m->ndim <= 1 && (!m->ndim || (m->src_step[0] == 1 && m->dst_step[0] == 1))) {
-        const tn_tensor *t = x->out[0];
-        const tn_place from = {(void *)(uintptr_t)src, t->device, t->memory, "cuda"},
-                       to = {dst, t->device, t->memory, "cuda"};
-
-        return tncuda_copy((tn_stream *)(uintptr_t)x->stream, &to, &from, (uint64_t)(count * m->size), err);
-    }
+    if (m->ndim <= 1 && (!m->ndim || (m->src_step[0] == 1 && m->dst_step[0] == 1)))
+        return tncuda_copy_dense(x, dst, src, (uint64_t)(count * m->size), err);
     memcpy(a.extent, m->extent, bytes);
     memcpy(a.src_step, m->src_step, bytes);
     memcpy(a.dst_step, m->dst_step, bytes);

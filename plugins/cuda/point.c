@@ -45,10 +45,13 @@ static const uint8_t kinds[TN_DTYPE_LIMIT] = {
     [TN_I8] = K_I32,  [TN_I64] = K_I64, [TN_BOOL] = K_I32, [TN_I16] = K_I32, [TN_U16] = K_I32,
     [TN_U32] = K_I64, [TN_U64] = K_I64, [TN_BF16] = K_F32};
 
+#define COPY_LEAST (1u << 20) /* bytes from which the driver copies, as fast as the memory is */
+
 typedef struct point_state {
     char kernel[TNCUDA_NAME_BYTES], family[16];
     uint32_t in_count, numbers, kind;
     bool own_number;
+    uint64_t copied;        /* bytes that the driver may copy; 0: it may not */
     tncuda_point_args args; /* all but where the arrays lie and the numbers of a run */
 } point_state;
 
@@ -275,6 +278,15 @@ static tn_status launch(const tn_exec *x, const char *family, const char *kernel
     return tncuda_launch(x, family, kernel, items, a, err);
 }
 
+/* Of a copy that changes nothing and leaves no gap, where it is worth a call of the driver's own. */
+static uint64_t copied_bytes(const tncuda_point_args *a, bool laid_out)
+{
+    const uint64_t bytes = (uint64_t)a->count * tn_dtype_bytes(a->out.dtype);
+    const bool dense = a->ndim == 1 && a->out.stride[0] == 1 && a->in[0].stride[0] == 1;
+
+    return dense && !laid_out && a->in[0].dtype == a->out.dtype && bytes >= COPY_LEAST ? bytes : 0;
+}
+
 tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void *plugin, const tn_node *node,
                             tn_plan *plan, tn_err *err)
 {
@@ -308,6 +320,8 @@ tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void
     }
     s->args.ndim = tnb_join(out->ndim, out->shape, in_count + 1, steps, s->args.shape);
     places_plan(&s->args, kind, in_count);
+    if (row->loop == TNCUDA_COPY && in_count == 1)
+        s->copied = copied_bytes(&s->args, node->in[0]->layout || out->layout);
     return TN_OK;
 }
 
@@ -327,6 +341,8 @@ tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
     args.add = x->modes[0] == TN_MODE_ADD;
+    if (s->copied && !args.add)
+        return tncuda_copy_dense(x, x->out[0]->data, x->in[0]->data, s->copied, err);
     args.out.data = x->out[0]->data;
     for (uint32_t k = 0; k < s->in_count; k++)
         args.in[k].data = x->in[k]->data;
