@@ -126,7 +126,8 @@ static tn_status kernel_find(tni_code *c, tni_instruction *in, const uint32_t *o
     r.out_count = in->out_count;
     r.threads = c->p->threads;
     r.flags = (uint16_t)(tni_instruction_backward(in) ? c->spec->flags & ~TN_NODE_RECORDED : c->spec->flags);
-    r.flags |= c->layouts ? TN_NODE_LAYOUTS : 0u;
+    r.flags |=
+        (c->layouts ? TN_NODE_LAYOUTS : 0u) | (in->flags & TNI_CODE_ADD_SHORT ? TN_NODE_ADD_SHORT : 0u);
     if (c->constants && c->spec->constants && in->in_count > 1 && is_constant(c, operands[1], CONSTANT_DEPTH))
         r.flags |= TN_NODE_CONSTANT_WEIGHT;
     st = tni_select(c->selector, &r, &in->prepared);

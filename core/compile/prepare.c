@@ -27,9 +27,11 @@ void tni_prepared_release(tni_prepared *p)
 }
 
 /* Kernels compute narrow types in a wider one and would round a sum once; the core rounds what is added
- * first, as a kernel that writes does. */
-static bool any_narrow(const tni_request *r)
+ * first, as a kernel that writes does, unless the sum is a program's own. */
+static bool rounds_late(const tni_request *r, const tn_kernel *k)
 {
+    if (r->moves || (r->flags & TN_NODE_ADD_SHORT && k->flags & TN_KERNEL_ADD_SHORT))
+        return false;
     for (uint32_t o = 0; o < r->out_count; o++)
         if (r->out[o]->dtype == TN_F16 || r->out[o]->dtype == TN_BF16)
             return true;
@@ -57,8 +59,8 @@ static tn_status prepared_create(const tni_request *r, const tni_candidate *c, t
     p->in_count = r->in_count;
     p->out_count = r->out_count;
     p->on_host = !r->device->host && (c->kernel->host_in | c->kernel->host_out);
-    p->adds = (c->kernel->flags & TN_KERNEL_ADD_TO) && (r->moves || !any_narrow(r)) &&
-              !(p->on_host && any_added(r));
+    p->adds =
+        (c->kernel->flags & TN_KERNEL_ADD_TO) && !rounds_late(r, c->kernel) && !(p->on_host && any_added(r));
     p->plan.struct_size = (uint32_t)TN_END(tn_plan, tuning);
     p->plan.threads = 1;
     p->plan.workspace_align = p->plan.saved_align = 64;

@@ -96,6 +96,7 @@ typedef struct tni_instruction {
 #define TNI_CODE_ONCE 32u       /* it belongs to the phase ONCE */
 #define TNI_CODE_REORDER 64u    /* it changes the layout of a value */
 #define TNI_CODE_AGAIN 128u     /* backward computes a value of forward again, with the same kernel */
+#define TNI_CODE_ADD_SHORT 256u /* it adds 16-bit floats before it rounds: TN_NODE_ADD_SHORT */
 
 typedef struct tni_attr_link { /* attribute `to` of the instruction is attribute `from` of graph
                                 * node `source` */

@@ -304,7 +304,7 @@ static tn_status fused_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 static const char *const types[] = {"data:" TNCUDA_FLOATS, "*:=data", NULL};
 static const char *const back_types[] = {"dy:" TNCUDA_FLOATS, "*:=dy", NULL};
 
-#define FLAGS (TN_KERNEL_ADD_TO | TN_KERNEL_EMPTY_OK)
+#define FLAGS (TN_KERNEL_ADD_TO | TN_KERNEL_ADD_SHORT | TN_KERNEL_EMPTY_OK)
 const tn_kernel *const tncuda_family_dense[] = {
     TNCUDA_ROW("FullyConnected", types, FLAGS, dense_prepare, dense_run),
     TNCUDA_ROW("_backward_FullyConnected", back_types, FLAGS, dense_prepare, dense_back_run),

@@ -157,6 +157,7 @@ static tn_status call_run(const walk_state *s, const walk_call *c, const tn_plan
                           const tn_tensor *other, tn_err *err)
 {
     const tn_tensor *y = x->out[c->out];
+    const bool adds = x->modes[c->out] == TN_MODE_ADD;
     tncuda_walk_args a = c->args;
     tn_status st = TN_OK;
 
@@ -170,11 +171,13 @@ static tn_status call_run(const walk_state *s, const walk_call *c, const tn_plan
     }
     a.out.data = (char *)y->data + c->out_at * (int64_t)tn_dtype_bytes(y->dtype);
     a.out.dtype = y->dtype;
-    a.c = other ? other->data : NULL;
-    if (c->zero && (st = tnb_move_zero(plan, x, y, err)))
+    a.c = other ? other->data : adds ? a.out.data : NULL;
+    a.beta = adds ? 1 : a.beta;
+    if (c->zero && !adds && (st = tnb_move_zero(plan, x, y, err)))
         return st;
     if (c->lt) {
-        const tncuda_lt_call call = {.a = a.in[0].data, .b = a.in[1].data, .c = a.c, .d = a.out.data};
+        const tncuda_lt_call call = {
+            .a = a.in[0].data, .b = a.in[1].data, .c = adds ? NULL : a.c, .d = a.out.data, .add = adds};
 
         if ((st = tncuda_lt_run(c->lt, x, &call, err)) != TN_E_UNSUPPORTED)
             return st;
@@ -485,6 +488,7 @@ static const char *const floats[] = {"*:" TNCUDA_FLOATS, NULL};
 static const char *const einsum_floats[] = {"data0:" TNCUDA_FLOATS, "*:=data0", NULL};
 
 #define EMPTY TN_KERNEL_EMPTY_OK
+#define SUMS (EMPTY | TN_KERNEL_ADD_TO | TN_KERNEL_ADD_SHORT)
 #define BOTH(op, types, prepare, run)                                                                        \
     TNCUDA_ROW(op, types, EMPTY, prepare, run), TNCUDA_LT_ROW(op, types, EMPTY, walk_lt_prepare, run)
 #define PRODUCT(op)                                                                                          \
@@ -494,7 +498,9 @@ static const char *const einsum_floats[] = {"data0:" TNCUDA_FLOATS, "*:=data0", 
 #define ATTENTION(op)                                                                                        \
     TNCUDA_ROW("_contrib_interleaved_matmul_" op, floats, 0, attention_prepare, walk_run),                   \
         TNCUDA_LT_ROW("_contrib_interleaved_matmul_" op, floats, 0, walk_lt_prepare, walk_run),              \
-        BOTH("_backward__contrib_interleaved_matmul_" op, floats, backward_attention_prepare, walk_run)
+        TNCUDA_ROW("_backward__contrib_interleaved_matmul_" op, floats, SUMS, backward_attention_prepare,    \
+                   walk_run),                                                                                \
+        TNCUDA_LT_ROW("_backward__contrib_interleaved_matmul_" op, floats, SUMS, walk_lt_prepare, walk_run)
 const tn_kernel *const tncuda_family_walk[] = {
     PRODUCT("_np_dot"),
     PRODUCT("_npi_matmul"),

@@ -190,7 +190,8 @@ static tn_status prepare(chk_node *n)
                           .tuned_bytes = tuned ? sizeof of_a_file : 0};
     tn_node node = {.struct_size = (uint32_t)TN_END(tn_node, host),
                     .op_version = p->op->version,
-                    .flags = (uint16_t)(p->flags | (n->form.recorded ? TN_NODE_RECORDED : 0u)),
+                    .flags = (uint16_t)(p->flags | (n->form.recorded ? TN_NODE_RECORDED : 0u) |
+                                        (n->form.mode == TN_MODE_ADD ? TN_NODE_ADD_SHORT : 0u)),
                     .op = p->op->name,
                     .attrs = p->attrs.values,
                     .attr_count = p->attrs.count,

@@ -402,6 +402,7 @@ typedef struct tn_rng {
 #define TN_NODE_RECORDED 128u        /* a backward may follow: save what it needs */
 #define TN_NODE_LAYOUTS 256u         /* inputs may come in, and the plan may ask for, private layouts */
 #define TN_NODE_CONSTANT_WEIGHT 512u /* input 1 follows from constants alone: it is reordered once */
+#define TN_NODE_ADD_SHORT 1024u      /* TN_MODE_ADD adds before it rounds (TN_KERNEL_ADD_SHORT) */
 
 /**
  * What `prepare` may ask of the host. A kernel that tries several ways to compute a node measures them for at
@@ -504,9 +505,12 @@ struct tn_exec {
     64u /* the _fused_pointwise kernel of its plugin computes this operator with the same bits: programs may \
            fuse it with its neighbours (plugin/pointwise.h) */
 #define TN_KERNEL_LAYOUTS 32u /* takes private layouts and may ask for them where TN_NODE_LAYOUTS says so */
+#define TN_KERNEL_ADD_SHORT                                                                                  \
+    128u /* with TN_KERNEL_ADD_TO: adds to 16-bit floats, too, and rounds the sum alone. Programs ask for it \
+            (TN_NODE_ADD_SHORT) where a sum of gradients is theirs; else the core adds a rounded result */
 #define TN_KERNEL_KNOWN                                                                                      \
     (TN_KERNEL_DETERMINISTIC | TN_KERNEL_STRIDED | TN_KERNEL_ADD_TO | TN_KERNEL_ASYNC | TN_KERNEL_EMPTY_OK | \
-     TN_KERNEL_POINTWISE | TN_KERNEL_LAYOUTS)
+     TN_KERNEL_POINTWISE | TN_KERNEL_LAYOUTS | TN_KERNEL_ADD_SHORT)
 
 /**
  * One kernel. It serves versions op_version_min to op_version_max of the definition, and later ones where
