@@ -1,7 +1,8 @@
 /*
  * Vendor fusion: a layer, the sum and the activation behind it become one instruction, where some loaded
  * plugin has a kernel for it. It stands where the last of them stood, so that the addend is there. What is
- * recorded is left alone: gradients of gradients may read any value in it.
+ * recorded is left alone, since gradients of gradients may read any value in it, but for a dense layer of
+ * 16-bit floats and its sum: no gradient reads what is between these.
  */
 #include <string.h>
 
@@ -10,6 +11,7 @@
 typedef struct fuser {
     tni_code *c;
     tni_edit e;
+    bool recorded;
     uint32_t *readers, *reader; /* per value: how many; the last instruction that reads it */
     uint8_t *written, *forwards;
     uint8_t *taken; /* per instruction: part of a fused one */
@@ -27,7 +29,8 @@ typedef struct chain {
 /* Which layers, into what. */
 static const struct {
     const char *op, *fused;
-} layers[] = {{"Convolution", "_fused_conv"}, {"FullyConnected", "_fused_dense"}};
+    bool recorded;
+} layers[] = {{"Convolution", "_fused_conv", false}, {"FullyConnected", "_fused_dense", true}};
 
 /* Activations: where attribute `attr` is `value` (NULL: always), the fused act_type; numbers taken over. */
 static const struct activation {
@@ -213,6 +216,14 @@ static tn_status chain_take(fuser *f, const chain *k)
     return TN_OK;
 }
 
+static bool short_of(const fuser *f, uint32_t index)
+{
+    const tni_instruction *in = tni_code_at(f->c, index);
+    const int32_t dtype = tni_code_value(f->c, tni_code_operands(f->c, in)[in->in_count])->tensor.dtype;
+
+    return dtype == TN_F16 || dtype == TN_BF16;
+}
+
 /* The longest chain that somebody serves. */
 static tn_status layer_fuse(fuser *f, uint32_t index, const char *fused)
 {
@@ -223,7 +234,11 @@ static tn_status layer_fuse(fuser *f, uint32_t index, const char *fused)
 
     if (next == TNI_NONE)
         return TN_OK;
-    if (activation_of(tni_code_at(f->c, next))) {
+    if (f->recorded) {
+        if (short_of(f, index) && addend_of(f, index, next) != TNI_NONE)
+            *end++ =
+                (chain){.layer = index, .sum = next, .act = TNI_NONE, .addend = addend_of(f, index, next)};
+    } else if (activation_of(tni_code_at(f->c, next))) {
         *end++ = (chain){.layer = index, .sum = TNI_NONE, .act = next};
     } else if (addend_of(f, index, next) != TNI_NONE) {
         const uint32_t addend = addend_of(f, index, next);
@@ -245,7 +260,7 @@ static bool movable(const fuser *f, const tni_instruction *in)
     for (uint32_t k = 0; k < in->in_count; k++)
         if (f->written[tni_code_root(f->c, tni_code_operands(f->c, in)[k])])
             return false;
-    return !in->link_count && !f->forwards[in->node] && in->in_count <= 3;
+    return !in->link_count && (f->recorded || !f->forwards[in->node]) && in->in_count <= 3;
 }
 
 static tn_status chains_find(fuser *f)
@@ -256,7 +271,8 @@ static tn_status chains_find(fuser *f)
         const tni_instruction *in = tni_code_at(f->c, i);
 
         for (size_t l = 0; l < sizeof layers / sizeof *layers && !st; l++)
-            if (!f->taken[i] && !strcmp(in->def->op->name, layers[l].op) && movable(f, in))
+            if (!f->taken[i] && layers[l].recorded >= f->recorded &&
+                !strcmp(in->def->op->name, layers[l].op) && movable(f, in))
                 st = layer_fuse(f, i, layers[l].fused);
     }
     return st;
@@ -309,7 +325,7 @@ static tn_status fuser_init(fuser *f, tni_code *c)
 {
     tn_status st;
 
-    *f = (fuser){.c = c};
+    *f = (fuser){.c = c, .recorded = (c->spec->flags & TN_NODE_RECORDED) != 0};
     tni_vec_init(&f->chains, sizeof(chain), c->code.max);
     f->reader = tni_calloc(c->values.count + 1, sizeof *f->reader);
     f->taken = tni_calloc(c->code.count + 1, 1);
@@ -344,7 +360,7 @@ tn_status tni_pass_fuse(tni_code *c)
     fuser f;
     tn_status st;
 
-    if (c->spec->flags & TN_NODE_RECORDED || !anyone(c))
+    if (!anyone(c))
         return TN_OK;
     if (!(st = fuser_init(&f, c)) && !(st = chains_find(&f)) && f.chains.count)
         st = chains_put(&f);

@@ -170,8 +170,9 @@ tn_status tni_code_servable(tni_code *c, const tni_instruction *in, const uint32
     tni_instruction asked = *in;
     tn_status st = kernel_find(c, &asked, operands, modes, NULL);
 
-    if (!st)
-        tni_prepared_release(asked.prepared);
+    if (!st && asked.prepared->plan.saved_bytes)
+        st = TN_E_UNSUPPORTED; /* for a backward of its own, which nobody calls */
+    tni_prepared_release(asked.prepared);
     return st;
 }
 
