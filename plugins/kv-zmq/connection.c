@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "../common/place.h"
-#include "sendbuf.h"
 
 #define LOOK_NS 10000000u /* between two looks at a connection that sends */
 #ifndef SO_BUF_LOCK
