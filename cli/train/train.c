@@ -628,7 +628,7 @@ static int train_open(training *t)
             code = job_train(t);
     }
     cli_view_clear(&t->view);
-    closed = tn_app_close(t->app);
+    closed = cli_app_close(t->app, t->args);
     for (size_t i = 0; i < kept_count; i++)
         free(kept[i]);
     return closed ? closed : code;
