@@ -12,8 +12,10 @@ static void log_line(void *arg, int32_t level, const char *text)
     static const char *const names[] = {"error", "warning", "info", "debug"};
 
     (void)arg;
+    flockfile(stderr); /* any thread, several at once */
     cli_error_before();
     cli_say(stderr, "%s: %s\n", level >= 0 && level <= 3 ? names[level] : "note", text);
+    funlockfile(stderr);
 }
 
 tn_app *cli_app_open(const cli_args *args, const char *const *extra)
