@@ -191,6 +191,8 @@ int cli_line_wrap(const char *text, int used, int columns);
 /* An app with what --config, --set, --device and ./tenon.ini say; `extra` settings (NULL-ended or NULL) are
  * weaker than --set. Its first error is reported when it is closed, or at once if opening failed. */
 tn_app *cli_app_open(const cli_args *args, const char *const *extra);
+/* tn_app_close() of a command that computes: says which plugins' options nobody has read. */
+int cli_app_close(tn_app *app, const cli_args *args);
 
 /* ---- commands ---- */
 

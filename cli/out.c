@@ -19,18 +19,22 @@
 #define COLUMNS_MAX 1000
 #define LINKS_MAX 40 /* as the system's own */
 
-static void (*before_error)(void);
-static int out_error; /* errno of the first write to stdout that failed */
+static void (*before_error)(void); /* under the lock of stderr */
+static int out_error;              /* errno of the first write to stdout that failed */
 
 void cli_error_set_before(void (*before)(void))
 {
+    flockfile(stderr);
     before_error = before;
+    funlockfile(stderr);
 }
 
 void cli_error_before(void)
 {
+    flockfile(stderr);
     if (before_error)
         before_error();
+    funlockfile(stderr);
 }
 
 size_t cli_control(const char *text)
@@ -84,11 +88,13 @@ void cli_error(const char *format, ...)
 {
     va_list args;
 
+    flockfile(stderr);
     cli_error_before();
     va_start(args, format);
     say(stderr, "tenon: ", format, args);
     va_end(args);
     (void)fputc('\n', stderr);
+    funlockfile(stderr);
 }
 
 void cli_say(FILE *out, const char *format, ...)

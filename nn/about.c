@@ -275,7 +275,7 @@ tnn_about *tnn_about_read(tn_app *app, const char *path)
     struct stat s;
 
     if (!file) {
-        (void)tnn_fail(app, TN_E_IO, "%s cannot be read", path);
+        (void)tnn_fail_open(app, path);
         return NULL;
     }
     if (!fstat(fileno(file), &s) && S_ISREG(s.st_mode) && s.st_size <= FILE_BYTES_MAX)

@@ -101,16 +101,15 @@ tn_status tnn_fail_absent(tn_app *app, const char *format, ...)
     return TN_E_IO;
 }
 
+tn_status tnn_fail_system(tn_app *app, const char *path)
+{
+    return tnn_fail(app, tnn_status_of(errno), "%s: %s", path, strerror(errno));
+}
+
 tn_status tnn_fail_open(tn_app *app, const char *path)
 {
-    const bool absent = errno == ENOENT || errno == ENOTDIR;
-    const tn_status status = tnn_status_of(errno);
-    char text[sizeof app->error], clean[sizeof app->error];
-
-    (void)snprintf(text, sizeof text, "%s: %s", path, strerror(errno));
-    (void)tn_text_escape(clean, sizeof clean, text);
-    tnn_fail_text(app, status, absent ? TNN_NUMBER_ABSENT : (uint32_t)status, clean);
-    return status;
+    return errno == ENOENT || errno == ENOTDIR ? tnn_fail_absent(app, "%s: %s", path, strerror(errno))
+                                               : tnn_fail_system(app, path);
 }
 
 tn_status tnn_check(tn_app *app, tn_status status, const char *format, ...)

@@ -557,15 +557,14 @@ int tn_data_sha256(tn_data *d, char out_hex[65])
         size_t n;
         bool bad;
 
-        while (file && (n = fread(block, 1, sizeof block, file)) > 0)
+        if (!file)
+            return !tnn_fail_open(app, d->files[i]);
+        while ((n = fread(block, 1, sizeof block, file)) > 0)
             SHA256Update(&sha, block, n);
-        bad = !file || ferror(file);
-        if (file)
-            (void)fclose(file);
-        if (bad) {
-            (void)tnn_fail(app, TN_E_IO, "%s cannot be read", d->files[i]);
-            return 0;
-        }
+        bad = ferror(file) != 0;
+        (void)fclose(file);
+        if (bad)
+            return !tnn_fail(app, TN_E_IO, "%s cannot be read", d->files[i]);
     }
     SHA256Final(digest, &sha);
     for (int i = 0; i < SHA256_DIGEST_LENGTH; i++)

@@ -258,7 +258,7 @@ static tn_status cifar_read(tn_app *app, tn_data *d, const char *path, int32_t c
     int64_t count;
 
     if (!file || fstat(fileno(file), &s) || !S_ISREG(s.st_mode)) {
-        (void)tnn_fail(app, TN_E_IO, "%s cannot be read", path);
+        (void)(file ? tnn_fail(app, TN_E_IO, "%s cannot be read", path) : tnn_fail_open(app, path));
         goto cleanup;
     }
     count = (int64_t)((size_t)s.st_size / row);

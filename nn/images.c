@@ -65,6 +65,7 @@ static tn_status file_load(const char *path, loaded *out, char *why, size_t why_
     struct stat s;
 
     if (!file || fstat(fileno(file), &s)) {
+        st = tnn_status_of(errno);
         (void)snprintf(why, why_bytes, "%s", strerror(errno));
     } else if (!S_ISREG(s.st_mode) || s.st_size > FILE_BYTES_MAX) {
         (void)snprintf(why, why_bytes, "this is no regular file of at most 2 GiB");
@@ -258,6 +259,8 @@ static tn_status shape_find(tn_app *app, tnn_images *s)
         free(l.own);
         if (st && tn_error_number() == TNN_NUMBER_PLUGIN_MISSING)
             return tnn_check(app, st, "%s", place);
+        if (st == TN_E_NOMEM)
+            return tnn_fail(app, st, "%s: %s", place, why);
         if (!st) {
             s->o.shape[0] = a.channels <= 2 ? 1 : 3;
             s->o.shape[1] = a.height;

@@ -89,6 +89,8 @@ static inline tn_status tnn_status_of(int error)
 {
     return error == ENOMEM ? TN_E_NOMEM : TN_E_IO;
 }
+/* A call of the system on `path` has failed, errno says why. */
+tn_status tnn_fail_system(tn_app *app, const char *path);
 /* What is to be read cannot be opened, errno says why: TN_E_IO, TN-1501 where it is not there; TN_E_NOMEM. */
 tn_status tnn_fail_open(tn_app *app, const char *path);
 tn_status tnn_no_memory(tn_app *app);

@@ -60,9 +60,10 @@ static tn_status bytes_read(const packing *p, item *i)
 
     if ((size_t)snprintf(path, sizeof path, "%s/%s", p->folder, i->path) >= sizeof path)
         return item_fail(i, TN_E_IO, "its path is too long");
-    if (!(file = fopen(path, "re")) || fstat(fileno(file), &s) || !S_ISREG(s.st_mode) ||
-        s.st_size > 1 << 29) {
-        (void)item_fail(i, TN_E_IO, file ? "this is no regular file of at most 512 MiB" : strerror(errno));
+    if (!(file = fopen(path, "re"))) {
+        (void)item_fail(i, tnn_status_of(errno), strerror(errno));
+    } else if (fstat(fileno(file), &s) || !S_ISREG(s.st_mode) || s.st_size > 1 << 29) {
+        (void)item_fail(i, TN_E_IO, "this is no regular file of at most 512 MiB");
     } else if (!(i->bytes = malloc((size_t)s.st_size + 1))) {
         (void)item_fail(i, TN_E_NOMEM, "out of memory");
     } else {
@@ -363,7 +364,7 @@ static tn_status all_write(packing *p, const char *path, const char *index, cons
     bool bad;
 
     if (!list)
-        return tnn_fail(p->app, tnn_status_of(errno), "%s: %s", list_path, strerror(errno));
+        return tnn_fail_system(p->app, list_path);
     (void)tnn_check(p->app, tn_record_create(path, index, &w), "%s", path);
     for (; !p->app->status && p->first < p->count; p->first = p->end) {
         const size_t stretch = STRETCH * (size_t)p->o.threads;
@@ -380,7 +381,7 @@ static tn_status all_write(packing *p, const char *path, const char *index, cons
     if (p->app->status)
         tn_record_abandon(w);
     else if (!tnn_check(p->app, tn_record_finish(w), "%s", path) && rename(aside, list_path))
-        (void)tnn_fail(p->app, tnn_status_of(errno), "%s: %s", list_path, strerror(errno));
+        (void)tnn_fail_system(p->app, list_path);
     if (p->app->status)
         (void)unlink(aside);
     return p->app->status;
@@ -393,9 +394,7 @@ static tn_status classes_write(packing *p, const char *path)
     bool ok = file != NULL;
 
     if (!p->names)
-        return unlink(path) && errno != ENOENT
-                   ? tnn_fail(p->app, tnn_status_of(errno), "%s: %s", path, strerror(errno))
-                   : TN_OK;
+        return unlink(path) && errno != ENOENT ? tnn_fail_system(p->app, path) : TN_OK;
     for (int64_t k = 0; ok && tnn_names_at(p->names, k); k++)
         ok = fprintf(file, "%s\n", tnn_names_at(p->names, k)) > 0;
     if (file)

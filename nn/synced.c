@@ -203,7 +203,7 @@ static void pair_place(tn_app *app, const char *aside, const char *json, const t
     there = !lstat(file, &info);
     linked = there && !link(file, kept);
     if (!tnn_check(app, tn_params_save(params, file), "%s", file) && rename(aside, json))
-        (void)tnn_fail(app, tnn_status_of(errno), "%s: %s", json, strerror(errno));
+        (void)tnn_fail_system(app, json);
     if (app->status && linked)
         (void)rename(kept, file);
     else if (app->status && !there)

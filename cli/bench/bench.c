@@ -384,7 +384,7 @@ int cmd_bench_engine(const cli_args *args)
             "two series of the same measurement differ by more than %.0f %%, or most rounds took over %g "
             "times the best one: this machine is too busy to measure",
             100 * SPREAD_MAX, SLOWER_MAX);
-    code = tn_app_close(b->app);
+    code = cli_app_close(b->app, args);
     free(b);
     return code ? code : noisy ? CLI_EXIT_FAILED : 0;
 }

@@ -258,6 +258,6 @@ int cmd_bench_model(const cli_args *args)
     if (tn_app_ok(b.app))
         code = bench_run(&b);
     teardown(&b);
-    closed = tn_app_close(b.app);
+    closed = cli_app_close(b.app, args);
     return closed ? closed : code;
 }

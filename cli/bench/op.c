@@ -701,7 +701,7 @@ int cmd_bench_op(const cli_args *args)
         code = bench_run(b);
     for (size_t i = 0; i < LISTS_MAX; i++)
         tn_array_release(b->lists[i].given);
-    closed = tn_app_close(b->app);
+    closed = cli_app_close(b->app, args);
     for (size_t i = 0; i < LISTS_MAX; i++) {
         free(b->lists[i].text);
         free(b->lists[i].name);

@@ -23,12 +23,14 @@ static const char *const nothing_at_start[] = {"plugins.require=", "device.defau
 
 /* ---- opening ---- */
 
+/* Of the tn_open() that this thread is in. The context lives on, and its log is called from any thread. */
+static _Thread_local json_t *opening_warnings;
+
 static void log_keep(void *arg, int32_t level, const char *text)
 {
-    json_t *warnings = arg; /* tn_open() logs on its caller */
-
-    if (level <= TN_LOG_WARNING && json_array_size(warnings) < WARNINGS_MAX)
-        (void)json_array_append_new(warnings, cli_json_text(text));
+    (void)arg;
+    if (opening_warnings && level <= TN_LOG_WARNING && json_array_size(opening_warnings) < WARNINGS_MAX)
+        (void)json_array_append_new(opening_warnings, cli_json_text(text));
 }
 
 typedef struct opening {
@@ -57,11 +59,14 @@ static const tn_open_options *options_of(opening *o, const cli_args *args, const
 static tn_status open_with(const cli_args *args, const char *const *extra, json_t *warnings, tn_ctx **out)
 {
     opening o;
+    tn_status st;
 
     (void)options_of(&o, args, extra);
-    o.options.log = warnings ? log_keep : NULL;
-    o.options.log_arg = warnings;
-    return tn_open(&o.options, out);
+    o.options.log = log_keep;
+    opening_warnings = warnings;
+    st = tn_open(&o.options, out);
+    opening_warnings = NULL;
+    return st;
 }
 
 /* ---- in the child ---- */

@@ -254,5 +254,5 @@ int cmd_eval(const cli_args *args)
             print(args, &e);
     }
     cli_saved_fini(&e.saved);
-    return tn_app_close(app);
+    return cli_app_close(app, args);
 }

@@ -390,5 +390,5 @@ int cmd_predict(const cli_args *args)
     free(p.symbol);
     for (size_t i = 0; i < p.input_count; i++)
         cli_samples_fini(&p.inputs[i]);
-    return tn_app_close(p.app);
+    return cli_app_close(p.app, args);
 }

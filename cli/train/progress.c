@@ -84,11 +84,13 @@ void cli_view_clear(cli_view *view)
 {
     int width;
 
-    if (!view || !view->drawn)
-        return;
-    width = view->drawn + KEY_COLUMNS < view->terminal.columns ? view->drawn + KEY_COLUMNS : view->drawn;
-    (void)fprintf(stderr, "\r%*s\r", width, "");
-    view->drawn = 0;
+    flockfile(stderr);
+    if (view && view->drawn) {
+        width = view->drawn + KEY_COLUMNS < view->terminal.columns ? view->drawn + KEY_COLUMNS : view->drawn;
+        (void)fprintf(stderr, "\r%*s\r", width, "");
+        view->drawn = 0;
+    }
+    funlockfile(stderr);
 }
 
 static void bar_cells(const cli_view *view, double part, char *text, size_t bytes)
@@ -412,23 +414,27 @@ bool cli_view_due(const cli_view *view)
 void cli_view_step(cli_view *view, const tn_train_info *info)
 {
     view->last = cli_now();
+    flockfile(stderr);
     if (view->mode == CLI_VIEW_BAR)
         bar_draw(view, info);
     else if (view->mode == CLI_VIEW_PLAIN)
         plain_line(view, info, false);
     else if (view->mode == CLI_VIEW_JSON)
         json_line(info, "step");
+    funlockfile(stderr);
 }
 
 void cli_view_epoch(cli_view *view, const tn_train_info *info)
 {
     view->last = cli_now();
+    flockfile(stderr);
     if (view->mode == CLI_VIEW_BAR)
         bar_epoch(view, info);
     else if (view->mode == CLI_VIEW_PLAIN)
         plain_line(view, info, true);
     else if (view->mode == CLI_VIEW_JSON)
         json_line(info, "epoch");
+    funlockfile(stderr);
 }
 
 void cli_view_note(cli_view *view, const char *format, ...)

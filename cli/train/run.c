@@ -17,6 +17,7 @@
 #include "runs/runs.h"
 #include "tenon/plugin/plugin.h"
 #include "train/train.h"
+#include "view/viz.h"
 
 #define NAME_TRIES 100
 #define EPOCHS_MAX 1000000
@@ -447,25 +448,14 @@ bool cli_run_begin(cli_run *run, tn_app *app, const cli_args *args, tn_train *tr
 
 static bool curves_save(cli_run *run, tn_app *app)
 {
-    char *path = cli_path(run->folder, "curves.svg"), *aside = path ? cli_format("%s.tmp", path) : NULL;
-    FILE *file;
-    bool ok = false;
+    char *path = cli_path(run->folder, "curves.svg");
+    cli_picture p;
+    bool ok = path ? cli_picture_begin(&p, app) : no_memory(app);
 
-    if (!aside) {
-        free(path);
-        return no_memory(app);
+    if (ok) {
+        cli_curves_write(p.out, run->epochs, run->epoch_count);
+        ok = cli_picture_end(&p, app, path);
     }
-    errno = 0;
-    if ((file = fopen(aside, "we"))) {
-        cli_curves_write(file, run->epochs, run->epoch_count);
-        ok = !fflush(file) && !ferror(file);
-        ok = !fclose(file) && ok && !rename(aside, path);
-    }
-    if (!ok) {
-        (void)cli_failed_at(app, path);
-        (void)unlink(aside);
-    }
-    free(aside);
     free(path);
     return ok;
 }
@@ -510,21 +500,16 @@ bool cli_run_lock(cli_run *run, tn_app *app, bool resume, cli_lock_owner *found)
 
 void cli_run_failed(cli_run *run, tn_app *app)
 {
-    char now[32], *path = NULL, *aside = NULL;
+    char now[32];
 
-    if (!run->begun || !(path = cli_path(run->folder, "run.json")) || !(aside = cli_format("%s.tmp", path)))
-        goto cleanup;
+    if (!run->begun)
+        return;
     cli_time_text(now);
     (void)json_object_set_new(run->record, "ended", json_string(now));
     (void)json_object_set_new(
         run->record, "result",
         json_pack("{s:s, s:o}", "status", "failed", "error", cli_json_text(tn_app_error(app))));
-    if (json_dump_file(run->record, aside, CLI_JSON_FLAGS | JSON_INDENT(2)) || rename(aside, path))
-        (void)unlink(aside); /* the training's own error is what counts */
-
-cleanup:
-    free(aside);
-    free(path);
+    (void)record_save(run, app); /* the app keeps the training's own error */
 }
 
 bool cli_run_end(cli_run *run, tn_app *app, json_t *result)
@@ -576,10 +561,9 @@ static bool epoch_keep(cli_run *run, tn_app *app, const cli_epoch *epoch)
     return true;
 }
 
-static bool lines_write(const cli_run *run, size_t first, const char *path, const char *mode)
+static bool lines_write(const cli_run *run, size_t first, FILE *file)
 {
-    FILE *file = fopen(path, mode);
-    bool ok = file != NULL;
+    bool ok = true;
 
     for (size_t i = first; ok && i < run->epoch_count; i++) {
         json_t *o = cli_epoch_json(&run->epochs[i]);
@@ -587,29 +571,29 @@ static bool lines_write(const cli_run *run, size_t first, const char *path, cons
         ok = o && !json_dumpf(o, file, CLI_JSON_FLAGS | JSON_COMPACT) && fputc('\n', file) != EOF;
         json_decref(o);
     }
-    if (file)
-        ok = !fflush(file) && ok;
-    if (file)
-        ok = !fclose(file) && ok;
     return ok;
 }
 
-/* `all`: written anew, aside; else the last epoch is added. */
+/* `all`: written anew; else the last epoch is added. */
 static bool metrics_write(const cli_run *run, tn_app *app, bool all)
 {
-    char *path = cli_path(run->folder, "metrics.jsonl"), *aside = path ? cli_format("%s.tmp", path) : NULL;
-    bool ok = false;
+    char *path = cli_path(run->folder, "metrics.jsonl"), *text = NULL;
+    size_t bytes = 0;
+    FILE *file;
+    bool ok;
 
+    if (!path)
+        return no_memory(app);
     errno = 0;
-    if (!aside)
-        (void)no_memory(app);
-    else if (all)
-        ok = lines_write(run, 0, aside, "we") && !rename(aside, path);
-    else
-        ok = lines_write(run, run->epoch_count - 1, path, "ae");
-    if (aside && !ok)
+    file = all ? open_memstream(&text, &bytes) : fopen(path, "ae");
+    ok = file && lines_write(run, all ? 0 : run->epoch_count - 1, file);
+    if (file)
+        ok = !fclose(file) && ok;
+    if (!ok)
         (void)cli_failed_at(app, path);
-    free(aside);
+    else if (all)
+        ok = cli_text_save(app, path, text, bytes);
+    free(text);
     free(path);
     return ok;
 }

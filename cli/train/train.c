@@ -628,7 +628,8 @@ static int train_open(training *t)
             code = job_train(t);
     }
     cli_view_clear(&t->view);
-    closed = tn_app_close(t->app);
+    closed = cli_app_close(t->app, t->args);
+    cli_error_set_before(NULL); /* the view goes with its caller */
     for (size_t i = 0; i < kept_count; i++)
         free(kept[i]);
     return closed ? closed : code;

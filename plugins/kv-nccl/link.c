@@ -34,7 +34,7 @@ static tn_status address_of(const tn_collective_config *config, place *out, tn_e
 
     *out = (place){0};
     if (config->root)
-        return place_read(&any, config->root, strlen(config->root), out, err);
+        return place_read(&any, config->root, strlen(config->root), false, out, err);
     un->sun_family = AF_UNIX;
     bytes = snprintf(un->sun_path + 1, sizeof un->sun_path - 1, "tenon-nccl-%ld-%llx", (long)getpid(),
                      (unsigned long long)hash_of(config->job));

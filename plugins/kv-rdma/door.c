@@ -27,7 +27,7 @@ tn_status tnrdma_listen(tn_transport *t, const char *where, void *address, uint3
 
     if (t->listener >= 0)
         return tn_fail(err, TN_E_STATE, "it listens already");
-    if ((st = place_read(&t->config, where, strlen(where), &p, err)))
+    if ((st = place_read(&t->config, where, strlen(where), true, &p, err)))
         return st;
     fd = socket(p.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
@@ -84,10 +84,8 @@ tn_status tnrdma_connect(tn_transport *t, const void *address, uint32_t address_
 
     if (t->open >= t->config.links_max)
         return tn_fail(err, TN_E_STATE, "there are links_max links already");
-    if ((st = place_read(&t->config, address, address_bytes, &p, err)))
+    if ((st = place_read(&t->config, address, address_bytes, false, &p, err)))
         return st;
-    if (!p.port)
-        return tn_fail(err, TN_E_ARG, "nobody listens on port 0");
     fd = socket(p.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd >= 0)
         socket_set(fd);

@@ -88,7 +88,7 @@ tn_status tnshm_listen(tn_transport *t, const char *where, void *address, uint32
 
     if (t->listener >= 0)
         return tn_fail(err, TN_E_STATE, "it listens already");
-    if ((st = place_read(&t->config, where, strlen(where), &p, err)))
+    if ((st = place_read(&t->config, where, strlen(where), true, &p, err)))
         return st;
     wanted = p.port;
     for (int i = 0; t->listener < 0; i++) {
@@ -313,11 +313,9 @@ tn_status tnshm_connect(tn_transport *t, const void *address, uint32_t address_b
     address_bytes -= (uint32_t)(text - (const char *)address);
     if (t->open >= t->config.links_max)
         return tn_fail(err, TN_E_STATE, "there are links_max links already");
-    if ((st = place_read(&t->config, text, address_bytes, &p, err)) ||
+    if ((st = place_read(&t->config, text, address_bytes, false, &p, err)) ||
         (st = slash ? TN_OK : place_own(&p, err)))
         return st;
-    if (!p.port)
-        return tn_fail(err, TN_E_ARG, "nobody listens on port 0");
     bytes = name_of(p.port, &name);
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || !(l = ring_link_create(t, fd, true, RING_GREETING)))

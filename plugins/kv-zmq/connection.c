@@ -12,9 +12,6 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "../common/place.h"
-#include "sendbuf.h"
-
 #define LOOK_NS 10000000u /* between two looks at a connection that sends */
 #ifndef SO_BUF_LOCK
 #define SO_BUF_LOCK 72 /* Linux 5.14 */
@@ -133,7 +130,7 @@ void tnzmq_sendbuf_fit(tn_link *link)
     c->look_ns = t->sendbuf_most ? now + LOOK_NS : UINT64_MAX;
     if (!t->sendbuf_most || (copy = copy_of(c->fd, &e)) < 0)
         return;
-    if (link->dialled ? ntohs(*port_of(&e.peer)) == link->place.port
+    if (link->dialled ? ntohs(*port_of(&e.peer)) == link->at.port
                       : ntohs(*port_of(&e.own)) == t->door[TNZMQ_BULK].port) {
         if (one_host(&e))
             c->look_ns = UINT64_MAX;

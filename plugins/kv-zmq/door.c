@@ -235,7 +235,7 @@ static tn_status zap_open(tn_transport *t, tn_err *err)
     return tnzmq_source_open(t, &t->zap, s, err);
 }
 
-static tn_status door_open(tn_transport *t, uint32_t channel, const tnzmq_place *place, tn_err *err)
+static tn_status door_open(tn_transport *t, uint32_t channel, const place *at, tn_err *err)
 {
     static const char domain[] = "tenon";
     /* All of a door is the work of one of libzmq's threads: it tells of a connection after it has passed it
@@ -260,7 +260,7 @@ static tn_status door_open(tn_transport *t, uint32_t channel, const tnzmq_place 
     }
     if ((st = tnzmq_source_open(t, &d->router, s, err)) || (st = tnzmq_monitor_open(t, s, &d->monitor, err)))
         return st;
-    tnzmq_place_print(place, where);
+    place_print(at, where, sizeof where);
     (void)snprintf(endpoint, sizeof endpoint, "tcp://%s", where);
     if (zmq_bind(s, endpoint))
         return tnzmq_fail(err, zmq_errno() == ENODEV || zmq_errno() == EADDRNOTAVAIL ? TN_E_ARG : TN_E_IO,
@@ -273,26 +273,23 @@ static tn_status door_open(tn_transport *t, uint32_t channel, const tnzmq_place 
 
 tn_status tnzmq_listen(tn_transport *t, const char *where, void *address, uint32_t *bytes, tn_err *err)
 {
-    tnzmq_place place, any;
+    place at = {0}, any;
     char text[80];
     tn_status st;
 
     if (t->listening)
         return tn_fail(err, TN_E_STATE, "it listens already");
-    if ((st = tnzmq_place_find(where, where ? strlen(where) : 0, true, &place, err)))
+    if ((st = place_read(&t->config, where, where ? strlen(where) : 0, true, &at, err)))
         return st;
-    if (!place.loopback && !t->config.secret && !(t->config.flags & TN_OPEN_INSECURE))
-        return tn_failf(err, TN_E_STATE, "%s is reached from other machines, and the job has no secret",
-                        place.host);
-    any = place;
+    any = at;
     any.port = 0;
-    if ((st = zap_open(t, err)) || (st = door_open(t, TNZMQ_CONTROL, &place, err)) ||
+    if ((st = zap_open(t, err)) || (st = door_open(t, TNZMQ_CONTROL, &at, err)) ||
         (st = door_open(t, TNZMQ_BULK, &any, err))) {
         tnzmq_doors_close(t, 0);
         return st;
     }
-    place.port = t->door[TNZMQ_CONTROL].port;
-    tnzmq_place_print(&place, text);
+    at.port = t->door[TNZMQ_CONTROL].port;
+    place_print(&at, text, sizeof text);
     *bytes = (uint32_t)strlen(text);
     memcpy(address, text, *bytes);
     t->listening = true;

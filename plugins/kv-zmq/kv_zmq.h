@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <zmq.h>
 
+#include "../common/place.h"
 #include "../common/system.h"
 #include "sendbuf.h"
 #include "tenon/plugin/transport.h"
@@ -97,13 +98,6 @@ typedef struct tnzmq_record {
     unsigned char copy[];
 } tnzmq_record;
 
-/* The parts of an address. */
-typedef struct tnzmq_place {
-    char host[72]; /* numeric; IPv6 in brackets */
-    uint16_t port;
-    bool loopback;
-} tnzmq_place;
-
 enum { TNZMQ_CONTROL, TNZMQ_BULK, TNZMQ_CHANNELS };
 
 typedef enum tnzmq_phase { TNZMQ_NONE, TNZMQ_GREETED, TNZMQ_OPEN, TNZMQ_ENDED } tnzmq_phase;
@@ -133,7 +127,7 @@ struct tn_link {
     tnzmq_event up, down, credit;
     uint64_t deadline_ns; /* UINT64_MAX: none */
     tn_status status;     /* of DOWN */
-    tnzmq_place place;    /* of a link that was dialled */
+    place at;             /* of a link that was dialled */
     char text[200];
 };
 
@@ -189,12 +183,6 @@ struct tn_transport {
     atomic_uint waiting; /* links that wait for records, of copies as well */
     _Atomic(tnzmq_record *) done;
 };
-
-/* ---- address.c: names and numbers of places --------------------------------------------------------- */
-
-/* `text` of `bytes`: "HOST:PORT". Of `listen`, HOST may be the name of an interface. TN_E_ARG */
-tn_status tnzmq_place_find(const char *text, size_t bytes, bool listen, tnzmq_place *out, tn_err *err);
-void tnzmq_place_print(const tnzmq_place *p, char out[80]); /* "127.0.0.1:80" */
 
 /* ---- door.c: what peers connect to ------------------------------------------------------------------ */
 

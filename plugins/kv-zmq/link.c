@@ -85,7 +85,7 @@ static void serve_dialled(tn_transport *t, tnzmq_source *s)
 {
     tn_link *link = s->of;
     tnzmq_channel *c = &link->channel[s->channel];
-    char place[80], text[200];
+    char where[80], text[200];
     uint16_t event;
     int32_t value;
 
@@ -101,8 +101,8 @@ static void serve_dialled(tn_transport *t, tnzmq_source *s)
         tnzmq_source_ready(t, &c->source);
         return;
     }
-    tnzmq_place_print(&link->place, place);
-    (void)snprintf(text, sizeof text, "%s %s", place,
+    place_print(&link->at, where, sizeof where);
+    (void)snprintf(text, sizeof text, "%s %s", where,
                    event == ZMQ_EVENT_CLOSED         ? "cannot be reached"
                    : event == ZMQ_EVENT_DISCONNECTED ? "has closed the connection before it was one"
                                                      : "has another key or none, or is no process of a job");
@@ -114,7 +114,7 @@ static tn_status channel_dial(tn_link *link, uint32_t channel, tn_err *err)
     tn_transport *t = link->t;
     tnzmq_channel *c = &link->channel[channel];
     void *s = tnzmq_socket(t, ZMQ_DEALER, channel, err);
-    char place[80], endpoint[96];
+    char where[80], endpoint[96];
     tn_status st;
 
     if (!s)
@@ -128,8 +128,8 @@ static tn_status channel_dial(tn_link *link, uint32_t channel, tn_err *err)
     }
     if ((st = tnzmq_source_open(t, &c->source, s, err)) || (st = tnzmq_monitor_open(t, s, &c->monitor, err)))
         return st;
-    tnzmq_place_print(&link->place, place);
-    (void)snprintf(endpoint, sizeof endpoint, "tcp://%s", place);
+    place_print(&link->at, where, sizeof where);
+    (void)snprintf(endpoint, sizeof endpoint, "tcp://%s", where);
     if (tnzmq_call(s, endpoint))
         return tnzmq_fail(err, TN_E_IO, endpoint);
     c->phase = TNZMQ_GREETED; /* it goes out when the connection is there */
@@ -141,14 +141,12 @@ static tn_status channel_dial(tn_link *link, uint32_t channel, tn_err *err)
 tn_status tnzmq_connect(tn_transport *t, const void *address, uint32_t bytes, tn_link **out, tn_err *err)
 {
     uint8_t id[TNZMQ_ID_BYTES];
-    tnzmq_place place;
+    place at = {0};
     tn_link *link;
-    tn_status st = tnzmq_place_find(address, bytes, false, &place, err);
+    tn_status st = place_read(&t->config, address, bytes, false, &at, err);
 
     if (st)
         return st;
-    if (!place.loopback && !t->config.secret && !(t->config.flags & TN_OPEN_INSECURE))
-        return tn_failf(err, TN_E_STATE, "%s is not this machine, and the job has no secret", place.host);
     if (t->links_count >= t->config.links_max)
         return tn_failf(err, TN_E_STATE, "there are %u links, and no more may be", (unsigned)t->links_count);
     if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id)
@@ -156,7 +154,7 @@ tn_status tnzmq_connect(tn_transport *t, const void *address, uint32_t bytes, tn
     id[0] |= 1; /* those that start with 0 are libzmq's */
     if (!(link = link_new(t, id, true)))
         return tn_fail(err, TN_E_NOMEM, "out of memory");
-    link->place = place;
+    link->at = at;
     if ((st = channel_dial(link, TNZMQ_CONTROL, err))) {
         for (uint32_t i = 0; i < TNZMQ_CHANNELS; i++)
             tnzmq_monitored_close(t, &link->channel[i].source, &link->channel[i].monitor, 0);
@@ -199,7 +197,7 @@ bool tnzmq_frame_take(tn_link *link, uint32_t channel, const tnzmq_frame *frame)
     }
     if (!frame->port)
         return false;
-    link->place.port = frame->port;
+    link->at.port = frame->port;
     if (channel_dial(link, TNZMQ_BULK, &err))
         tnzmq_link_close(link, TN_E_PEER, err.message, 0);
     return true;

@@ -6,31 +6,17 @@
 #include "api/support.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "support/heard.h"
 #include "support/list.h"
 #include "support/scratch.h"
 
-typedef struct lines {
-    atomic_size_t count;
-    char all[8192];
-} lines;
-
-static void line_keep(void *arg, int32_t level, const char *message)
-{
-    lines *l = arg;
-    size_t at = strlen(l->all);
-
-    (void)snprintf(l->all + at, sizeof l->all - at, "%d %s\n", level, message);
-    atomic_fetch_add(&l->count, 1);
-}
-
 /* A context as --config FILE opens it; only the plugins' folder is said apart. */
-static tn_ctx *file_open(const char *ini, lines *log)
+static tn_ctx *file_open(const char *ini, heard *log)
 {
     const char *folder = getenv("TENON_TEST_PLUGINS");
     char path[4200];
@@ -38,7 +24,7 @@ static tn_ctx *file_open(const char *ini, lines *log)
                          .flags = TN_OPEN_NO_ENVIRONMENT | TN_OPEN_NO_SYSTEM,
                          .files = LIST(scratch_write("c.ini", ini, strlen(ini))),
                          .settings = LIST("plugins.trust=off", path),
-                         .log = log ? line_keep : NULL,
+                         .log = log ? heard_take : NULL,
                          .log_arg = log};
     tn_ctx *ctx = NULL;
 
@@ -166,7 +152,7 @@ static tn_status wait_long(void *arg)
 {
     struct timespec ts = {0, 100000000};
 
-    for (int i = 0; i < 600 && !atomic_load(&((lines *)arg)->count); i++)
+    for (int i = 0; i < 600 && !heard_lines(arg); i++)
         (void)nanosleep(&ts, NULL);
     return TN_OK;
 }
@@ -174,7 +160,7 @@ static tn_status wait_long(void *arg)
 /* engine.wait_warn_s: a wait that begins after the change is reported after the new time. */
 static void waits_are_reported_anew(void **state)
 {
-    lines log = {0};
+    heard log = HEARD(TN_LOG_DEBUG);
     tn_ctx *ctx = file_open("[engine]\nwait_warn_s = 0\n[log]\nlevel = warning\n", &log);
     tn_var *var = NULL;
     tn_task task = {.struct_size = TN_SIZE(tn_task), .run = wait_long, .arg = &log, .write_count = 1};
@@ -187,30 +173,30 @@ static void waits_are_reported_anew(void **state)
     assert_ok(tn_engine_push(ctx, &task));
     assert_ok(tn_var_wait(ctx, var));
     tn_var_destroy(ctx, var);
-    assert_non_null(strstr(log.all, "1 a wait has lasted"));
+    assert_true(heard_times(&log, "1 a wait has lasted"));
     test_close(ctx);
 }
 
 /* log.level holds for what plugins and the environment's reader have to say, and from the first line on. */
 static void the_level_is_heeded(void **state)
 {
-    lines log = {0};
+    heard log = HEARD(TN_LOG_DEBUG);
     tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
                          .flags = TN_OPEN_NO_SYSTEM,
                          .settings = LIST("log.level=info"),
-                         .log = line_keep,
+                         .log = heard_take,
                          .log_arg = &log};
     tn_ctx *ctx = NULL;
 
     (void)state;
     assert_int_equal(setenv("MXNET_MEMORY_OPT", "1", 1), 0);
     assert_ok(tn_open(&o, &ctx));
-    assert_non_null(strstr(log.all, "2 MXNET_MEMORY_OPT is set and means nothing here"));
+    assert_int_equal(heard_times(&log, "2 MXNET_MEMORY_OPT is set and means nothing here"), 1);
     assert_ok(tn_close(ctx));
-    memset(&log, 0, sizeof log);
+    heard_clear(&log);
     o.settings = NULL;
     assert_ok(tn_open(&o, &ctx));
-    assert_null(strstr(log.all, "MEMORY_OPT"));
+    assert_int_equal(heard_times(&log, "MEMORY_OPT"), 0);
     assert_ok(tn_close(ctx));
     (void)unsetenv("MXNET_MEMORY_OPT");
 }
@@ -228,7 +214,7 @@ static void the_profiler_writes_its_file(void **state)
                     .arg = &ran,
                     .write_count = 1,
                     .name = "my task"};
-    lines log = {0};
+    heard log = HEARD(TN_LOG_DEBUG);
     tn_ctx *ctx;
     FILE *file;
 
@@ -251,7 +237,7 @@ static void the_profiler_writes_its_file(void **state)
     (void)snprintf(ini, sizeof ini, "[profiler]\nautostart = 1\nfile = %s/p.json\n", path);
     ctx = file_open(ini, &log); /* a file is no folder */
     assert_ok(tn_close(ctx));   /* what cannot be written is a warning */
-    assert_non_null(strstr(log.all, "1 the profile was not written"));
+    assert_int_equal(heard_times(&log, "1 the profile was not written"), 1);
 }
 
 static size_t events_named(const char *path, const char *named)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "support/heard.h"
 #include "support/list.h"
 #include "support/scratch.h"
 #include "tenon/plugin/attr.h"
@@ -120,29 +121,16 @@ static void two_contexts_live_apart(void **state)
 /* ---- options, log
  * ------------------------------------------------------------------------------------------- */
 
-typedef struct lines {
-    int count;
-    char last[512];
-} lines;
-
-static void line_keep(void *arg, int32_t level, const char *message)
-{
-    lines *l = arg;
-
-    l->count++;
-    (void)snprintf(l->last, sizeof l->last, "%d %s", level, message);
-}
-
 static void options_have_an_origin(void **state)
 {
     static const char *const begins[] = {"TENON_", "MXNET_", NULL};
     static const char ini[] = "[engine]\ntype = naive\n[kernel]\nprefer = cpu\n";
-    lines log = {0};
+    heard log = HEARD(TN_LOG_DEBUG);
     tn_open_options o = {.struct_size = TN_SIZE(tn_open_options),
                          .flags = TN_OPEN_NO_SYSTEM,
                          .files = LIST(scratch_write("tenon.ini", ini, sizeof ini - 1)),
                          .settings = LIST("train.lr=0.25", "kernel.dot@cpu=cpu"),
-                         .log = line_keep,
+                         .log = heard_take,
                          .log_arg = &log};
     tn_option_info info = {.struct_size = TN_SIZE(tn_option_info)};
     unsigned seen = 0;
@@ -179,12 +167,11 @@ static void options_have_an_origin(void **state)
     assert_true(lr == 0.25);
     assert_ok(tn_ctx_option_int(ctx, "engine.wait_warn_s", &number));
     assert_int_equal(number, 7);
-    log.count = 0;
     assert_ok(tn_ctx_log(ctx, TN_LOG_INFO, "not heard"));
-    assert_int_equal(log.count, 0);
+    assert_int_equal(heard_times(&log, "not heard"), 0);
     assert_ok(tn_ctx_option_set(ctx, "log.level", "info"));
     assert_ok(tn_ctx_log(ctx, TN_LOG_INFO, "heard %s"));
-    assert_string_equal(log.last, "2 heard %s");
+    assert_int_equal(heard_times(&log, "2 heard %s\n"), 1);
     assert_ok(tn_close(ctx));
 }
 

@@ -296,6 +296,37 @@ static void check(void **state)
     assert_int_equal(tool("printf '[a\\000b]\\nx=1\\n' >nul.ini; \"$T\" config check nul.ini")->code, 2);
 }
 
+/* Options of a plugin are checked when it loads; where it does not, the run says that nobody read them. */
+static void unread(void **state)
+{
+    static const char run[] =
+        "exec \"$T\" train zoo:lenet --data ./small --batch 8 --epochs 1 --out unread%d%s";
+    static const struct {
+        const char *more, *says; /* NULL: no word of it */
+        int code;
+    } rows[] = {
+        {" --set plugin.fake.delay_u=1",
+         "note: --set plugin.fake.delay_u=1 had no effect: this run has not loaded the plugin fake\n", 0},
+        {" --set plugin.nobody.x=1", "this run has not loaded the plugin nobody\n", 0},
+        {" --set plugin.fake.delay_u=1 -q", NULL, 0},
+        {" --set plugin.fake.seed=1 --set plugins.require=fake", NULL, 0},
+        {" --set plugin.fake.delay_u=1 --set plugins.require=fake", "did you mean delay_us?", 2},
+    };
+    char line[400];
+
+    (void)state;
+    tool_data("small", 40);
+    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
+        const tool_said *s;
+
+        (void)snprintf(line, sizeof line, run, i, rows[i].more);
+        s = tool(line);
+        if (s->code != rows[i].code ||
+            (rows[i].says ? !strstr(s->err, rows[i].says) : strstr(s->err, "had no effect") != NULL))
+            fail_msg("row %d: code %d: %s", i, s->code, s->err);
+    }
+}
+
 static const struct {
     const char *text, *says;
     int code;
@@ -615,6 +646,7 @@ int main(void)
         cmocka_unit_test(one_file_chooses_kernels),
         cmocka_unit_test(who_may_say_what_runs),
         cmocka_unit_test(check),
+        cmocka_unit_test(unread),
         cmocka_unit_test(plugin_names),
         cmocka_unit_test(dump),
         cmocka_unit_test(from_mxnet_env),

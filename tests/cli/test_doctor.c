@@ -611,6 +611,9 @@ static void output(void **state)
     assert_null(strchr(s->out, '\033'));
     assert_int_equal(tool("\"$T\" doctor >/dev/full")->code, 1);
     assert_int_equal(tool("\"$T\" doctor --reprot")->code, 2);
+    /* A warning that comes when the context is closed, after the report. */
+    assert_true(
+        tool("mkdir p && exec \"$T\" doctor -q --set profiler.autostart=1 --set profiler.file=p")->code <= 1);
 }
 
 /* A plugin that loads, and whose device wants a driver: told, and no fault of the machine. */

@@ -488,19 +488,11 @@ const tn_plugin test_async_plugin = {
 
 /* ---- the engine of a test -------------------------------------------------------------------------- */
 
-static void log_line(void *arg, int32_t level, const char *message)
-{
-    test_engine *t = arg;
-    size_t used = strlen(t->logged);
-
-    (void)level;
-    (void)snprintf(t->logged + used, sizeof t->logged - used, "%s\n", message);
-}
-
 void test_engine_open(test_engine *t, tni_engine_options options)
 {
     memset(t, 0, sizeof *t);
-    t->log = (tni_log){.fn = log_line, .arg = t, .level = TN_LOG_INFO};
+    t->logged = (heard)HEARD(TN_LOG_INFO);
+    t->log = (tni_log){.fn = heard_take, .arg = &t->logged, .level = TN_LOG_INFO};
     if (!options.queue_max)
         options.queue_max = 65536;
     if (!options.threads)

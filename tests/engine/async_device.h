@@ -4,6 +4,7 @@
 #define TEST_ENGINE_ASYNC_DEVICE_H
 
 #include "engine/engine.h"
+#include "support/heard.h"
 #include "support/runs.h"
 
 extern const tn_plugin test_async_plugin; /* device type "late", two devices, kernels of its own */
@@ -22,7 +23,7 @@ typedef struct test_engine {
     tni_device_set *devices;
     tni_engine *engine;
     tni_log log;
-    char logged[4096]; /* lines of the engine's log */
+    heard logged; /* by the engine's log */
 } test_engine;
 
 /* Fails the test on any error. queue_max 0: 65536. */

@@ -2,7 +2,6 @@
 #include "context.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,21 +33,12 @@ int test_variants_run(int (*group)(void))
     return failed;
 }
 
-char test_logged[4096];
+heard test_logged = HEARD(TN_LOG_WARNING);
 
 static void log_line(void *arg, int32_t level, const char *message)
 {
-    static atomic_flag busy = ATOMIC_FLAG_INIT;
-    size_t used;
-
-    (void)arg;
     print_message("log %d: %s\n", level, message);
-    while (atomic_flag_test_and_set(&busy))
-        (void)sched_yield();
-    used = strlen(test_logged);
-    if (level <= TN_LOG_WARNING)
-        (void)snprintf(test_logged + used, sizeof test_logged - used, "%s\n", message);
-    atomic_flag_clear(&busy);
+    heard_take(arg, level, message);
 }
 
 tn_status test_context_try(const char *const *more, tni_context **out)
@@ -57,10 +47,10 @@ tn_status test_context_try(const char *const *more, tni_context **out)
     /* Nets are compared with calls to the last bit, so without the passes that only keep within bounds. */
     const char *settings[32] = {"compile.passes_off=fold,fuse,layout", path, NULL};
     const char *plugins = getenv("TENON_TEST_PLUGINS");
-    tni_context_options o = {.settings = settings, .log = log_line};
+    tni_context_options o = {.settings = settings, .log = log_line, .log_arg = &test_logged};
     size_t n = 1;
 
-    test_logged[0] = '\0';
+    heard_clear(&test_logged);
     snprintf(path, sizeof path, "plugins.path=%s", plugins ? plugins : "");
     for (size_t i = 0; test_variant && test_variant[i] && n < 30; i++)
         settings[++n] = test_variant[i];

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "context/context.h"
+#include "support/heard.h"
 
 /* Settings that every test_context of the running variant gets; NULL: none. */
 extern const char *const *test_variant;
@@ -17,7 +18,7 @@ int test_variants_run(int (*group)(void));
 /* `more`: NULL-ended further settings, or NULL. Fails the test if it cannot be opened. */
 tni_context *test_context(const char *const *more);
 tn_status test_context_try(const char *const *more, tni_context **out); /* the same, as it comes */
-extern char test_logged[4096];      /* warnings since a context was opened last */
+extern heard test_logged;           /* warnings since a context was opened last */
 uint64_t test_cuts(tni_context *c); /* of programs, so far */
 void test_context_close(tni_context *c);
 tni_array *test_array(tni_context *c, int32_t ndim, const int64_t *shape, const float *values);

@@ -100,6 +100,12 @@ static void requests(void **state)
     free(memory);
 }
 
+static void places(void **state)
+{
+    (void)state;
+    wire_places();
+}
+
 /* Links come and go, by either side, and leave no file and nothing on the card. */
 static void cycles(void **state)
 {
@@ -279,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(messages, setup, plugin_teardown),
         cmocka_unit_test_setup_teardown(requests, setup, plugin_teardown),
+        cmocka_unit_test_setup_teardown(places, setup, plugin_teardown),
         cmocka_unit_test_setup_teardown(cycles, setup, plugin_teardown),
         cmocka_unit_test_setup_teardown(sent_and_gone, setup, plugin_teardown),
         cmocka_unit_test_setup_teardown(puts_land, setup, plugin_teardown),

@@ -179,6 +179,7 @@ static void places(void **state)
     wire_node *a = wire_open_with(&open), *b = wire_open(0);
 
     (void)state;
+    wire_places();
     wire_listen(b, "127.0.0.1:0", address);
     (void)snprintf(other, sizeof other, "%s", address);
     other[3] = other[3] == '0' ? '1' : '0';

@@ -114,56 +114,13 @@ static void before_it_is_up(void **state)
 
 /* ---- places ----------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *where;
-    tn_status listen, connect; /* without a secret; TN_PENDING: not tried */
-} places[] = {
-    {"", TN_E_ARG, TN_E_ARG},
-    {"127.0.0.1", TN_E_ARG, TN_E_ARG},
-    {":80", TN_E_ARG, TN_E_ARG},
-    {"127.0.0.1:", TN_E_ARG, TN_E_ARG},
-    {"127.0.0.1:65536", TN_E_ARG, TN_E_ARG},
-    {"127.0.0.1:8o", TN_E_ARG, TN_E_ARG},
-    {"127.0.0.1:-1", TN_E_ARG, TN_E_ARG},
-    {"127.0.0.1:0", TN_OK, TN_E_ARG},
-    {"lo:0", TN_OK, TN_E_ARG},
-    {"localhost:0", TN_OK, TN_E_ARG},
-    {"lo;127.0.0.1:1", TN_E_ARG, TN_E_ARG},
-    {"tcp://127.0.0.1:1", TN_E_ARG, TN_E_ARG},
-    {"127.0.0.1:1\n", TN_E_ARG, TN_E_ARG},
-    {"::1:80", TN_E_ARG, TN_E_ARG},
-    {"[::1:80", TN_E_ARG, TN_E_ARG},
-    {"[]:80", TN_E_ARG, TN_E_ARG},
-    {"0.0.0.0:0", TN_E_ARG, TN_E_ARG},
-    {"[::]:0", TN_E_ARG, TN_E_ARG},
-    {"*:0", TN_E_ARG, TN_E_ARG},
-    {"no-such-interface:0", TN_E_ARG, TN_E_ARG},
-    {"192.0.2.1:9", TN_E_STATE, TN_E_STATE}, /* TEST-NET-1, RFC 5737 */
-    {"[2001:db8::1]:9", TN_E_STATE, TN_E_STATE},
-    {"[::ffff:192.0.2.1]:9", TN_E_STATE, TN_E_STATE},
-    {"127.9.9.9:0", TN_OK, TN_E_ARG},
-};
-
 static void where(void **state)
 {
-    char address[TN_TRANSPORT_ADDRESS_MAX + 1], longest[400];
+    char longest[400];
     tn_link *link;
 
     (void)state;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *text = places[i].where;
-        wire_node *n = wire_open(0);
-        uint32_t bytes = TN_TRANSPORT_ADDRESS_MAX;
-        tn_err err = {0};
-
-        if (wire->listen(n->t, text, address, &bytes, &err) != places[i].listen)
-            fail_msg("listen at \"%s\": %d %s", text, err.code, err.message);
-        if (wire->connect(n->t, text, (uint32_t)strlen(text), &link, &err) != places[i].connect)
-            fail_msg("connect to \"%s\": %d %s", text, err.code, err.message);
-        if (!places[i].listen) /* once */
-            assert_int_equal(wire->listen(n->t, text, address, &bytes, &err), TN_E_STATE);
-        wire_close(n, 0);
-    }
+    wire_places();
     for (uint32_t secret = 0; secret < 2; secret++) { /* from another machine: by the secret, or the flag */
         const uint8_t key[TN_TRANSPORT_SECRET_BYTES] = {1};
         const tn_transport_config config = {.struct_size = (uint32_t)sizeof config,

@@ -4,6 +4,7 @@
  */
 #include "nn/support.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -248,6 +249,87 @@ static void one_file(void **state)
     nn_close(app);
 }
 
+/* ---- files that cannot be opened: the linker puts __wrap_fopen in place of fopen ---- */
+
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+
+static const char *shut; /* the end of a path; NULL: all can be opened */
+static int shut_error;
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    const size_t all = strlen(path), end = shut ? strlen(shut) : SIZE_MAX;
+
+    if (all < end || strcmp(path + all - end, shut) != 0)
+        return __real_fopen(path, mode);
+    errno = shut_error;
+    return NULL;
+}
+
+/* What is done with the folder while a file is shut: packing, batches, their shape, one sample. */
+enum { PACK, BATCH, SHAPE, SAMPLE };
+
+static bool shut_run(tn_app *app, int what, tn_packed *packed, float *x)
+{
+    tn_data *d;
+    tn_batch b;
+
+    switch (what) {
+    case PACK:
+        return tn_pack_images(app, folder, path_of("x.rec"), packed, .threads = 2);
+    case BATCH:
+        d = tn_data_from_images(app, folder, .batch = 12, .shape = {3, SIDE, SIDE});
+        return tn_data_next(d, &b);
+    case SHAPE:
+        return tn_data_from_images(app, folder, .batch = 12) != NULL;
+    default:
+        return tn_image_sample(app, path_of("cat/a.png"), (const int64_t[]){3, SIDE, SIDE}, x);
+    }
+}
+
+/* Where memory runs out no image is at fault: none is left out, and the status is TN_E_NOMEM. */
+static void shut_files(void **state)
+{
+    static const struct {
+        const char *shut, *says;
+        int what, error;
+        tn_status status;
+    } rows[] = {
+        {"cat/b.png", "cat/b.png: Cannot allocate memory", PACK, ENOMEM, TN_E_NOMEM},
+        {"cat/b.png", "", PACK, EACCES, TN_OK},
+        {"x.lst.tmp", "x.lst: Cannot allocate memory", PACK, ENOMEM, TN_E_NOMEM},
+        {"x.lst.tmp", "x.lst: Permission denied", PACK, EACCES, TN_E_IO},
+        {"dog/c.png", "dog/c.png: Cannot allocate memory", BATCH, ENOMEM, TN_E_NOMEM},
+        {"dog/c.png", "", BATCH, EACCES, TN_OK},
+        {"cat/a.png", "cat/a.png: Cannot allocate memory", SHAPE, ENOMEM, TN_E_NOMEM},
+        {"cat/a.png", "", SHAPE, EACCES, TN_OK},
+        {"cat/a.png", "cat/a.png: Cannot allocate memory", SAMPLE, ENOMEM, TN_E_NOMEM},
+        {"cat/a.png", "cat/a.png: Permission denied", SAMPLE, EACCES, TN_E_IO},
+    };
+
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        tn_app *app = nn_open(NULL);
+        tn_packed packed = {0};
+        float x[EACH];
+        bool ran;
+
+        shut = rows[r].shut;
+        shut_error = rows[r].error;
+        ran = shut_run(app, rows[r].what, &packed, x);
+        if (tn_app_status(app) != rows[r].status || ran != !rows[r].status ||
+            !strstr(tn_app_error(app), rows[r].says))
+            fail_msg("row %zu: status %d: %s", r, tn_app_status(app), tn_app_error(app));
+        if (ran && rows[r].what == PACK)
+            assert_true(packed.images == 11 && packed.broken == 1 &&
+                        strstr(packed.text, "cat/b.png: Permission denied"));
+        tn_app_clear(app);
+        nn_close(app); /* its threads open no file any more */
+        shut = NULL;
+    }
+}
+
 #define FAILS(text, path, ...)                                                                               \
     do {                                                                                                     \
         tn_app *app_ = nn_open(NULL);                                                                        \
@@ -317,9 +399,9 @@ static void records(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes), cmocka_unit_test(parts),    cmocka_unit_test(draws),
-        cmocka_unit_test(broken),  cmocka_unit_test(one_file), cmocka_unit_test(wrong),
-        cmocka_unit_test(records),
+        cmocka_unit_test(classes), cmocka_unit_test(parts),      cmocka_unit_test(draws),
+        cmocka_unit_test(broken),  cmocka_unit_test(one_file),   cmocka_unit_test(wrong),
+        cmocka_unit_test(records), cmocka_unit_test(shut_files),
     };
     char path[2048];
 

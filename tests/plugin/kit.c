@@ -61,17 +61,8 @@ static const char plugin_source[] =
     "TN_PLUGIN_DEFINE(NAME, \"1.0\", \"Acme\", \"Apache-2.0\", \"a test\", \"\", \"pool:p1 options\", init, "
     "fini, at_fork, tables);\n";
 
-char logged[LOGGED_BYTES];
-
-static void log_take(void *arg, int32_t level, const char *message)
-{
-    size_t end = strlen(logged);
-
-    (void)arg;
-    snprintf(logged + end, sizeof logged - end, "%d %s\n", level, message);
-}
-
-const tni_log test_log = {.fn = log_take, .level = TN_LOG_DEBUG};
+heard logged = HEARD(TN_LOG_DEBUG);
+const tni_log test_log = {.fn = heard_take, .arg = &logged, .level = TN_LOG_DEBUG};
 
 /* Compiles `source` (a file in the scratch folder) to `out`; false: there is no compiler. */
 bool compile(const char *source, const char *out, const char *flags)
@@ -165,7 +156,7 @@ fixture open_with(const char *folder, const char *setting, const char *setting2)
     fixture f = {0};
     char path[SCRATCH_PATH_BYTES + 32];
 
-    logged[0] = '\0';
+    heard_clear(&logged);
     assert_int_equal(tni_options_create(&test_log, &f.options), TN_OK);
     snprintf(path, sizeof path, "plugins.path=%s", folder);
     assert_int_equal(tni_options_set(f.options, path), TN_OK);

@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "plugin/internal.h"
+#include "support/heard.h"
 #include "support/scratch.h"
 
-#define LOGGED_BYTES 65536
-extern char logged[LOGGED_BYTES]; /* "LEVEL MESSAGE" lines since open_with */
+extern heard logged; /* since open_with */
 extern const tni_log test_log;
 extern char plain[SCRATCH_PATH_BYTES]; /* the unchanged plugin "acme" */
 

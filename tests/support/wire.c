@@ -312,3 +312,59 @@ void wire_pair(wire_node *a, wire_node *b, tn_link **of_a, tn_link **of_b)
     *of_b = b->links[before].link;
     assert_int_equal(b->links[before].seen[TN_EVENT_UP], 1);
 }
+
+static const struct {
+    const char *where;
+    tn_status listen, connect; /* without a secret */
+} places[] = {
+    {"", TN_E_ARG, TN_E_ARG},
+    {"127.0.0.1", TN_E_ARG, TN_E_ARG},
+    {":80", TN_E_ARG, TN_E_ARG},
+    {"127.0.0.1:", TN_E_ARG, TN_E_ARG},
+    {"127.0.0.1:65536", TN_E_ARG, TN_E_ARG},
+    {"127.0.0.1:8o", TN_E_ARG, TN_E_ARG},
+    {"127.0.0.1:-1", TN_E_ARG, TN_E_ARG},
+    {"127.0.0.1:0", TN_OK, TN_E_ARG},
+    {"lo:0", TN_OK, TN_E_ARG},
+    {"localhost:0", TN_OK, TN_E_ARG},
+    {"lo;127.0.0.1:1", TN_E_ARG, TN_E_ARG},
+    {"tcp://127.0.0.1:1", TN_E_ARG, TN_E_ARG},
+    {"127.0.0.1:1\n", TN_E_ARG, TN_E_ARG},
+    {"::1:80", TN_E_ARG, TN_E_ARG},
+    {"[::1:80", TN_E_ARG, TN_E_ARG},
+    {"[]:80", TN_E_ARG, TN_E_ARG},
+    {"[:80", TN_E_ARG, TN_E_ARG},
+    {"127.0.0.1:000080", TN_E_ARG, TN_E_ARG},
+    {"127.0.0.1 :80", TN_E_ARG, TN_E_ARG},
+    {"0.0.0.0:0", TN_E_ARG, TN_E_ARG},
+    {"[::]:0", TN_E_ARG, TN_E_ARG},
+    {"[fe80::1]:9", TN_E_ARG, TN_E_ARG},
+    {"[fe80::1%lo]:9", TN_E_ARG, TN_E_ARG},
+    {"*:0", TN_E_ARG, TN_E_ARG},
+    {"no-such-interface:0", TN_E_ARG, TN_E_ARG},
+    {"192.0.2.1:9", TN_E_STATE, TN_E_STATE}, /* TEST-NET-1, RFC 5737 */
+    {"[2001:db8::1]:9", TN_E_STATE, TN_E_STATE},
+    {"[::ffff:192.0.2.1]:9", TN_E_STATE, TN_E_STATE},
+    {"127.9.9.9:0", TN_OK, TN_E_ARG},
+};
+
+void wire_places(void)
+{
+    char address[TN_TRANSPORT_ADDRESS_MAX + 1];
+    tn_link *link;
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *text = places[i].where;
+        wire_node *n = wire_open(0);
+        uint32_t bytes = TN_TRANSPORT_ADDRESS_MAX;
+        tn_err err = {0};
+
+        if (wire->listen(n->t, text, address, &bytes, &err) != places[i].listen)
+            fail_msg("listen at \"%s\": %d %s", text, err.code, err.message);
+        if (wire->connect(n->t, text, (uint32_t)strlen(text), &link, &err) != places[i].connect)
+            fail_msg("connect to \"%s\": %d %s", text, err.code, err.message);
+        if (!places[i].listen) /* once */
+            assert_int_equal(wire->listen(n->t, text, address, &bytes, &err), TN_E_STATE);
+        wire_close(n, 0);
+    }
+}

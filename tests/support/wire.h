@@ -85,5 +85,7 @@ uint32_t wire_entries(const char *folder);
 uint64_t wire_statistic(wire_node *n, const char *name);
 /* Both listen and connect; a link on each, up. */
 void wire_pair(wire_node *a, wire_node *b, tn_link **of_a, tn_link **of_b);
+/* What transports of plugins/common/place.h take for a place, to listen at and to connect to. */
+void wire_places(void);
 
 #endif

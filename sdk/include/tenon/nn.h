@@ -55,8 +55,10 @@ typedef struct tn_app_options {
     int32_t no_environment;      /* 1: TENON_ and MXNet's variables are not read */
     FILE *errors;                /* tn_app_close() and tn_app_report() write the error here; NULL: nowhere */
     void (*on_error)(void *arg, const char *text); /* called once, when the first error happens; NULL */
-    void (*log)(void *arg, int32_t level, const char *text); /* messages of the core; NULL: none */
-    void *arg;                                               /* of both */
+    /* Messages of the core, as tn_log_fn: called from any thread, several at once; must not call Tenon. NULL:
+     * none. */
+    void (*log)(void *arg, int32_t level, const char *text);
+    void *arg;     /* of both */
     int32_t local; /* 1: ./tenon.ini is read, too, where it is; it may not say where plugins lie */
 } tn_app_options;
 
