@@ -6,6 +6,7 @@
 #include "../common/walk.h"
 #include "../common/attention.h"
 #include "../common/contraction.h"
+#include "../common/move.h"
 #include "../common/product.h"
 #include "lt.h"
 
@@ -16,7 +17,9 @@ typedef struct walk_call {
     tncuda_walk_args args;
     uint32_t in[TNCUDA_WALK_IN], out; /* of the node */
     int64_t in_at[TNCUDA_WALK_IN], out_at;
-    bool zero;     /* the output is 0 where nothing is written */
+    bool zero;    /* the output is 0 where nothing is written: */
+    tnb_move gap; /* there, from element gap_at on; of no dimension: everywhere, before */
+    int64_t gap_at;
     tncuda_lt *lt; /* that makes the product which the walk is; NULL: the plain kernel */
 } walk_call;
 
@@ -173,7 +176,11 @@ static tn_status call_run(const walk_state *s, const walk_call *c, const tn_plan
     a.out.dtype = y->dtype;
     a.c = other ? other->data : adds ? a.out.data : NULL;
     a.beta = adds ? 1 : a.beta;
-    if (c->zero && !adds && (st = tnb_move_zero(plan, x, y, err)))
+    if (c->zero && !adds &&
+        (st = c->gap.ndim
+                  ? tnb_move_number(plan, x, &c->gap, y->dtype, 0,
+                                    (char *)y->data + c->gap_at * (int64_t)tn_dtype_bytes(y->dtype), err)
+                  : tnb_move_zero(plan, x, y, err)))
         return st;
     if (c->lt) {
         const tncuda_lt_call call = {
@@ -367,12 +374,22 @@ static tn_status attention_prepare(void *plugin, const tn_node *node, tn_plan *p
     return TN_OK;
 }
 
+/* Of an array whose heads have several parts, all but those from `part` on that are written. */
+static void gap_plan(walk_call *c, const tnb_attention_part *part, int64_t written, const tn_tensor *out)
+{
+    tnb_move_begin(&c->gap, out->dtype);
+    tnb_move_add(&c->gap, tn_tensor_count(out) / part->head, 0, part->head);
+    tnb_move_add(&c->gap, part->head - written, 0, 1);
+    c->gap_at = part->at ? 0 : written;
+}
+
 /* in: dy, then the inputs; out: their gradients. Both parts of one input are written to one output. */
 static tn_status backward_attention_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     const tnb_attention a = tnb_attention_of(node->op, node->attrs, node->in + 1, node->in[0]);
     const uint32_t in[] = {a.left_in, a.right_in};
     const int64_t at[] = {a.left.at, a.right.at};
+    const bool both = in[0] == in[1];
     tnb_walk w;
     tn_status st = state_make(plugin, node, plan, single_suffix(a.dtype), 2, err);
     walk_state *s = plan->state;
@@ -382,7 +399,9 @@ static tn_status backward_attention_prepare(void *plugin, const tn_node *node, t
         walk_call *c = &s->call[k];
 
         st = call_make(&w, (int32_t)k, tn_tensor_count(node->out[in[k]]), c, err);
-        c->zero = c->zero && (k == 0 || in[0] != in[1]);
+        c->zero = c->zero && (k == 0 || !both);
+        if (c->zero)
+            gap_plan(c, k ? &a.right : &a.left, (1 + both) * a.depth, node->out[in[k]]);
         c->out = in[k];
         c->out_at = at[k];
         c->in[1] = 1 + in[!k];
