@@ -224,8 +224,7 @@ tncuda_dnn_status tncuda_dnn_execute(const tncuda_dnn_plan *p, tncuda_dnn_descri
 #define TNCUDA_DNN_WAYS 4u /* engines of a form that are measured, at most */
 
 /* In the context, under the device's lock: which of `count` execution plans of the form runs fastest on this
- * device, on memory of its own. The first one, unless another is clearly ahead; so too if nothing can be
- * measured. `workspace_bytes`: the most that one of them needs. */
+ * device (measure.h). `workspace_bytes`: the most that one of them needs. */
 uint32_t tncuda_dnn_fastest_locked(const tncuda_dnn_plan *p, uint32_t count,
                                    const tncuda_dnn_descriptor *plans, uint64_t workspace_bytes);
 

@@ -32,7 +32,7 @@ typedef struct tncuda_plugin {
     const tn_log_service *log;       /* NULL: none */
     bool managed;                    /* device memory that moves on demand */
     bool graphs;                     /* kernels of nets are recorded */
-    bool autotune;                   /* engines of convolutions are measured where bits may differ */
+    bool autotune;                   /* ways to convolve and multiply are measured where bits may differ */
     bool tf32;                       /* products of float32 may be rounded to 10 bits of fraction first */
     char libraries[512];             /* the folder of cuBLASLt, cuDNN and NVRTC; "": where the loader looks */
     pthread_mutex_t compiling;       /* of nvrtc: held while something is compiled; no other lock is taken */

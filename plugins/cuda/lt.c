@@ -2,14 +2,16 @@
  * Products of matrices by cuBLASLt.
  *
  * The library is opened when the first product is planned, and never closed: it has threads of its own. Each
- * device has one handle, which goes with its context. A product's algorithm is chosen when it is planned; a
- * run gives the library addresses, nothing else. Where the library refuses at a run, the product goes to the
- * plain kernel from then on, and the log says once why.
+ * device has one handle, which goes with its context. A product's algorithm is chosen when it is planned: the
+ * first that serves, or the fastest (lt_measure.c) where bits may differ from run to run. A run gives the
+ * library addresses, nothing else. Where the library refuses at a run, the product goes to the plain kernel
+ * from then on, and the log says once why.
  *
  * The library's matrices lie column by column. Rows side by side are columns of the transposed matrix, so
  * y = a b is planned as y' = b' a', and the rows of y' are the outputs that a bias belongs to.
  */
-#include "lt.h"
+#include "lt_plan.h"
+#include "measure.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,59 +23,11 @@
 #define CHOICES 8               /* algorithms to look at */
 #define ROOM_HOPPER (32u << 20) /* what NVIDIA recommends: cuBLAS, 2.1.8, cublasSetWorkspace */
 #define ROOM_OTHERS (4u << 20)
-#define ROOM_PART 64u /* of the device's memory at most: a part of so many */
+#define ROOM_PART 64u  /* of the device's memory at most: a part of so many */
+#define TRIAL_PART 16u /* the same of a product that is measured */
+#define TRIAL_WORK                                                                                           \
+    65536.0 /* its multiplications for each multiprocessor: fewer take less time than a launch */
 #define ADVICE "install cuBLAS of CUDA 12 or 13, or name its folder in plugin.cuda.libraries"
-
-struct tncuda_lt_library {
-    pthread_mutex_t lock; /* of what follows */
-    bool tried;
-    tn_err absent; /* code TN_OK: it is there */
-    tncuda_lt_functions f;
-    _Atomic(tncuda_lt_handle) handles[TNCUDA_DEVICES_MAX];
-    uint64_t room[TNCUDA_DEVICES_MAX]; /* bytes of workspace at most */
-    atomic_uint refusals;              /* at runs: of products */
-};
-
-typedef struct lt_side { /* a matrix as the library takes it: (rows, cols), columns `ld` apart */
-    int32_t transposed;
-    int64_t rows, cols, ld, batch;
-} lt_side;
-
-typedef union lt_scale { /* of the scale's type */
-    float single;
-    double wide;
-} lt_scale;
-
-typedef struct lt_way { /* graphs know a call by its address: another algorithm is another call */
-    tncuda_lt *lt;
-    int low;
-} lt_way;
-
-struct tncuda_lt {
-    tncuda_owned owned; /* first */
-    lt_way ways[2];     /* by aligned addresses, and by others */
-    tncuda_plugin *plugin;
-    struct tncuda_lt_library *library;
-    int32_t index, dtype; /* index: of the device */
-    int64_t batch;
-    bool swapped, biased, relu, sums; /* sums: the bias is written */
-    uint64_t at;                      /* of its room in the workspace */
-    tncuda_lt_desc desc;
-    tncuda_lt_layout layouts[3]; /* of the library's a, b, and c and d */
-    tncuda_lt_algo algos[2];     /* for aligned addresses, and for others */
-    size_t bytes[2];             /* of workspace that they need */
-    bool has[2];
-    lt_scale alpha, beta, zero, one;
-    pthread_mutex_t lock; /* of the descriptor while it has a bias: the address is in there */
-    atomic_bool refused;  /* at a run */
-    char what[160];
-};
-
-typedef struct lt_args { /* without padding: graphs compare them */
-    const void *a, *b, *bias, *c;
-    void *d, *room;
-    int64_t add;
-} lt_args;
 
 /* ---- the library --------------------------------------------------------------------------------------- */
 
@@ -101,8 +55,10 @@ static tn_status library_need(tncuda_plugin *p, struct tncuda_lt_library **out, 
     bool first;
 
     pthread_mutex_lock(&p->lock);
-    if (!p->lt && (p->lt = tncuda_new(p, sizeof *p->lt)))
+    if (!p->lt && (p->lt = tncuda_new(p, sizeof *p->lt))) {
         pthread_mutex_init(&p->lt->lock, NULL);
+        pthread_mutex_init(&p->lt->measuring, NULL);
+    }
     l = p->lt;
     pthread_mutex_unlock(&p->lock);
     if (!l)
@@ -138,17 +94,20 @@ static tn_status refuse(const struct tncuda_lt_library *l, const char *what, con
                     (int)status);
 }
 
-static uint64_t room_of(const tncuda_plugin *p, int32_t index)
+static tncuda_lt_limits limits_of(const tncuda_plugin *p, int32_t index)
 {
-    int32_t ordinal = 0, major = 0;
+    int32_t ordinal = 0, major = 0, units = 0;
     size_t left = 0, total = 0;
     uint64_t room;
 
     (void)p->driver.device_get(&ordinal, index);
     (void)p->driver.device_attribute(&major, TNCUDA_ATTRIBUTE_COMPUTE_MAJOR, ordinal);
+    (void)p->driver.device_attribute(&units, TNCUDA_ATTRIBUTE_UNITS, ordinal);
     (void)p->driver.memory_info(&left, &total);
     room = major >= 9 ? ROOM_HOPPER : ROOM_OTHERS;
-    return room < total / ROOM_PART ? room : total / ROOM_PART;
+    return (tncuda_lt_limits){.room = room < total / ROOM_PART ? room : total / ROOM_PART,
+                              .trial = total / TRIAL_PART,
+                              .work = TRIAL_WORK * units};
 }
 
 /* In the context. */
@@ -162,7 +121,7 @@ static tn_status handle_need(const tncuda_plugin *p, struct tncuda_lt_library *l
         pthread_mutex_lock(&l->lock);
         made = atomic_load_explicit(&l->handles[index], memory_order_relaxed);
         if (!made && !(status = l->f.create(&made))) {
-            l->room[index] = room_of(p, index);
+            l->limits[index] = limits_of(p, index);
             atomic_store_explicit(&l->handles[index], made, memory_order_release);
         }
         pthread_mutex_unlock(&l->lock);
@@ -185,8 +144,11 @@ void tncuda_lt_drop(tncuda_plugin *plugin, int32_t index)
 
 void tncuda_lt_fini(tncuda_plugin *plugin)
 {
-    if (plugin->lt)
+    if (plugin->lt) {
         pthread_mutex_destroy(&plugin->lt->lock);
+        pthread_mutex_destroy(&plugin->lt->measuring);
+        tncuda_delete(plugin, plugin->lt->kept);
+    }
     tncuda_delete(plugin, plugin->lt);
     plugin->lt = NULL;
 }
@@ -194,25 +156,25 @@ void tncuda_lt_fini(tncuda_plugin *plugin)
 /* ---- shapes -------------------------------------------------------------------------------------------- */
 
 /* A matrix (rows, cols), or its transposed one, whose columns are side by side. False: neither lies so. */
-static bool side_of(int64_t rows, int64_t cols, int64_t row, int64_t col, lt_side *out)
+static bool side_of(int64_t rows, int64_t cols, int64_t row, int64_t col, tncuda_lt_side *out)
 {
     const bool one_row = rows == 1, one_col = cols == 1;
 
     if (row == 1 && (one_col || col >= rows) && !(one_row && col == 1))
-        *out = (lt_side){TNCUDA_LT_OP_N, rows, cols, one_col ? rows : col, 0};
+        *out = (tncuda_lt_side){TNCUDA_LT_OP_N, rows, cols, one_col ? rows : col, 0};
     else if (col == 1 && (one_row || row >= cols))
-        *out = (lt_side){TNCUDA_LT_OP_T, cols, rows, one_row ? cols : row, 0};
+        *out = (tncuda_lt_side){TNCUDA_LT_OP_T, cols, rows, one_row ? cols : row, 0};
     else if (one_row && col >= 1)
-        *out = (lt_side){TNCUDA_LT_OP_N, 1, cols, col, 0};
+        *out = (tncuda_lt_side){TNCUDA_LT_OP_N, 1, cols, col, 0};
     else if (one_col && row >= 1)
-        *out = (lt_side){TNCUDA_LT_OP_T, 1, rows, row, 0};
+        *out = (tncuda_lt_side){TNCUDA_LT_OP_T, 1, rows, row, 0};
     else
         return false;
     return true;
 }
 
 /* The library's a and b, and d, which is not transposed. */
-static tn_status sides_of(const tncuda_product_args *p, lt_side side[3], bool *swapped, tn_err *err)
+static tn_status sides_of(const tncuda_product_args *p, tncuda_lt_side side[3], bool *swapped, tn_err *err)
 {
     bool fits;
 
@@ -222,7 +184,7 @@ static tn_status sides_of(const tncuda_product_args *p, lt_side side[3], bool *s
         return tn_fail(err, TN_E_UNSUPPORTED, "a matrix of more than 2^31 - 1 rows, columns or batches");
     fits = side_of(p->n, p->m, p->c_col, p->c_row, &side[2]);
     if (fits && p->bias && side[2].transposed) { /* of one output */
-        side[2] = (lt_side){TNCUDA_LT_OP_N, p->n, p->m, p->c_row, 0};
+        side[2] = (tncuda_lt_side){TNCUDA_LT_OP_N, p->n, p->m, p->c_row, 0};
         fits = p->n == 1;
     }
     *swapped = !side[2].transposed;
@@ -230,9 +192,11 @@ static tn_status sides_of(const tncuda_product_args *p, lt_side side[3], bool *s
                                    side_of(p->k, p->m, p->a_col, p->a_row, &side[1])
                              : side_of(p->m, p->k, p->a_row, p->a_col, &side[0]) &&
                                    side_of(p->k, p->n, p->b_row, p->b_col, &side[1]));
-    side[0].batch = *swapped ? p->b_batch : p->a_batch;
-    side[1].batch = *swapped ? p->a_batch : p->b_batch;
-    side[2].batch = p->c_batch;
+    if (p->batch > 1) {
+        side[0].batch = *swapped ? p->b_batch : p->a_batch;
+        side[1].batch = *swapped ? p->a_batch : p->b_batch;
+        side[2].batch = p->c_batch;
+    }
     return fits ? TN_OK
                 : tn_fail(err, TN_E_UNSUPPORTED, "a matrix of which neither rows nor columns are together");
 }
@@ -256,9 +220,9 @@ static size_t type_find(int32_t dtype)
     return i;
 }
 
-static lt_scale scale_of(int32_t dtype, double number)
+static tncuda_lt_scale scale_of(int32_t dtype, double number)
 {
-    return dtype == TN_F64 ? (lt_scale){.wide = number} : (lt_scale){.single = (float)number};
+    return dtype == TN_F64 ? (tncuda_lt_scale){.wide = number} : (tncuda_lt_scale){.single = (float)number};
 }
 
 /* ---- plans --------------------------------------------------------------------------------------------- */
@@ -281,38 +245,36 @@ static tn_status layout_put(tncuda_lt *lt, int i, int32_t attribute, const void 
                    "cublasLtMatrixLayoutSetAttribute", err);
 }
 
-static tn_status desc_make(tncuda_lt *lt, const lt_side side[3], tn_err *err)
+static tn_status desc_make(tncuda_lt *lt, tn_err *err)
 {
-    const bool wide = lt->dtype == TN_F64, tf32 = lt->dtype == TN_F32 && lt->plugin->tf32;
+    const bool wide = lt->form.dtype == TN_F64, tf32 = lt->form.dtype == TN_F32 && lt->plugin->tf32;
     const int32_t compute = wide   ? TNCUDA_LT_COMPUTE_F64
                             : tf32 ? TNCUDA_LT_COMPUTE_TF32
                                    : TNCUDA_LT_COMPUTE_F32;
-    const uint32_t epilogue =
-        lt->sums ? TNCUDA_LT_EPILOGUE_SUMS
-                 : (lt->biased ? TNCUDA_LT_EPILOGUE_BIAS : 0) | (lt->relu ? TNCUDA_LT_EPILOGUE_RELU : 0);
+    const int32_t turned[2] = {(int32_t)lt->form.side[0].transposed, (int32_t)lt->form.side[1].transposed};
+    const uint32_t epilogue = (uint32_t)lt->form.epilogue;
     tn_status st =
         checked(lt, lt->library->f.desc_create(&lt->desc, compute, wide ? TNCUDA_R_F64 : TNCUDA_R_F32),
                 "cublasLtMatmulDescCreate", err);
 
-    if (st ||
-        (st = desc_put(lt, TNCUDA_LT_DESC_TRANS_A, &side[0].transposed, sizeof side[0].transposed, err)) ||
-        (st = desc_put(lt, TNCUDA_LT_DESC_TRANS_B, &side[1].transposed, sizeof side[1].transposed, err)))
+    if (st || (st = desc_put(lt, TNCUDA_LT_DESC_TRANS_A, &turned[0], sizeof turned[0], err)) ||
+        (st = desc_put(lt, TNCUDA_LT_DESC_TRANS_B, &turned[1], sizeof turned[1], err)))
         return st;
     return epilogue ? desc_put(lt, TNCUDA_LT_DESC_EPILOGUE, &epilogue, sizeof epilogue, err) : TN_OK;
 }
 
-static tn_status layouts_make(tncuda_lt *lt, const lt_side side[3], tn_err *err)
+static tn_status layouts_make(tncuda_lt *lt, tn_err *err)
 {
     const tncuda_lt_functions *f = &lt->library->f;
-    const int32_t batch = (int32_t)lt->batch;
+    const int32_t batch = (int32_t)lt->form.batch;
     tn_status st = TN_OK;
 
     for (int i = 0; i < 3 && !st; i++) {
-        const lt_side *s = &side[i];
+        const tncuda_lt_side *s = &lt->form.side[i];
 
         st = checked(lt,
-                     f->layout_create(&lt->layouts[i], types[type_find(lt->dtype)].type, (uint64_t)s->rows,
-                                      (uint64_t)s->cols, s->ld),
+                     f->layout_create(&lt->layouts[i], types[type_find(lt->form.dtype)].type,
+                                      (uint64_t)s->rows, (uint64_t)s->cols, s->ld),
                      "cublasLtMatrixLayoutCreate", err);
         if (!st && batch > 1)
             (void)((st = layout_put(lt, i, TNCUDA_LT_LAYOUT_BATCH_COUNT, &batch, sizeof batch, err)) ||
@@ -325,7 +287,7 @@ static tn_status preference_make(tncuda_lt *lt, uint32_t align, uint32_t schemes
                                  tn_err *err)
 {
     static const char call[] = "cublasLtMatmulPreferenceSetAttribute";
-    const uint64_t room = lt->library->room[lt->index];
+    const uint64_t room = lt->library->limits[lt->form.device].room;
     const tncuda_lt_functions *f = &lt->library->f;
     tn_status st = checked(lt, f->preference_create(out), "cublasLtMatmulPreferenceCreate", err);
 
@@ -341,28 +303,58 @@ static tn_status preference_make(tncuda_lt *lt, uint32_t align, uint32_t schemes
     return st;
 }
 
-/* Of the choices the first that adds in one order. */
-static bool choice_take(tncuda_lt *lt, int low, const tncuda_lt_choice *c)
+/* Whether a choice adds in one order: `out` is filled then, but for its number. */
+static bool choice_serves(const tncuda_lt *lt, const tncuda_lt_choice *c, tncuda_lt_taken *out)
 {
+    uint32_t scheme = ~0u;
+    size_t written = 0;
+
+    if (c->state || c->workspace_bytes > lt->library->limits[lt->form.device].room ||
+        lt->library->f.algo_get(&c->algo, TNCUDA_LT_ALGO_REDUCTION, &scheme, sizeof scheme, &written) ||
+        (scheme != TNCUDA_LT_REDUCTION_NONE && scheme != TNCUDA_LT_REDUCTION_COMPUTE))
+        return false;
+    *out = (tncuda_lt_taken){.algo = c->algo, .bytes = c->workspace_bytes, .scheme = scheme};
+    return true;
+}
+
+static void choice_tell(const tncuda_lt *lt, int low)
+{
+    static const char *const how[] = {"", ", measured", ", measured before"};
     const tncuda_lt_functions *f = &lt->library->f;
-    uint32_t scheme = ~0u, tile = 0;
+    const tncuda_lt_taken *t = &lt->taken[low];
+    uint32_t tile = 0;
     int32_t id = 0, split = 0;
     size_t written = 0;
 
-    if (c->state || c->workspace_bytes > lt->library->room[lt->index] ||
-        f->algo_get(&c->algo, TNCUDA_LT_ALGO_REDUCTION, &scheme, sizeof scheme, &written) ||
-        (scheme != TNCUDA_LT_REDUCTION_NONE && scheme != TNCUDA_LT_REDUCTION_COMPUTE))
+    (void)f->algo_get(&t->algo, TNCUDA_LT_ALGO_ID, &id, sizeof id, &written);
+    (void)f->algo_get(&t->algo, TNCUDA_LT_ALGO_TILE, &tile, sizeof tile, &written);
+    (void)f->algo_get(&t->algo, TNCUDA_LT_ALGO_SPLIT, &split, sizeof split, &written);
+    tncuda_log(
+        lt->plugin, TN_LEVEL_DEBUG,
+        "cublaslt: %s%s: algorithm %d, tile %u, split %d, reduction %u, workspace %zu, number %u of %u%s",
+        lt->what, low ? ", unaligned" : "", (int)id, (unsigned)tile, (int)split, (unsigned)t->scheme,
+        t->bytes, (unsigned)t->number, (unsigned)t->count, how[t->measured]);
+}
+
+/* Of the choices the first that serves, or the fastest. */
+static bool choice_take(tncuda_lt *lt, tncuda_lt_handle handle, int low, const tncuda_lt_choice *choices,
+                        uint32_t count)
+{
+    const uint32_t wanted = lt->measured && !low ? TNCUDA_WAYS : 1;
+    tncuda_lt_taken ways[TNCUDA_WAYS];
+    uint32_t found = 0, best = 0;
+    bool measured;
+
+    for (uint32_t i = 0; i < count && found < wanted; i++)
+        if (choice_serves(lt, &choices[i], &ways[found])) {
+            ways[found].number = i + 1;
+            ways[found++].count = count;
+        }
+    if (!found)
         return false;
-    lt->algos[low] = c->algo;
-    lt->bytes[low] = c->workspace_bytes;
-    lt->has[low] = true;
-    (void)f->algo_get(&c->algo, TNCUDA_LT_ALGO_ID, &id, sizeof id, &written);
-    (void)f->algo_get(&c->algo, TNCUDA_LT_ALGO_TILE, &tile, sizeof tile, &written);
-    (void)f->algo_get(&c->algo, TNCUDA_LT_ALGO_SPLIT, &split, sizeof split, &written);
-    tncuda_log(lt->plugin, TN_LEVEL_DEBUG,
-               "cublaslt: %s%s: algorithm %d, tile %u, split %d, reduction %u, workspace %zu", lt->what,
-               low ? ", unaligned" : "", (int)id, (unsigned)tile, (int)split, (unsigned)scheme,
-               c->workspace_bytes);
+    measured = found > 1 && tncuda_lt_fastest_locked(lt, handle, found, ways, &best);
+    lt->taken[low] = ways[best];
+    lt->taken[low].measured = measured ? TNCUDA_LT_MEASURED : TNCUDA_LT_FIRST;
     return true;
 }
 
@@ -384,9 +376,8 @@ static tn_status choices_ask(tncuda_lt *lt, tncuda_lt_handle handle, int low, ui
                                                      CHOICES, choices, &count),
                             "cublasLtMatmulAlgoGetHeuristic", err)))
         return st;
-    for (int32_t i = 0; i < count && i < CHOICES; i++)
-        if (choice_take(lt, low, &choices[i]))
-            return TN_OK;
+    if (choice_take(lt, handle, low, choices, count < 0 ? 0 : count < CHOICES ? (uint32_t)count : CHOICES))
+        return TN_OK;
     return tn_failf(err, TN_E_UNSUPPORTED,
                     "%s: of %d algorithms of cublasLtMatmulAlgoGetHeuristic none serves", lt->what,
                     (int)count);
@@ -395,7 +386,7 @@ static tn_status choices_ask(tncuda_lt *lt, tncuda_lt_handle handle, int low, ui
 /* `schemes`: of sums in parts that the library may look at. */
 static tn_status choose_among(tncuda_lt *lt, tncuda_lt_handle handle, int low, uint32_t schemes, tn_err *err)
 {
-    const uint32_t align = low ? (uint32_t)tn_dtype_bytes(lt->dtype) : ALIGN_WHOLE;
+    const uint32_t align = low ? (uint32_t)tn_dtype_bytes(lt->form.dtype) : ALIGN_WHOLE;
     tncuda_lt_preference preference = NULL;
     tn_status st = preference_make(lt, align, schemes, &preference, err);
 
@@ -406,17 +397,39 @@ static tn_status choose_among(tncuda_lt *lt, tncuda_lt_handle handle, int low, u
     return st;
 }
 
+static tn_status choose_one(tncuda_lt *lt, tncuda_lt_handle handle, int low, tn_err *err)
+{
+    const tn_status st = choose_among(lt, handle, low, TNCUDA_LT_REDUCTION_COMPUTE, err);
+
+    return st == TN_E_UNSUPPORTED ? choose_among(lt, handle, low, TNCUDA_LT_REDUCTION_ALL, err) : st;
+}
+
+/* Equal products are measured once, and none while another one is. */
+static tn_status choose_measured(tncuda_lt *lt, tncuda_lt_handle handle, tn_err *err)
+{
+    struct tncuda_lt_library *l = lt->library;
+    tn_status st = TN_OK;
+
+    pthread_mutex_lock(&l->measuring);
+    if (!tncuda_lt_find_locked(lt, &lt->taken[0]) && !(st = choose_one(lt, handle, 0, err)) &&
+        lt->taken[0].measured)
+        tncuda_lt_keep_locked(lt, &lt->taken[0]);
+    pthread_mutex_unlock(&l->measuring);
+    return st;
+}
+
 /* For addresses as arrays have them, then for views, which may have none: plain kernels serve those. */
 static tn_status choose(tncuda_lt *lt, tncuda_lt_handle handle, tn_err *err)
 {
     for (int low = 0; low < 2; low++) {
         tn_err why = {0};
-        tn_status st = choose_among(lt, handle, low, TNCUDA_LT_REDUCTION_COMPUTE, &why);
+        const tn_status st =
+            lt->measured && !low ? choose_measured(lt, handle, &why) : choose_one(lt, handle, low, &why);
 
-        if (st == TN_E_UNSUPPORTED)
-            st = choose_among(lt, handle, low, TNCUDA_LT_REDUCTION_ALL, &why);
-        if (!st)
+        if (!st) {
+            choice_tell(lt, low);
             continue;
+        }
         if (err && !low)
             *err = why;
         if (!low)
@@ -427,33 +440,34 @@ static tn_status choose(tncuda_lt *lt, tncuda_lt_handle handle, tn_err *err)
 }
 
 /* In the context. */
-static tn_status planned(tncuda_lt *lt, const lt_side side[3], tn_err *err)
+static tn_status planned(tncuda_lt *lt, tn_err *err)
 {
     tncuda_lt_handle handle = NULL;
     tn_status st;
 
-    if ((st = handle_need(lt->plugin, lt->library, lt->index, &handle, err)) ||
-        (st = desc_make(lt, side, err)) || (st = layouts_make(lt, side, err)))
+    if ((st = handle_need(lt->plugin, lt->library, lt->form.device, &handle, err)) ||
+        (st = desc_make(lt, err)) || (st = layouts_make(lt, err)))
         return st;
+    lt->measured = lt->measured && tncuda_lt_work(lt) >= lt->library->limits[lt->form.device].work;
     return choose(lt, handle, err);
 }
 
-static tn_status planned_in_context(tncuda_lt *lt, const lt_side side[3], tn_err *err)
+static tn_status planned_in_context(tncuda_lt *lt, tn_err *err)
 {
     tncuda_plugin *p = lt->plugin;
     tncuda_context context, gone;
     tncuda_result result;
     tn_status st;
 
-    if ((st = tncuda_driver_need(p, err)) || (st = tncuda_context_get(p, lt->index, &context, err)))
+    if ((st = tncuda_driver_need(p, err)) || (st = tncuda_context_get(p, lt->form.device, &context, err)))
         return st;
     if ((result = p->driver.context_push(context))) {
         st = tncuda_driver_fail(&p->driver, result, "cuCtxPushCurrent", err);
     } else {
-        st = planned(lt, side, err);
+        st = planned(lt, err);
         (void)p->driver.context_pop(&gone);
     }
-    tncuda_context_give(p, lt->index);
+    tncuda_context_give(p, lt->form.device);
     return st;
 }
 
@@ -475,7 +489,7 @@ static void what_set(tncuda_lt *lt, const char *op, const tncuda_product_args *p
 {
     (void)snprintf(lt->what, sizeof lt->what,
                    "%.48s: %s (%" PRId64 ", %" PRId64 ") by (%" PRId64 ", %" PRId64 "), batch %" PRId64 "%s",
-                   op, types[type_find(lt->dtype)].name, p->m, p->k, p->k, p->n, p->batch,
+                   op, types[type_find(lt->form.dtype)].name, p->m, p->k, p->k, p->n, p->batch,
                    lt->sums  ? ", sums"
                    : p->bias ? ", bias"
                              : "");
@@ -486,7 +500,7 @@ tn_status tncuda_lt_make(tncuda_plugin *plugin, const tn_node *node, tn_plan *pl
 {
     const tncuda_product_args *p = &shape->of;
     struct tncuda_lt_library *library = NULL;
-    lt_side side[3];
+    tncuda_lt_form form = {.device = node->out[0]->device, .dtype = p->dtype, .batch = p->batch};
     tncuda_lt *lt;
     tn_err own = {0};
     bool swapped = false;
@@ -494,32 +508,34 @@ tn_status tncuda_lt_make(tncuda_plugin *plugin, const tn_node *node, tn_plan *pl
 
     if (type_find(p->dtype) == TYPES)
         return tn_fail(err, TN_E_UNSUPPORTED, "a data type that cuBLASLt is not asked for");
-    if ((st = library_need(plugin, &library, err)) || (st = sides_of(p, side, &swapped, err)))
+    if ((st = library_need(plugin, &library, err)) || (st = sides_of(p, form.side, &swapped, err)))
         return st;
     if (!(lt = tncuda_new(plugin, sizeof *lt)))
         return tncuda_nomem(err, "a plan");
     lt->owned.free = lt_free;
     lt->plugin = plugin;
     lt->library = library;
-    lt->index = node->out[0]->device;
-    lt->dtype = p->dtype;
-    lt->batch = p->batch;
+    form.epilogue =
+        shape->sums ? TNCUDA_LT_EPILOGUE_SUMS
+                    : (p->bias ? TNCUDA_LT_EPILOGUE_BIAS : 0u) | (shape->relu ? TNCUDA_LT_EPILOGUE_RELU : 0u);
+    lt->form = form;
     lt->swapped = swapped;
     lt->biased = p->bias != NULL;
     lt->relu = shape->relu;
     lt->sums = shape->sums;
+    lt->measured = !(node->flags & TN_NODE_DETERMINISTIC) && plugin->autotune;
     lt->alpha = scale_of(p->dtype, shape->alpha);
     lt->beta = scale_of(p->dtype, shape->beta);
     lt->zero = scale_of(p->dtype, 0);
     lt->one = scale_of(p->dtype, 1);
     for (int low = 0; low < 2; low++)
-        lt->ways[low] = (lt_way){lt, low};
+        lt->ways[low] = (tncuda_lt_way){lt, low};
     pthread_mutex_init(&lt->lock, NULL);
     what_set(lt, node->op, p);
-    if (lt->index < 0 || lt->index >= TNCUDA_DEVICES_MAX)
+    if (lt->form.device < 0 || lt->form.device >= TNCUDA_DEVICES_MAX)
         st = tn_fail(&own, TN_E_UNSUPPORTED, "no such device");
     else
-        st = planned_in_context(lt, side, &own);
+        st = planned_in_context(lt, &own);
     if (!st) {
         tncuda_own(plan, &lt->owned);
         *out = lt;
@@ -544,7 +560,7 @@ void tncuda_lt_room(tn_plan *plan)
             continue;
         lt->at = at;
         for (int low = 0; low < 2; low++)
-            most = most < lt->bytes[low] ? lt->bytes[low] : most;
+            most = most < lt->taken[low].bytes ? lt->taken[low].bytes : most;
     }
     if (!most)
         return;
@@ -567,32 +583,38 @@ static tn_status refused(tncuda_lt *lt, tncuda_lt_status status, tn_err *err)
     return st;
 }
 
-/* A tncuda_library_fn. */
-static tn_status multiply(const void *state, const void *args, tncuda_stream stream, tn_err *err)
+tncuda_lt_status tncuda_lt_multiply(tncuda_lt *lt, tncuda_lt_handle handle, const tncuda_lt_taken *by,
+                                    const tncuda_lt_args *a, tncuda_stream stream)
 {
-    const lt_way *way = state;
-    tncuda_lt *lt = way->lt;
     const tncuda_lt_functions *f = &lt->library->f;
-    const lt_args *a = args;
-    const int low = way->low;
-    const lt_scale *beta = a->add ? &lt->one : a->c ? &lt->beta : &lt->zero;
-    tncuda_lt_handle handle = NULL;
+    const tncuda_lt_scale *beta = a->add ? &lt->one : a->c ? &lt->beta : &lt->zero;
     tncuda_lt_status status = 0;
-    tn_status st = handle_need(lt->plugin, lt->library, lt->index, &handle, err);
 
-    if (st)
-        return st;
     if (lt->biased) {
         pthread_mutex_lock(&lt->lock);
         status = f->desc_set(lt->desc, TNCUDA_LT_DESC_BIAS, &a->bias, sizeof a->bias);
     }
     if (!status)
-        status =
-            f->matmul(handle, lt->desc, &lt->alpha, lt->swapped ? a->b : a->a, lt->layouts[0],
-                      lt->swapped ? a->a : a->b, lt->layouts[1], beta, a->c ? a->c : a->d, lt->layouts[2],
-                      a->d, lt->layouts[2], &lt->algos[low], a->room, lt->bytes[low], stream);
+        status = f->matmul(handle, lt->desc, &lt->alpha, lt->swapped ? a->b : a->a, lt->layouts[0],
+                           lt->swapped ? a->a : a->b, lt->layouts[1], beta, a->c ? a->c : a->d,
+                           lt->layouts[2], a->d, lt->layouts[2], &by->algo, a->room, by->bytes, stream);
     if (lt->biased)
         pthread_mutex_unlock(&lt->lock);
+    return status;
+}
+
+/* A tncuda_library_fn. */
+static tn_status multiply(const void *state, const void *args, tncuda_stream stream, tn_err *err)
+{
+    const tncuda_lt_way *way = state;
+    tncuda_lt *lt = way->lt;
+    tncuda_lt_handle handle = NULL;
+    tncuda_lt_status status;
+    tn_status st = handle_need(lt->plugin, lt->library, lt->form.device, &handle, err);
+
+    if (st)
+        return st;
+    status = tncuda_lt_multiply(lt, handle, &lt->taken[way->low], args, stream);
     return status ? refused(lt, status, err) : TN_OK;
 }
 
@@ -605,15 +627,15 @@ tn_status tncuda_lt_run(tncuda_lt *lt, const tn_exec *x, const tncuda_lt_call *c
 {
     const int low = !aligned(call->a) || !aligned(call->b) || !aligned(call->c) || !aligned(call->d) ||
                     !aligned(call->bias);
-    const lt_args args = {.a = call->a,
-                          .b = call->b,
-                          .bias = call->bias,
-                          .c = call->c,
-                          .d = call->d,
-                          .room = lt->bytes[low] ? (char *)x->workspace + lt->at : NULL,
-                          .add = call->add};
+    const tncuda_lt_args args = {.a = call->a,
+                                 .b = call->b,
+                                 .bias = call->bias,
+                                 .c = call->c,
+                                 .d = call->d,
+                                 .room = lt->taken[low].bytes ? (char *)x->workspace + lt->at : NULL,
+                                 .add = call->add};
 
-    if (!lt->has[low] || atomic_load_explicit(&lt->refused, memory_order_relaxed))
+    if (!lt->taken[low].count || atomic_load_explicit(&lt->refused, memory_order_relaxed))
         return TN_E_UNSUPPORTED;
     return tncuda_library_call(x, multiply, &lt->ways[low], &args, (uint32_t)sizeof args, err);
 }

@@ -177,7 +177,8 @@ static const tn_option_row option_autotune = {
     .key = "autotune",
     .type = "bool",
     .default_text = "true",
-    .help = "the fastest of a few engines serves a convolution, where run.deterministic is off",
+    .help = "the fastest of a few engines or algorithms serves convolutions and products, where "
+            "run.deterministic is off",
     .since = "0.1",
     .min = 1,
     .max = 0,

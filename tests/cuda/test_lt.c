@@ -30,6 +30,7 @@
 #define WITH "--set plugin.cuda.libraries=\"$TENON_TEST_LT\" "
 #define BESIDE "LD_LIBRARY_PATH=\"$TENON_TEST_LT:$TENON_TEST_DRIVER\" TNEMU_DELAY_US=0"
 #define IN_FOLDER "D=$(mktemp -d); trap 'rm -r $D' EXIT; "
+#define OFF "--set run.deterministic=off "
 #define ABSENT "products of matrices run on plain kernels: "
 
 /* Two dense layers. */
@@ -274,6 +275,97 @@ static void tf32(void **state)
     assert_string_equal(now[2], plain);
 }
 
+/* Three dense layers of one product, of which the plans of the last two are not shared, and one of few. */
+#define EQUAL                                                                                                \
+    "printf '%s' '{\"nodes\":["                                                                              \
+    "{\"op\":\"null\",\"name\":\"data\",\"inputs\":[]},"                                                     \
+    "{\"op\":\"null\",\"name\":\"a_weight\",\"inputs\":[]},"                                                 \
+    "{\"op\":\"null\",\"name\":\"a_bias\",\"inputs\":[]},"                                                   \
+    "{\"op\":\"FullyConnected\",\"name\":\"a\",\"attrs\":{\"num_hidden\":\"64\"},"                           \
+    "\"inputs\":[[0,0,0],[1,0,0],[2,0,0]]},"                                                                 \
+    "{\"op\":\"null\",\"name\":\"b_weight\",\"inputs\":[]},"                                                 \
+    "{\"op\":\"null\",\"name\":\"b_bias\",\"inputs\":[]},"                                                   \
+    "{\"op\":\"FullyConnected\",\"name\":\"b\",\"attrs\":{\"num_hidden\":\"64\",\"flatten\":\"False\"},"     \
+    "\"inputs\":[[3,0,0],[4,0,0],[5,0,0]]},"                                                                 \
+    "{\"op\":\"null\",\"name\":\"c_weight\",\"inputs\":[]},"                                                 \
+    "{\"op\":\"null\",\"name\":\"c_bias\",\"inputs\":[]},"                                                   \
+    "{\"op\":\"FullyConnected\",\"name\":\"c\",\"attrs\":{\"num_hidden\":\"10\"},"                           \
+    "\"inputs\":[[6,0,0],[7,0,0],[8,0,0]]}],"                                                                \
+    "\"arg_nodes\":[0,1,2,4,5,7,8],\"heads\":[[9,0,0]]}' >$D/net-symbol.json; "
+#define LAYER "cublaslt: FullyConnected: f32 (64, 64) by (64, 64), batch 1, bias: algorithm "
+#define REFUSED LAYER "67, tile 1, split 1, reduction 0, workspace 0, number 1 of 2, measured"
+
+/* Equal products have one algorithm, which is measured once. */
+static void layers_agree(const said *s)
+{
+    const char *const first = strstr(s->out, LAYER), *end = first ? strstr(first, ", measured") : NULL;
+    unsigned now = 0, before = 0;
+
+    assert_non_null(end);
+    end += strlen(", measured");
+    for (const char *at = first; at; at = strstr(at + 1, LAYER)) {
+        assert_memory_equal(at, first, (size_t)(end - first));
+        now += at[end - first] == '\n';
+        before += strncmp(at + (end - first), " before\n", 8) == 0;
+    }
+    assert_int_equal(now, 1);
+    assert_true(before > 0);
+}
+
+/* Where bits may differ from run to run, algorithms are measured: which one is ahead here, no test says. One
+ * that cannot run is not taken, unless nothing can be measured: the first one is, then. */
+static void measured(void **state)
+{
+    static const struct {
+        const char *settings, *more, *says;
+        bool measures;
+    } rows[] = {
+        {"TNLT_CHOICES=pnw", OFF, " of 3, measured", true},
+        {"TNLT_CHOICES=xn", OFF,
+         LAYER "0, tile 1, split 1, reduction 0, workspace 0, number 2 of 2, measured", true},
+        {"TNLT_CHOICES=xxxxxxwx", OFF, "workspace 262144, number 7 of 8, measured", true},
+        {"TNLT_CHOICES=xx", OFF, REFUSED, true},
+        {"TNLT_CHOICES=xx", OFF, "; a plain kernel serves", true},
+        {"TNLT_CHOICES=np TNLT_FAULT=matmul:1:13", OFF, "workspace 4096, number 2 of 2, measured", true},
+        {"TNLT_CHOICES=pn TNLT_FAULT=matmul:2:13", OFF, "workspace 0, number 2 of 2, measured", true},
+        {"TNLT_CHOICES=np TNLT_FAULT=matmul:1+:13", OFF, "workspace 0, number 1 of 2, measured", true},
+        /* One call after the other: the second block and the third stream are those of the measuring. */
+        {"TNLT_CHOICES=xn TNEMU_FAULT=cuMemAlloc:2:2", OFF "--set engine.type=naive ", REFUSED, true},
+        {"TNLT_CHOICES=xn TNEMU_FAULT=cuStreamCreateWithPriority:3:2", OFF "--set engine.type=naive ",
+         REFUSED, true},
+        {"TNLT_CHOICES=np TNEMU_MEMORY=2097152", OFF "--set memory.cuda.pool=naive ",
+         "f32 (256, 64) by (64, 64), batch 1, bias: algorithm 0, tile 1, split 1, reduction 0, workspace 0, "
+         "number 1 of 2\n",
+         true},
+        {"TNLT_CHOICES=n", OFF, "number 1 of 1", false},
+        {"TNLT_CHOICES=np", OFF "--set plugin.cuda.autotune=false ", "number 1 of 2", false},
+        {"TNLT_CHOICES=np", "", "number 1 of 2", false},
+    };
+    const size_t step = test_full() ? 1 : 3;
+    char own[80], now[80];
+
+    (void)state;
+    value_of(cuda_say("TNEMU_DELAY_US=0", IN_FOLDER EQUAL TRAIN("$D/net-symbol.json")), "params_sha256 ", own,
+             sizeof own);
+    for (size_t i = (size_t)test_rotation(step); i < sizeof rows / sizeof *rows; i += step) {
+        char command[4096], settings[160];
+        const said *s;
+
+        (void)snprintf(settings, sizeof settings, "TNEMU_DELAY_US=0 %s", rows[i].settings);
+        (void)snprintf(command, sizeof command, "%s--set log.level=debug %s; " COUNTS,
+                       IN_FOLDER COUNTED EQUAL TRAIN("$D/net-symbol.json") WITH, rows[i].more);
+        s = cuda_say(settings, command);
+        value_of(s, "params_sha256 ", now, sizeof now);
+        cuda_said(s, rows[i].says);
+        if (strcmp(now, own) != 0 || strstr(s->out, "cublaslt double:") ||
+            (strstr(s->out, ", measured") != NULL) != rows[i].measures)
+            fail_msg("%s %s:\n%s", settings, rows[i].more, s->out);
+        if (rows[i].measures)
+            layers_agree(s);
+        counted(s, "things left", 0, 0);
+    }
+}
+
 static void lenet(void **state)
 {
     char with[80], without[80];
@@ -444,6 +536,7 @@ int main(void)
         cmocka_unit_test(candidates),
         cmocka_unit_test(trainings),
         cmocka_unit_test(tf32),
+        cmocka_unit_test(measured),
         cmocka_unit_test(lenet),
         cmocka_unit_test(each_call_fails),
         cmocka_unit_test(told),

@@ -10,6 +10,9 @@
  *                   the heuristic, give. Clocks: create desc layout preference set heuristic algo matmul, and
  *       none        the heuristic finds nothing       inplace   it offers what the mask leaves out
  *       state       what it finds does not serve
+ *     TNLT_CHOICES  what the heuristic lists, in this order, default "pn"
+ *       n             a plain algorithm             p         sums in parts, added in the compute type
+ *       w             one with a large workspace    x         one that no run takes
  *     TNLT_COUNTS   a file: how often each clock came, and what was not given back
  */
 #ifndef TNLT_DOUBLE_H
@@ -35,6 +38,7 @@ typedef struct double_desc {
 typedef struct double_algo { /* what cublasLtMatmulAlgo_t holds */
     uint32_t magic, scheme, align, id;
     uint64_t workspace_bytes, problem; /* problem: a hash of what it was found for */
+    uint64_t refuses;                  /* it looks well, but does not run */
 } double_algo;
 
 typedef struct double_job { /* a product on its way */

@@ -21,6 +21,7 @@
 #define ALGO 0x4c5441u
 #define DEVICE_MEMORY 2 /* CU_MEMORYTYPE_DEVICE */
 #define WORKSPACE 4096u /* bytes that the schemes of split sums ask for */
+#define LARGE 262144u   /* and an algorithm with a large workspace */
 
 _Static_assert(sizeof(double_layout) <= sizeof(cublasLtMatrixLayoutOpaque_t), "");
 _Static_assert(sizeof(double_desc) <= sizeof(cublasLtMatmulDescOpaque_t), "");
@@ -441,15 +442,36 @@ static uint64_t problem_of(const double_desc *o, const double_layout *a, const d
     return hash(hash(h, c, sizeof *c), d, sizeof *d);
 }
 
-static cublasLtMatmulHeuristicResult_t result_of(uint32_t id, uint32_t scheme, uint32_t align, uint64_t bytes,
-                                                 uint64_t problem)
+/* What a heuristic may list. */
+static const struct choice {
+    char letter;
+    bool refuses;
+    uint32_t id, scheme;
+    uint64_t workspace_bytes;
+} choices[] = {{'i', false, 21, CUBLASLT_REDUCTION_SCHEME_INPLACE, 0},
+               {'p', false, 13, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, WORKSPACE},
+               {'n', false, 0, CUBLASLT_REDUCTION_SCHEME_NONE, 0},
+               {'w', false, 66, CUBLASLT_REDUCTION_SCHEME_NONE, LARGE},
+               {'x', true, 67, CUBLASLT_REDUCTION_SCHEME_NONE, 0}};
+
+/* NULL: the preference leaves it out. */
+static const struct choice *choice_of(char letter, const double_preference *p)
 {
-    const double_algo a = {ALGO, scheme, align, id, bytes, problem};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].letter == letter && choices[i].workspace_bytes <= p->workspace_bytes &&
+            (choices[i].scheme & ~p->schemes) == 0)
+            return &choices[i];
+    return NULL;
+}
+
+static cublasLtMatmulHeuristicResult_t result_of(const struct choice *c, uint32_t align, uint64_t problem)
+{
+    const double_algo a = {ALGO, c->scheme, align, c->id, c->workspace_bytes, problem, c->refuses};
     cublasLtMatmulHeuristicResult_t r;
 
     memset(&r, 0, sizeof r);
     memcpy(&r.algo, &a, sizeof a);
-    r.workspaceSize = bytes;
+    r.workspaceSize = c->workspace_bytes;
     r.state = CUBLAS_STATUS_SUCCESS;
     r.wavesCount = 0.5f;
     return r;
@@ -468,6 +490,7 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
     const int failure = fault(HEURISTIC);
     const char *what = wrong(o, l[0], l[1], l[2], l[3]);
     const bool inplace = fault(INPLACE) != 0, bad = fault(STATE) != 0;
+    const char *list = getenv("TNLT_CHOICES");
     uint32_t align = 256;
     uint64_t problem;
 
@@ -486,12 +509,13 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cu
     align = align > 32 ? 32 : align;
     problem = problem_of(o, l[0], l[1], l[2], l[3]);
     if (inplace || p->schemes & CUBLASLT_REDUCTION_SCHEME_INPLACE)
-        out[(*count)++] = result_of(21, CUBLASLT_REDUCTION_SCHEME_INPLACE, align, 0, problem);
-    if (*count < wanted && p->schemes & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE &&
-        p->workspace_bytes >= WORKSPACE)
-        out[(*count)++] = result_of(13, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, align, WORKSPACE, problem);
-    if (*count < wanted)
-        out[(*count)++] = result_of(0, CUBLASLT_REDUCTION_SCHEME_NONE, align, 0, problem);
+        out[(*count)++] = result_of(&choices[0], align, problem);
+    for (list = list ? list : "pn"; *list && *count < wanted; list++) {
+        const struct choice *c = choice_of(*list, p);
+
+        if (c)
+            out[(*count)++] = result_of(c, align, problem);
+    }
     for (int i = 0; bad && i < *count; i++)
         out[i].state = CUBLAS_STATUS_NOT_SUPPORTED;
     return CUBLAS_STATUS_SUCCESS;
@@ -642,9 +666,9 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
     if (!has_bias(o))
         j->desc.bias = NULL;
     (void)lt.capturing(stream, &capturing, NULL, NULL, NULL, NULL);
-    if (what) {
+    if (what || chosen.refuses) {
         free(j);
-        return refuse(CUBLAS_STATUS_INVALID_VALUE, what);
+        return what ? refuse(CUBLAS_STATUS_INVALID_VALUE, what) : CUBLAS_STATUS_NOT_SUPPORTED;
     }
     job_keep(j, !capturing);
     return room_use(j, stream) || lt.function(stream, double_job_run, j) ? CUBLAS_STATUS_EXECUTION_FAILED
