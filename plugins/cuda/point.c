@@ -51,7 +51,7 @@ typedef struct point_state {
     char kernel[TNCUDA_NAME_BYTES], family[16];
     uint32_t in_count, numbers, kind;
     bool own_number;
-    uint64_t copied;        /* bytes that the driver may copy; 0: it may not */
+    uint64_t copied;        /* bytes that are copied as they are; 0: it is no such copy */
     tncuda_point_args args; /* all but where the arrays lie and the numbers of a run */
 } point_state;
 
@@ -278,13 +278,13 @@ static tn_status launch(const tn_exec *x, const char *family, const char *kernel
     return tncuda_launch(x, family, kernel, items, a, err);
 }
 
-/* Of a copy that changes nothing and leaves no gap, where it is worth a call of the driver's own. */
+/* Of a copy that changes nothing and leaves no gap. */
 static uint64_t copied_bytes(const tncuda_point_args *a, bool laid_out)
 {
     const uint64_t bytes = (uint64_t)a->count * tn_dtype_bytes(a->out.dtype);
     const bool dense = a->ndim == 1 && a->out.stride[0] == 1 && a->in[0].stride[0] == 1;
 
-    return dense && !laid_out && a->in[0].dtype == a->out.dtype && bytes >= COPY_LEAST ? bytes : 0;
+    return dense && !laid_out && a->in[0].dtype == a->out.dtype ? bytes : 0;
 }
 
 tn_status tncuda_point_plan(const tncuda_point_row *row, uint32_t in_count, void *plugin, const tn_node *node,
@@ -341,7 +341,7 @@ tn_status tncuda_point_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     if (x->modes[0] == TN_MODE_NONE)
         return TN_OK;
     args.add = x->modes[0] == TN_MODE_ADD;
-    if (s->copied && !args.add)
+    if (s->copied && !args.add && (s->copied >= COPY_LEAST || x->out[0]->data == x->in[0]->data))
         return tncuda_copy_dense(x, x->out[0]->data, x->in[0]->data, s->copied, err);
     args.out.data = x->out[0]->data;
     for (uint32_t k = 0; k < s->in_count; k++)
