@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+_Static_assert((int)TN_npi_pad_mode_maximum == TNCUDA_PAD_MAXIMUM, "kernels know it by number");
+
 static bool is_numpy(const char *op)
 {
     return strstr(op, "npi_pad") != NULL;
@@ -20,8 +22,8 @@ static tn_status pad_prepare(void *plugin, const tn_node *node, tn_plan *plan, t
     tncuda_pad_args *a;
     tn_status st;
 
-    if (mode >= TN_npi_pad_mode_maximum)
-        return tn_fail(err, TN_E_UNSUPPORTED, "padding with maxima or minima is not there yet");
+    if (back && mode >= TN_npi_pad_mode_maximum)
+        return tn_fail(err, TN_E_UNSUPPORTED, "padding with maxima or minima has no gradient");
     if ((st = tncuda_state(plugin, node, plan, sizeof *a + sizeof(int64_t), err)))
         return st;
     a = plan->state;
@@ -52,7 +54,9 @@ static tn_status pad_launch(const tn_plan *plan, const tn_exec *x, const char *k
 
 static tn_status pad_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
 {
-    return pad_launch(plan, x, "pad_y", err);
+    const int32_t mode = ((const tncuda_pad_args *)plan->state)->mode;
+
+    return pad_launch(plan, x, mode >= TN_npi_pad_mode_maximum ? "pad_best_y" : "pad_y", err);
 }
 
 static tn_status pad_back_run(const tn_plan *plan, const tn_exec *x, tn_err *err)

@@ -396,6 +396,7 @@ enum {
 #define TNCUDA_SEQUENCE_BACK 3
 
 /* Padding: shapes of input and output, what was added in front and behind. */
+#define TNCUDA_PAD_MAXIMUM 4 /* TN_npi_pad_mode_maximum */
 typedef struct tncuda_pad_args {
     int64_t count;
     int32_t ndim, mode, dtype, bytes;

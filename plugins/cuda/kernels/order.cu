@@ -7,9 +7,7 @@
 
 TNCUDA_INLINE uint64_t order_key(const tncuda_array *t, int64_t i)
 {
-    if (element_is_float(t->dtype))
-        return order_float_key(element_number(t->data, t->dtype, i));
-    return (uint64_t)element_whole(t->data, t->dtype, i) ^ (t->dtype == ELEMENT_U64 ? 0 : (uint64_t)1 << 63);
+    return order_element_key(t->data, t->dtype, i);
 }
 
 /* Where element k of row r lies. */

@@ -19,6 +19,14 @@ TNCUDA_INLINE uint64_t order_float_key(double v)
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
+/* Of an element of any type; keys of one type alone can be compared. */
+TNCUDA_INLINE uint64_t order_element_key(const void *data, int32_t dtype, int64_t i)
+{
+    if (element_is_float(dtype))
+        return order_float_key(element_number(data, dtype, i));
+    return (uint64_t)element_whole(data, dtype, i) ^ (dtype == ELEMENT_U64 ? 0 : (uint64_t)1 << 63);
+}
+
 /* The number of a key. */
 TNCUDA_INLINE double order_key_float(uint64_t key)
 {
