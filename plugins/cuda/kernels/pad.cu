@@ -21,7 +21,8 @@ TNCUDA_KERNEL(pad_y, FREE, tncuda_pad_args)
     }
 }
 
-/* The element of x at `at`, in which axes of y that stand outside of x have 0, and the best of what these reach. */
+/* The place of the best of all elements of x that axes of y reach which stand outside of x; `at` has 0 for
+ * these. -1: there is none. */
 TNCUDA_INLINE int64_t pad_best(const tncuda_pad_args *call, int64_t at, int64_t combinations,
                                const int64_t *extent)
 {
