@@ -50,6 +50,18 @@ TNCUDA_INLINE void soft_in(const pack_row *row, const void *data, soft_form form
         v[j] = pack_number(&held[j / 8], form.dtype, j % 8);
 }
 
+TNCUDA_INLINE void soft_out(const pack_row *row, void *data, soft_form form, const float *v)
+{
+    if (!form.is_whole) {
+        pack_row_out(row, data, form.out_dtype, form.each, v);
+        return;
+    }
+    TNCUDA_UNROLL
+    for (int32_t j = 0; j < form.each; j += 8)
+        if (PACK_PLACE(row, j) < row->size)
+            pack_known_out_8(data, form.out_dtype, row->at + PACK_PLACE(row, j), v + j);
+}
+
 TNCUDA_INLINE void soft_y_row(const tncuda_rows_args *call, soft_form form, int64_t r)
 {
     const pack_row row = soft_row(call, form, r);
@@ -80,7 +92,7 @@ TNCUDA_INLINE void soft_y_row(const tncuda_rows_args *call, soft_form form, int6
     TNCUDA_UNROLL
     for (int32_t j = 0; j < form.each; j++)
         v[j] = form.logs ? v[j] - by : v[j] * by;
-    pack_row_out(&row, call->to, form.out_dtype, form.each, v);
+    soft_out(&row, call->to, form, v);
 }
 
 TNCUDA_INLINE void soft_dx_row(const tncuda_rows_args *call, soft_form form, int64_t r)
@@ -98,7 +110,7 @@ TNCUDA_INLINE void soft_dx_row(const tncuda_rows_args *call, soft_form form, int
     TNCUDA_UNROLL
     for (int32_t j = 0; j < form.each; j++)
         dy[j] = scale * (form.logs ? dy[j] - tnb_exp_f32(y[j]) * sum : y[j] * (dy[j] - sum));
-    pack_row_out(&row, call->to, form.out_dtype, form.each, dy);
+    soft_out(&row, call->to, form, dy);
 }
 
 /* All threads of a warp come to the same shuffles: those behind the last row have one of nothing. */
