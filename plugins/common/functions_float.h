@@ -72,6 +72,16 @@ TNB_INLINE float tnb_float_exp(float x)
     return p * tnb_float_power(half) * tnb_float_power(n - half);
 }
 
+/* The same for x up to 0: 0 for what is below 2^-124. */
+TNB_INLINE float tnb_float_exp_below(float x)
+{
+    const float zero = TNB_ROUND_F + 127.0f, shifted = fmaf(x, TNB_LOG2E_F, zero), n = shifted - zero;
+    const float r = fmaf(n, -TNB_LN2_LOW_F, fmaf(n, -TNB_LN2_HIGH_F, x));
+    const float p = fmaf(fmaf(tnb_float_exp_rest(r), r, 1.0f), r, 1.0f);
+
+    return x < -86.6f ? 0.0f : p * tnb_bits_float(tnb_float_bits(shifted) << 23);
+}
+
 TNB_INLINE float tnb_float_expm1(float x)
 {
     float r, shifted, p, half, y;

@@ -249,6 +249,26 @@ static void ends_are_ends(void **state)
     }
 }
 
+/* Softmax's e^x, of numbers up to 0. */
+static void exp_below_is_near(void **state)
+{
+    int64_t most = 0;
+
+    (void)state;
+    for (uint32_t bits = 0x80000000u; bits < 0xc2ad3333u; bits += 997) { /* to -86.6 */
+        const float x = tnb_bits_float(bits), y = tnb_float_exp_below(x);
+        const int64_t off = llabs(order_f32(y) - order_f32((float)expl(x)));
+
+        if (off > 1)
+            fail_msg("e^%.9g is %.9g, %lld units off", (double)x, (double)y, (long long)off);
+        most = off > most ? off : most;
+    }
+    printf("exp_below  f32 %lld of 1\n", (long long)most);
+    assert_true(tnb_float_exp_below(0) == 1 && tnb_float_exp_below(-0.0f) == 1);
+    assert_true(tnb_float_exp_below(-86.7f) == 0 && tnb_float_exp_below(-3e38f) == 0);
+    assert_true(tnb_float_exp_below(-INFINITY) == 0 && isnan(tnb_float_exp_below(NAN)));
+}
+
 /* ---- results of 16 bits -------------------------------------------------------------------------------- */
 
 #define SHORTS 65536 /* every float16, and every bfloat16 */
@@ -401,10 +421,13 @@ static void shorts_are_the_same_in_all_ways(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bounds_hold),     cmocka_unit_test(tails_keep_their_bits),
-        cmocka_unit_test(slope_is_near),   cmocka_unit_test(ends_are_ends),
-        cmocka_unit_test(shorts_are_near), cmocka_unit_test(shorts_are_the_same_in_all_ways)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bounds_hold),
+                                       cmocka_unit_test(tails_keep_their_bits),
+                                       cmocka_unit_test(slope_is_near),
+                                       cmocka_unit_test(ends_are_ends),
+                                       cmocka_unit_test(exp_below_is_near),
+                                       cmocka_unit_test(shorts_are_near),
+                                       cmocka_unit_test(shorts_are_the_same_in_all_ways)};
 
     if (sizeof(long double) < 10 || LDBL_MANT_DIG < 64) {
         printf("skipped: long double has no more bits than double\n");

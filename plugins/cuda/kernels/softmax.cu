@@ -1,4 +1,6 @@
 /* Kernels of the family softmax, for both compute types of floating point. */
+#include "../../common/functions_float.h"
+
 #define BODY "softmax.inc"
 #include "both.h"
 #include "packs.h"
@@ -82,7 +84,7 @@ TNCUDA_INLINE void soft_y_row(const tncuda_rows_args *call, soft_form form, int6
         TNCUDA_UNROLL
         for (int32_t i = 0; i < 4; i++) {
             v[j + i] -= most;
-            e[i] = tnb_exp_f32(v[j + i]);
+            e[i] = tnb_float_exp_below(v[j + i]);
             v[j + i] = form.logs ? v[j + i] : e[i];
         }
         sum += (e[0] + e[1]) + (e[2] + e[3]);
