@@ -53,6 +53,15 @@ TNB_INLINE float tnb_float_split(float x, float *r)
     return shifted;
 }
 
+/* The same for n from -127 to 127: 2^n is returned, and 0 for -127. */
+TNB_INLINE float tnb_float_split_power(float x, float *r)
+{
+    const float zero = TNB_ROUND_F + 127.0f, shifted = fmaf(x, TNB_LOG2E_F, zero), n = shifted - zero;
+
+    *r = fmaf(n, -TNB_LN2_LOW_F, fmaf(n, -TNB_LN2_HIGH_F, x));
+    return tnb_bits_float(tnb_float_bits(shifted) << 23);
+}
+
 TNB_INLINE int32_t tnb_float_whole(float shifted)
 {
     return (int32_t)(tnb_float_bits(shifted) - 0x4b400000u);
@@ -75,11 +84,9 @@ TNB_INLINE float tnb_float_exp(float x)
 /* The same for x up to 0: 0 for what is below 2^-124. */
 TNB_INLINE float tnb_float_exp_below(float x)
 {
-    const float zero = TNB_ROUND_F + 127.0f, shifted = fmaf(x, TNB_LOG2E_F, zero), n = shifted - zero;
-    const float r = fmaf(n, -TNB_LN2_LOW_F, fmaf(n, -TNB_LN2_HIGH_F, x));
-    const float p = fmaf(fmaf(tnb_float_exp_rest(r), r, 1.0f), r, 1.0f);
+    float r, power = tnb_float_split_power(x, &r);
 
-    return x < -86.6f ? 0.0f : p * tnb_bits_float(tnb_float_bits(shifted) << 23);
+    return x < -86.6f ? 0.0f : fmaf(fmaf(tnb_float_exp_rest(r), r, 1.0f), r, 1.0f) * power;
 }
 
 TNB_INLINE float tnb_float_expm1(float x)
@@ -159,10 +166,10 @@ TNB_INLINE float tnb_float_softrelu(float x)
 /* e^(-t²/2) = e^(high + low), for t up to TNB_TAIL_END. */
 TNB_INLINE float tnb_float_bell(float high, float low)
 {
-    float r, shifted = tnb_float_split(high, &r);
+    float r, power = tnb_float_split_power(high, &r);
 
     r += low;
-    return fmaf(fmaf(tnb_float_exp_rest(r), r, 1.0f), r, 1.0f) * tnb_float_power(tnb_float_whole(shifted));
+    return fmaf(fmaf(tnb_float_exp_rest(r), r, 1.0f), r, 1.0f) * power;
 }
 
 /* What e^(-t²/2) is multiplied by, so that it is the probability of being below -t: smooth, and no difference
@@ -187,8 +194,8 @@ TNB_INLINE float tnb_float_ratio(float t)
 /* x P(X < x) = max(x, 0) - |x| P(X < -|x|): nothing cancels, however far below 0 x is. */
 TNB_INLINE float tnb_float_gelu(float x)
 {
-    const float t = fminf(fabsf(x), TNB_TAIL_END), s = t * t;
-    const float below = tnb_float_bell(-0.5f * s, -0.5f * fmaf(t, t, -s)) * tnb_float_ratio(t);
+    const float t = fminf(fabsf(x), TNB_TAIL_END), h = -0.5f * t, s = h * t;
+    const float below = tnb_float_bell(s, fmaf(h, t, -s)) * tnb_float_ratio(t);
 
     return fmaf(-t, below, fmaf(fabsf(x), 0.5f, 0.5f * x));
 }
@@ -196,9 +203,9 @@ TNB_INLINE float tnb_float_gelu(float x)
 /* Its derivative: P(X < x) + x e^(-x²/2) / √(2π). */
 TNB_INLINE float tnb_float_gelu_slope(float x)
 {
-    const float a = fabsf(x), t = a > TNB_TAIL_END ? TNB_TAIL_END : a, s = t * t;
-    const float below = tnb_float_bell(-0.5f * s, -0.5f * fmaf(t, t, -s)) *
-                        fmaf(-0.398942280f, t, tnb_float_ratio(t)); /* of -|x| */
+    const float a = fabsf(x), t = a > TNB_TAIL_END ? TNB_TAIL_END : a, h = -0.5f * t, s = h * t;
+    const float below =
+        tnb_float_bell(s, fmaf(h, t, -s)) * fmaf(-0.398942280f, t, tnb_float_ratio(t)); /* of -|x| */
 
     return x < 0.0f ? below : 1.0f - below;
 }
