@@ -127,8 +127,8 @@ static void put_loops(writer *w, const tncuda_fused_plan *p, uint8_t kind)
             put(w, "#define WORDS_%s\n#include \"words.inc\"\n", kind_words[kind]);
         any = true;
         put(w,
-            "TNCUDA_INLINE T loop_%s_%s(T a, T b, T c, T s, T s2)\n{\n"
-            "    (void)a, (void)b, (void)c, (void)s, (void)s2;\n    return (T)(%s);\n}\n",
+            "TNCUDA_INLINE T loop_%s_%s(T a, T b, T c, T s, T s2, int32_t to_short)\n{\n"
+            "    (void)a, (void)b, (void)c, (void)s, (void)s2, (void)to_short;\n    return (T)(%s);\n}\n",
             p->loop[k], kind_names[kind], expressions[s->loop]);
     }
     if (any)
@@ -179,7 +179,8 @@ static void put_step(writer *w, const tncuda_fused_plan *p, int32_t k)
         put(w, ", ");
     }
     put(w, given > 0 ? "n%u, " : "0, ", at);
-    put(w, p->loop_numbers[k] > 1 ? "n%u));\n" : "0));\n", at + 1);
+    put(w, p->loop_numbers[k] > 1 ? "n%u" : "0", at + 1);
+    put(w, ", %d));\n", tncuda_is_short(s->dtype));
 }
 
 /* One element through all steps. An output that is added to has what is there. */

@@ -271,6 +271,10 @@ static tn_status launch(const tn_exec *x, const char *family, const char *kernel
         const uint32_t pack = a->places == TNCUDA_PLACES_SHORTS ? SHORTS : pack_of(kind);
         const bool all = aligned(a, in_count, pack);
 
+        a->varies = 0;
+        for (uint32_t k = 0; k < in_count && a->ndim; k++)
+            if ((int32_t)k != a->scalar && a->in[k].stride[a->ndim - 1])
+                a->varies |= 1 << k;
         if (!all)
             a->places = a->places == TNCUDA_PLACES_PACKS ? TNCUDA_PLACES_NARROW : TNCUDA_PLACES_ANY;
         items = all && items > pack ? items / pack : items;
@@ -375,11 +379,16 @@ static const tncuda_point_row rows[] = {
                             TNB_NUMPY_NOTS(POINT_1) CASTS(POINT_1){"_fill", TNCUDA_COPY, 1, 0},
 };
 
-/* The bits of a bool: one that has others beside the first would be another true. */
-static const tncuda_point_row bool_rows[] = {
-    {"_npi_bitwise_not", TNCUDA_NOT, 1, -1},     {"_npi_bitwise_and_scalar", TNCUDA_AND, 2, 1},
-    {"_npi_bitwise_or_scalar", TNCUDA_OR, 2, 1}, {"_npi_bitwise_xor_scalar", TNCUDA_XOR, 2, 1},
-    {"_npi_lcm_scalar", TNCUDA_AND, 2, 1},
+#define NUMBERED(op, id) _Static_assert(TNCUDA_##id < TNCUDA_LOOP_NUMBERED, #op ": no number in this loop");
+TNB_SCALAR(NUMBERED)
+TNB_NUMPY_SCALARS(NUMBERED)
+#undef NUMBERED
+
+    /* The bits of a bool: one that has others beside the first would be another true. */
+    static const tncuda_point_row bool_rows[] = {
+        {"_npi_bitwise_not", TNCUDA_NOT, 1, -1},     {"_npi_bitwise_and_scalar", TNCUDA_AND, 2, 1},
+        {"_npi_bitwise_or_scalar", TNCUDA_OR, 2, 1}, {"_npi_bitwise_xor_scalar", TNCUDA_XOR, 2, 1},
+        {"_npi_lcm_scalar", TNCUDA_AND, 2, 1},
 };
 
 /* COPY, or of no input the fill. */

@@ -194,6 +194,33 @@ static void data_types(void **state)
     }
 }
 
+/* What functions know of a step's result: whether it becomes a number of 16 bits. */
+static void results_of_16_bits(void **state)
+{
+    static const struct {
+        int32_t dtype;
+        const char *call;
+    } expected[] = {{TN_F32, "put_f32_f32(loop_GELU_f32(get_f32_f32(i0), 0, 0, 0, 0, 0));"},
+                    {TN_F16, "put_f16_f32(loop_GELU_f32(get_f16_f32(i0), 0, 0, 0, 0, 1));"},
+                    {TN_BF16, "put_bf16_f32(loop_GELU_f32(get_bf16_f32(i0), 0, 0, 0, 0, 1));"}};
+    static char source[TNCUDA_FUSED_SOURCE_BYTES];
+    static tncuda_fused_plan p;
+    size_t gelu = 0;
+    tn_err err = {0};
+
+    (void)state;
+    while (loops[gelu].loop != TNCUDA_GELU)
+        gelu++;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        plan_begin(&p, expected[i].dtype, expected[i].dtype, TN_MODE_WRITE);
+        step_add(&p, gelu, TNCUDA_KIND_F32, expected[i].dtype, false);
+        tncuda_fused_look(&p);
+        assert_int_equal(tncuda_fused_source(&p, source, sizeof source, &err), TN_OK);
+        if (!strstr(source, expected[i].call))
+            fail_msg("no %s in\n%s", expected[i].call, source);
+    }
+}
+
 static void refused(void **state)
 {
     tncuda_plugin *plugin = compiler();
@@ -422,10 +449,10 @@ static void unloaded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows),        cmocka_unit_test(data_types), cmocka_unit_test(refused),
-        cmocka_unit_test(nets),        cmocka_unit_test(unloaded),   cmocka_unit_test(values),
-        cmocka_unit_test(kept),        cmocka_unit_test(not_kept),   cmocka_unit_test(two_at_once),
-        cmocka_unit_test(interpreted),
+        cmocka_unit_test(rows),        cmocka_unit_test(data_types),         cmocka_unit_test(refused),
+        cmocka_unit_test(nets),        cmocka_unit_test(unloaded),           cmocka_unit_test(values),
+        cmocka_unit_test(kept),        cmocka_unit_test(not_kept),           cmocka_unit_test(two_at_once),
+        cmocka_unit_test(interpreted), cmocka_unit_test(results_of_16_bits),
     };
     const char *build = getenv("TENON_TEST_BUILD");
     char folder[] = "/tmp/tenon-nvrtc-XXXXXX", command[64];

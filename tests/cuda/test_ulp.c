@@ -16,7 +16,10 @@
 
 #include "emulator.h"
 #include "kernels/args.h"
+#include "kernels/loops.h"
 #include "tenon/plugin/base.h"
+
+#include "../../plugins/common/functions_float.h"
 
 #define COUNT 8192
 #define BLOCKS 4u
@@ -169,6 +172,13 @@ static void tails_keep_their_bits(void **state)
     }
 }
 
+static long double exact_GELU_BACK(long double v, long double y)
+{
+    (void)y;
+    return erfcl(-v * 0.707106781186547524400844362104849039L) / 2 +
+           v * 0.398942280401432677939946L * expl(-v * v / 2);
+}
+
 /* The derivative of GELU is 0 near -0.75: its error is one of the sum's larger part. */
 static void slope_is_near(void **state)
 {
@@ -183,8 +193,7 @@ static void slope_is_near(void **state)
     }
     kernel_run(&b, TN_F32, one, x, to);
     for (int i = 0; i < COUNT; i++) {
-        const long double v = x[i], exact = erfcl(-v * 0.707106781186547524400844362104849039L) / 2 +
-                                            v * 0.398942280401432677939946L * expl(-v * v / 2);
+        const long double exact = exact_GELU_BACK(x[i], 0);
 
         if (!(fabsl(to[i] - exact) <= 0x1p-22L))
             fail_msg("the slope at %.9g is %.9g, not %.9Lg", (double)x[i], (double)to[i], exact);
@@ -240,10 +249,185 @@ static void ends_are_ends(void **state)
     }
 }
 
+/* Softmax's e^x, of numbers up to 0. */
+static void exp_below_is_near(void **state)
+{
+    int64_t most = 0;
+
+    (void)state;
+    for (uint32_t bits = 0x80000000u; bits < 0xc2ad3333u; bits += 997) { /* to -86.6 */
+        const float x = tnb_bits_float(bits), y = tnb_float_exp_below(x);
+        const int64_t off = llabs(order_f32(y) - order_f32((float)expl(x)));
+
+        if (off > 1)
+            fail_msg("e^%.9g is %.9g, %lld units off", (double)x, (double)y, (long long)off);
+        most = off > most ? off : most;
+    }
+    printf("exp_below  f32 %lld of 1\n", (long long)most);
+    assert_true(tnb_float_exp_below(0) == 1 && tnb_float_exp_below(-0.0f) == 1);
+    assert_true(tnb_float_exp_below(-86.7f) == 0 && tnb_float_exp_below(-3e38f) == 0);
+    assert_true(tnb_float_exp_below(-INFINITY) == 0 && isnan(tnb_float_exp_below(NAN)));
+}
+
+/* ---- results of 16 bits -------------------------------------------------------------------------------- */
+
+#define SHORTS 65536 /* every float16, and every bfloat16 */
+
+typedef struct short_type {
+    const char *name;
+    int32_t dtype;
+    double normal;          /* the smallest one */
+    double error, to_error; /* of the f32 before it is rounded; of the 16 bits, in units of the last place */
+    float (*wide)(uint16_t);
+    uint16_t (*narrow)(float);
+} short_type;
+
+static const short_type short_types[] = {
+    {"f16", TN_F16, 0x1p-14, 0x1.6ap-17, 1, tnb_half_float, tnb_float_half},
+    {"bf16", TN_BF16, 0x1p-126, 0x1p-14, 1, tnb_bf16_float, tnb_float_bf16},
+};
+
+static const struct short_word {
+    const char *loop;
+    uint16_t id;
+    uint8_t operands;
+    float (*of)(float), (*wide)(float);
+    long double (*exact)(long double, long double);
+} short_words[] = {
+    {"GELU", TNCUDA_GELU, 1, tnb_float_short_gelu, tnb_float_gelu, exact_GELU},
+    {"GELU_BACK", TNCUDA_GELU_BACK, 2, tnb_float_short_gelu_slope, tnb_float_gelu_slope, exact_GELU_BACK},
+};
+
+static int32_t order_16(uint16_t v)
+{
+    return v & 0x8000 ? -(int32_t)(v & 0x7fff) : (int32_t)v;
+}
+
+/* The f32 of the shorter arithmetic for every number of a type, and its 16 bits; ends and zeros are those of
+ * the longer one. */
+static void shorts_are_near(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof short_types / sizeof *short_types; i++) {
+        const short_type *t = &short_types[i / 2];
+        const struct short_word *w = &short_words[i % 2];
+        double most = 0;
+        int32_t most_steps = 0;
+
+        for (uint32_t k = 0; k < SHORTS; k++) {
+            const float x = t->wide((uint16_t)k), y = w->of(x), long_y = w->wide(x);
+            const long double exact = w->exact(x, 0);
+            const uint16_t bits = t->narrow(y);
+            double error;
+            int32_t steps;
+
+            if (isnan(x) || isinf(x) || x == 0 || fabsf(x) > 14) {
+                const uint16_t expected = t->narrow(long_y);
+
+                if (bits != expected && !(isnan(y) && isnan(long_y)))
+                    fail_msg("%s of %g as %s is %#x, not %#x", w->loop, (double)x, t->name, bits, expected);
+                continue;
+            }
+            if (fabsl(exact) < (long double)t->normal)
+                continue;
+            error = (double)fabsl((y - exact) / exact);
+            steps = abs(order_16(bits) - order_16(t->narrow(tnb_odd_float((double)exact))));
+            if (!(error <= t->error) || steps > t->to_error)
+                fail_msg("%s of %.9g is %.9g, not %.9Lg: %g of it, and %d units of %s", w->loop, (double)x,
+                         (double)y, exact, error, steps, t->name);
+            most = error > most ? error : most;
+            most_steps = steps > most_steps ? steps : most_steps;
+        }
+        printf("%-10s %-4s 2^%.2f of 2^%.2f, %d units\n", w->loop, t->name, log2(most), log2(t->error),
+               most_steps);
+    }
+}
+
+/* How the arrays of a kernel lie, and which way it goes. */
+static const struct short_way {
+    const char *name;
+    int32_t places, step;
+} short_ways[] = {{"packs of 8", TNCUDA_PLACES_SHORTS, 1},    {"packs of 4", TNCUDA_PLACES_MIXED, 1},
+                  {"elements", TNCUDA_PLACES_ANY, 1},         {"elements in 64 bits", TNCUDA_PLACES_WIDE, 1},
+                  {"every second one", TNCUDA_PLACES_ANY, 2}, {"a chain", -1, 1}};
+
+static void short_run(const struct short_word *w, int32_t dtype, const struct short_way *way, int64_t count,
+                      uint16_t *x, uint16_t *dy, uint16_t *to)
+{
+    const uint32_t grid[] = {BLOCKS, 1, 1}, block[] = {THREADS, 1, 1};
+    static tncuda_fused_args chain;
+    tncuda_point_args a = {
+        .count = count, .ndim = 1, .scalar = -1, .places = way->places, .varies = 3, .shape = {count}};
+    char name[64];
+
+    a.in[0] = a.in[1] = a.out = (tncuda_operand){.dtype = dtype, .stride = {way->step}};
+    a.in[0].data = w->operands > 1 ? dy : x;
+    a.in[1].data = x;
+    a.out.data = to;
+    (void)snprintf(name, sizeof name, "point_%s_f32", w->loop);
+    if (way->places >= 0) {
+        emu_kernel_run(emu_kernel_find(name), grid, block, &a, 1);
+        return;
+    }
+    chain = (tncuda_fused_args){.count = count, .ndim = 1, .steps = 1, .outs = 1, .shape = {count}};
+    for (int k = 0; k < 2; k++)
+        chain.in[k] = (tncuda_fused_place){.data = a.in[k].data, .dtype = dtype, .stride = {1}};
+    chain.out[0] = (tncuda_fused_place){.data = to, .dtype = dtype, .stride = {1}};
+    chain.step[0] = (tncuda_fused_step){.loop = w->id,
+                                        .kind = TNCUDA_KIND_F32,
+                                        .dtype = (uint8_t)dtype,
+                                        .operands = w->operands,
+                                        .scalar = 255,
+                                        .operand = {0, 1}};
+    emu_kernel_run(emu_kernel_find("fused_steps"), grid, block, &chain, 1);
+}
+
+/* Every number, by each way that a kernel of 16 bits goes: the same bits, those of the shorter arithmetic. */
+static void shorts_are_the_same_in_all_ways(void **state)
+{
+    static _Alignas(16) uint16_t x[2 * SHORTS], dy[2 * SHORTS], to[2 * SHORTS];
+    static uint16_t expected[SHORTS];
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof short_types / sizeof *short_types; i++) {
+        const short_type *t = &short_types[i / 2];
+        const struct short_word *w = &short_words[i % 2];
+
+        for (uint32_t k = 0; k < SHORTS; k++) {
+            const float y = w->of(t->wide((uint16_t)k));
+
+            expected[k] = t->narrow(w->operands > 1 ? t->wide((uint16_t)(k * 40503u)) * y : y);
+        }
+        for (size_t m = 0; m < sizeof short_ways / sizeof *short_ways; m++) {
+            const int32_t step = short_ways[m].step;
+            const int64_t count = SHORTS - 3; /* the last ones of packs are elements */
+
+            memset(to, 0, sizeof to);
+            for (uint32_t k = 0; k < SHORTS; k++) {
+                x[k * (uint32_t)step] = (uint16_t)k;
+                dy[k * (uint32_t)step] = (uint16_t)(k * 40503u);
+            }
+            short_run(w, t->dtype, &short_ways[m], count, x, dy, to);
+            for (uint32_t k = 0; k < count; k++) {
+                const uint16_t made = to[k * (uint32_t)step];
+
+                if (made != expected[k] && !(isnan(t->wide(made)) && isnan(t->wide(expected[k]))))
+                    fail_msg("%s of %s %#x by %s is %#x, not %#x", w->loop, t->name, k, short_ways[m].name,
+                             made, expected[k]);
+            }
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bounds_hold), cmocka_unit_test(tails_keep_their_bits),
-                                       cmocka_unit_test(slope_is_near), cmocka_unit_test(ends_are_ends)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bounds_hold),
+                                       cmocka_unit_test(tails_keep_their_bits),
+                                       cmocka_unit_test(slope_is_near),
+                                       cmocka_unit_test(ends_are_ends),
+                                       cmocka_unit_test(exp_below_is_near),
+                                       cmocka_unit_test(shorts_are_near),
+                                       cmocka_unit_test(shorts_are_the_same_in_all_ways)};
 
     if (sizeof(long double) < 10 || LDBL_MANT_DIG < 64) {
         printf("skipped: long double has no more bits than double\n");

@@ -43,7 +43,8 @@ typedef struct tncuda_divisor {
 typedef struct tncuda_point_args {
     int64_t count;
     int32_t ndim, store, add, scalar; /* scalar: the operand that is `number`; -1 */
-    int32_t places, reserved;         /* TNCUDA_PLACES_… */
+    int32_t places;                   /* TNCUDA_PLACES_… */
+    int32_t varies;                   /* of packs: bit k if the elements of one of operand k differ */
     double number, s, s2;
     int64_t shape[TNCUDA_NDIM];
     tncuda_divisor split[TNCUDA_NDIM]; /* of `shape`; not of WIDE */

@@ -34,6 +34,11 @@ TNCUDA_INLINE uint32_t divided(const tncuda_divisor *d, uint32_t n)
 #define ELEMENT_AT(type, data, i) (((const type *)(data))[i])
 #define ELEMENT_SET(type, data, i, value) (((type *)(data))[i] = (type)(value))
 
+TNCUDA_INLINE int32_t element_is_short(int32_t dtype)
+{
+    return dtype == ELEMENT_F16 || dtype == ELEMENT_BF16;
+}
+
 /* Of a floating point array, as the type that it is computed in. */
 TNCUDA_INLINE float element_f32(const void *data, int32_t dtype, int64_t i)
 {
@@ -67,6 +72,56 @@ TNCUDA_INLINE uint32_t element_pair_bf16(float low, float high)
 TNCUDA_INLINE uint32_t element_pair_f16(float low, float high)
 {
     return tnb_float_half(low) | (uint32_t)tnb_float_half(high) << 16;
+}
+
+/* `words` words of two elements as numbers, and back. `converts`, a constant: by instructions that convert,
+ * which are fewer, and need more registers where the data type is no constant. */
+TNCUDA_INLINE void element_numbers(int32_t dtype, int32_t words, int32_t converts, const uint32_t *from,
+                                   float *to)
+{
+    int32_t numbers = converts && TNCUDA_CONVERTS;
+
+    TNCUDA_UNROLL
+    for (int32_t w = 0; w < words && dtype == ELEMENT_BF16; w++) {
+        to[2 * w] = tnb_bits_float(from[w] << 16);
+        to[2 * w + 1] = tnb_bits_float(from[w] & 0xffff0000u);
+    }
+    if (dtype == ELEMENT_BF16)
+        return;
+    TNCUDA_UNROLL
+    for (int32_t w = 0; w < words && converts && TNCUDA_CONVERTS; w++) {
+        TNCUDA_HALVES(from[w], to[2 * w], to[2 * w + 1]);
+        numbers = numbers && to[2 * w] == to[2 * w] && to[2 * w + 1] == to[2 * w + 1];
+    }
+    TNCUDA_UNROLL
+    for (int32_t w = 0; w < words && !numbers; w++) {
+        to[2 * w] = tnb_half_float((uint16_t)from[w]);
+        to[2 * w + 1] = tnb_half_float((uint16_t)(from[w] >> 16));
+    }
+}
+
+TNCUDA_INLINE void element_words(int32_t dtype, int32_t words, int32_t converts, const float *from,
+                                 uint32_t *to)
+{
+    int32_t numbers = converts && TNCUDA_CONVERTS;
+
+    TNCUDA_UNROLL
+    for (int32_t w = 0; w < words; w++)
+        numbers = numbers && from[2 * w] == from[2 * w] && from[2 * w + 1] == from[2 * w + 1];
+    if (numbers && dtype == ELEMENT_BF16) {
+        TNCUDA_UNROLL
+        for (int32_t w = 0; w < words; w++)
+            TNCUDA_PAIR_BF16(to[w], from[2 * w], from[2 * w + 1]);
+    } else if (numbers) {
+        TNCUDA_UNROLL
+        for (int32_t w = 0; w < words; w++)
+            TNCUDA_PAIR_F16(to[w], from[2 * w], from[2 * w + 1]);
+    } else {
+        TNCUDA_UNROLL
+        for (int32_t w = 0; w < words; w++)
+            to[w] = dtype == ELEMENT_BF16 ? element_pair_bf16(from[2 * w], from[2 * w + 1])
+                                          : element_pair_f16(from[2 * w], from[2 * w + 1]);
+    }
 }
 
 TNCUDA_INLINE double element_f64(const void *data, int32_t dtype, int64_t i)

@@ -44,6 +44,25 @@
 #define TNCUDA_UNROLL _Pragma("unroll")     /* in front of a loop whose arrays are to be registers */
 #define TNCUDA_UNROLL_4 _Pragma("unroll 4") /* of one whose loads are to be under way together */
 #define TNCUDA_ROLLED _Pragma("unroll 1")   /* in front of a loop that would be long */
+/* Words of two float16 or bfloat16, by one instruction: the same bits as storage.h makes of all but NaN. */
+#if __CUDA_ARCH__ >= 800
+#define TNCUDA_CONVERTS 1
+#define TNCUDA_PAIR_F16(word, low, high)                                                                     \
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low))
+#define TNCUDA_PAIR_BF16(word, low, high)                                                                    \
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low))
+#define TNCUDA_HALVES(word, low, high)                                                                       \
+    asm("{ .reg .f16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h; }"                      \
+        : "=f"(low), "=f"(high)                                                                              \
+        : "r"(word))
+#endif
+#endif
+
+#ifndef TNCUDA_CONVERTS
+#define TNCUDA_CONVERTS 0
+#define TNCUDA_PAIR_F16(word, low, high)
+#define TNCUDA_PAIR_BF16(word, low, high)
+#define TNCUDA_HALVES(word, low, high)
 #endif
 
 #define TNCUDA_ALIGNED(bytes) __attribute__((aligned(bytes))) /* of a type: it is read and written as one */

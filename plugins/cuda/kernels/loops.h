@@ -11,6 +11,8 @@ enum {
 #define LOOP1SS LOOP1
 #define LOOP2SS LOOP1
 #include "../../common/loops.list"
+    TNCUDA_LOOP_NUMBERED, /* of floats an operand is a number in rows before this one alone (point.inc) */
+    TNCUDA_LOOP_NUMBERED_LAST = TNCUDA_LOOP_NUMBERED - 1,
 #include "../../common/loops_float.list"
 #include "../../common/loops_int.list"
 #undef LOOP1

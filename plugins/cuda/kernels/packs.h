@@ -13,6 +13,10 @@ typedef struct pack_shorts {
     uint16_t v[8];
 } TNCUDA_ALIGNED(16) pack_shorts;
 
+typedef struct pack_bits {
+    uint32_t v[4];
+} TNCUDA_ALIGNED(16) pack_bits;
+
 typedef struct pack_shorts_4 {
     uint16_t v[4];
 } TNCUDA_ALIGNED(8) pack_shorts_4;
@@ -82,6 +86,20 @@ TNCUDA_INLINE void pack_out_8(void *data, int32_t dtype, int64_t i, const float 
     }
 }
 
+/* As pack_out_8 where the data type is a constant. */
+TNCUDA_INLINE void pack_known_out_8(void *data, int32_t dtype, int64_t i, const float *v)
+{
+    if (dtype == ELEMENT_F32) {
+        pack_floats_out(data, i, v);
+        pack_floats_out(data, i + 4, v + 4);
+    } else {
+        pack_bits bits;
+
+        element_words(dtype, 4, 1, v, bits.v);
+        *(pack_bits *)(void *)((uint16_t *)data + i) = bits;
+    }
+}
+
 /* The same wherever the first one lies, as `aligned` tells. */
 TNCUDA_INLINE void pack_any_in_8(const void *data, int32_t dtype, int64_t i, int32_t aligned, float *v)
 {
@@ -108,10 +126,6 @@ TNCUDA_INLINE void pack_any_out_8(void *data, int32_t dtype, int64_t i, int32_t 
 
 /* Eight neighbours as they lie in memory: of shorts the first half alone. Where several are read before one
  * of them is looked at, their loads are under way together. */
-typedef struct pack_bits {
-    uint32_t v[4];
-} TNCUDA_ALIGNED(16) pack_bits;
-
 typedef struct pack_held {
     pack_bits half[2];
 } pack_held;

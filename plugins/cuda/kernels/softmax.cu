@@ -1,4 +1,6 @@
 /* Kernels of the family softmax, for both compute types of floating point. */
+#include "../../common/functions_float.h"
+
 #define BODY "softmax.inc"
 #include "both.h"
 #include "packs.h"
@@ -50,6 +52,18 @@ TNCUDA_INLINE void soft_in(const pack_row *row, const void *data, soft_form form
         v[j] = pack_number(&held[j / 8], form.dtype, j % 8);
 }
 
+TNCUDA_INLINE void soft_out(const pack_row *row, void *data, soft_form form, const float *v)
+{
+    if (!form.is_whole) {
+        pack_row_out(row, data, form.out_dtype, form.each, v);
+        return;
+    }
+    TNCUDA_UNROLL
+    for (int32_t j = 0; j < form.each; j += 8)
+        if (PACK_PLACE(row, j) < row->size)
+            pack_known_out_8(data, form.out_dtype, row->at + PACK_PLACE(row, j), v + j);
+}
+
 TNCUDA_INLINE void soft_y_row(const tncuda_rows_args *call, soft_form form, int64_t r)
 {
     const pack_row row = soft_row(call, form, r);
@@ -70,7 +84,7 @@ TNCUDA_INLINE void soft_y_row(const tncuda_rows_args *call, soft_form form, int6
         TNCUDA_UNROLL
         for (int32_t i = 0; i < 4; i++) {
             v[j + i] -= most;
-            e[i] = tnb_exp_f32(v[j + i]);
+            e[i] = tnb_float_exp_below(v[j + i]);
             v[j + i] = form.logs ? v[j + i] : e[i];
         }
         sum += (e[0] + e[1]) + (e[2] + e[3]);
@@ -80,7 +94,7 @@ TNCUDA_INLINE void soft_y_row(const tncuda_rows_args *call, soft_form form, int6
     TNCUDA_UNROLL
     for (int32_t j = 0; j < form.each; j++)
         v[j] = form.logs ? v[j] - by : v[j] * by;
-    pack_row_out(&row, call->to, form.out_dtype, form.each, v);
+    soft_out(&row, call->to, form, v);
 }
 
 TNCUDA_INLINE void soft_dx_row(const tncuda_rows_args *call, soft_form form, int64_t r)
@@ -98,7 +112,7 @@ TNCUDA_INLINE void soft_dx_row(const tncuda_rows_args *call, soft_form form, int
     TNCUDA_UNROLL
     for (int32_t j = 0; j < form.each; j++)
         dy[j] = scale * (form.logs ? dy[j] - tnb_exp_f32(y[j]) * sum : y[j] * (dy[j] - sum));
-    pack_row_out(&row, call->to, form.out_dtype, form.each, dy);
+    soft_out(&row, call->to, form, dy);
 }
 
 /* All threads of a warp come to the same shuffles: those behind the last row have one of nothing. */
