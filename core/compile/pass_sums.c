@@ -117,7 +117,7 @@ static tn_status add_instead(tni_code *c, const sum *s, bool *taken)
     }
     tni_prepared_release(in->prepared);
     in->prepared = adding;
-    if (bytes > tni_code_value(c, in->workspace)->tensor.bytes)
+    if (bytes && bytes > tni_code_value(c, in->workspace)->tensor.bytes)
         tni_code_value(c, in->workspace)->tensor.bytes = bytes;
     tni_code_value(c, s->total)->root = tni_code_root(c, s->rest);
     tni_code_value(c, s->total)->def = s->maker;

@@ -12,13 +12,14 @@
 #define NETS_VALUES 16
 
 static atomic_int added; /* runs that added */
+static uint64_t room[2]; /* bytes of workspace that the kernel asks for, to write and to add */
 
 static tn_status mul_prepare(void *plugin, const tn_node *node, tn_plan *plan, tn_err *err)
 {
     (void)plugin;
     if (node->modes[0] == TN_MODE_ADD && !(node->flags & TN_NODE_ADD_SHORT))
         return tn_fail(err, TN_E_INTERNAL, "asked to add, but not before it rounds");
-    plan->workspace_bytes = node->modes[0] == TN_MODE_ADD ? 256 : 64;
+    plan->workspace_bytes = room[node->modes[0] == TN_MODE_ADD];
     plan->flags = TN_PLAN_THREAD_INVARIANT;
     return TN_OK;
 }
@@ -30,7 +31,8 @@ static tn_status mul_run(const tn_plan *plan, const tn_exec *x, tn_err *err)
     uint16_t *to = x->out[0]->data;
 
     (void)err;
-    memset(x->workspace, 0xff, plan->workspace_bytes);
+    if (plan->workspace_bytes)
+        memset(x->workspace, 0xff, plan->workspace_bytes);
     for (int64_t i = 0; i < tn_tensor_count(x->out[0]); i++)
         to[i] = tn_f16_store((adds ? tn_f16_load(to[i]) : 0) + tn_f16_load(a[i]) * tn_f16_load(b[i]));
     atomic_fetch_add(&added, adds);
@@ -233,7 +235,7 @@ static void net_check(const struct net *n)
     const tni_backward_options retain = {.retain = true};
     tni_context *c = test_context(settings);
     const bool bounded = strcmp(tni_option_text(c->options, "run.deterministic"), "threads") != 0;
-    const uint32_t wanted = bounded ? n->rewrites : 0;
+    const uint32_t wanted = bounded && (room[0] || !room[1]) ? n->rewrites : 0;
     tni_symbol *s = (assert_ok(tni_registry_add_static(c->plugins, &plugin, NULL)), net_make(c, n));
     tni_array *in[LEAVES], *named[LEAVES], *out = NULL;
     tni_cached_op *op = NULL;
@@ -268,9 +270,15 @@ static void net_check(const struct net *n)
 
 static void sums_in_place(void **state)
 {
+    static const uint64_t rooms[][2] = {
+        {64, 256}, {256, 64}, {64, 0}, {0, 0}, {0, 64}}; /* none is added later */
+
     (void)state;
-    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++)
-        net_check(&nets[i]);
+    for (size_t r = 0; r < sizeof rooms / sizeof *rooms; r++) {
+        memcpy(room, rooms[r], sizeof room);
+        for (size_t i = 0; i < sizeof nets / sizeof *nets; i++)
+            net_check(&nets[i]);
+    }
 }
 
 static int group(void)
