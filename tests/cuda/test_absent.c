@@ -157,6 +157,7 @@ static void script(void **state)
          {"memory    FAILED", "cut at its limit of 0.01 s", "1 failed"},
          1},
         {"--stage mempry", {"there is no stage mempry", "usage:", "sanitizer"}, 2},
+        {"--stage", {"--stage needs a word behind it", "usage:", "sanitizer"}, 2},
     };
     const said *s = cuda_say_without("", without);
     char command[1024];

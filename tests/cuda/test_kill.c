@@ -118,6 +118,8 @@ static const kind kinds[] = {
     {"cuLaunchKernel", "", 719, 1, 1, {70, 3}},
     {"kernel", "", 719, 0, 1, {70, 3}},
     {"cuEventRecordWithFlags", "", 1, 0, 0, {70, 3}},
+    {"cuEventCreate", "", 2, 0, 0, {5, 5}},
+    {"cuEventQuery", "", 719, 0, 1, {70, 3}},
     {"cuStreamWaitEvent", "", 1, 0, 0, {70, 3}},
     {"cuMemcpyAsync", "", 719, 0, 1, {70, 3}},
     {"cuStreamEndCapture", "", 901, 0, 0, {70, 3}},
