@@ -1,4 +1,4 @@
-/* Machines where something is missing: each command says what, and ends with 3. */
+/* Machines where something is missing: each command says what; those that need it end with 3. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,11 +38,11 @@ static void driver(void **state)
     cuda_said(s, "there is no NVIDIA driver");
 }
 
-/* A process that uses no GPU opens nothing of NVIDIA's, though all is there; one that does opens the driver. */
+/* A process that uses no GPU opens nothing of NVIDIA's, though all is there; another one opens the driver. */
 static void nothing_of_it(void **state)
 {
-    static const char *const command =
-        TRAIN "%s --progress none --out $D/run 2>&1 | grep -c 'file=lib\\(cuda\\|cublas\\|cudnn\\|nccl\\|nvrtc\\)'";
+    static const char *const command = TRAIN "%s --progress none --out $D/run 2>&1 | "
+                                             "grep -c 'file=lib\\(cuda\\|cublas\\|cudnn\\|nccl\\|nvrtc\\)'";
     char line[512];
 
     (void)state;
@@ -101,6 +101,7 @@ static void libraries(void **state)
          "products of matrices run on plain kernels: cuBLASLt cannot be opened (plugin.cuda.libraries is "
          "none); install cuBLAS of CUDA 12 or 13, or name its folder in plugin.cuda.libraries\n"},
         {"dot/cublaslt", "", other, "/libcublasLt.so.13: cannot open shared object file: No such file"},
+        {"dot/cublaslt", "", "L=/gone", "plugin.cuda.libraries: /gone: No such file or directory"},
         {"dot/cublaslt", "libcublasLt.so.13", other,
          "libcublasLt.so.13 has no cublasLtGetVersion; install cuBLAS of CUDA 12 or 13, or name its folder "
          "in "

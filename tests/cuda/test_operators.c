@@ -1,5 +1,5 @@
-/* Each operator with a kernel for hosts has one of plugin cuda, or stands in the table of that plugin's README
- * with the reason why it has none: at most 20, and none that has one. */
+/* Each operator with a kernel for hosts has one of plugin cuda, or stands in the table of that plugin's
+ * README with the reason why it has none: at most 20, and none that has one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

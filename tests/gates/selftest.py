@@ -60,6 +60,8 @@ FAULTS = [
     ("style.py", "a tab", file_fault("core/base/planted.c", "\tint x;\n"), "a tab"),
     ("style.py", "one more exception", file_fault("tests/gates/style.exceptions", "core/base/gone.c file -\n"),
      "not needed any more"),
+    ("lines.py", "an emulator that has grown", file_fault("tests/cuda/emulator/planted.c", "int x;\n" * 2500),
+     "tests/cuda/emulator/: "),
     ("words.py", "a path of one machine", file_fault("docs/planted.md", "see /ho" + "me/somebody/tenon\n"), "absolute path"),
     ("words.py", "a mark of unfinished work", file_fault("core/base/planted.c", "/* TO" + "DO */\n"), "unfinished"),
     ("docs.py", "a public function without a comment", file_fault("sdk/include/tenon/planted.h",
