@@ -2,6 +2,7 @@
  * Checks of plugins: those that are refused before loading, those that fail while they are loaded, and
  * runtimes that do not go together.
  */
+#include "plugins/plugins.h"
 #include "doctor/doctor.h"
 #include "machine.h"
 
@@ -90,8 +91,11 @@ void doctor_libraries(doctor *d)
                        "%s: %s", p->name, p->message ? p->message : "");
         else
             loaded++;
-        if (p->device && *p->device) /* as of a machine without a GPU, which is no fault */
-            doctor_say(d, DOCTOR_OK, "", "no device: %s", p->device);
+        if (p->device && *p->device) { /* as of a machine without a GPU, which is no fault */
+            const char *colon = cli_plugin_colon(p->name, p->device);
+
+            doctor_say(d, DOCTOR_OK, "", "no device: %s%s%s", *colon ? p->name : "", colon, p->device);
+        }
     }
     if (loaded)
         doctor_say(d, DOCTOR_OK, "", "%zu plugin%s with all libraries", loaded,

@@ -255,13 +255,18 @@ static void missing_print(tn_app *app, size_t count)
             (void)printf("will not load: %s: not found: %s\n", p.name, missing);
 }
 
-/* A device names itself. */
-static void no_device_print(const char *name, const char *why)
+const char *cli_plugin_colon(const char *name, const char *why)
 {
     const size_t length = strlen(name);
-    const bool said = !strncmp(why, name, length) && why[length] == ':';
 
-    (void)printf("no device: %s%s%s\n", said ? "" : name, said ? "" : ": ", why);
+    return !strncmp(why, name, length) && why[length] == ':' ? "" : ": ";
+}
+
+static void no_device_print(const char *name, const char *why)
+{
+    const char *colon = cli_plugin_colon(name, why);
+
+    (void)printf("no device: %s%s%s\n", *colon ? name : "", colon, why);
 }
 
 static void text_print(tn_app *app, const cli_args *args, size_t count, const absences *a)

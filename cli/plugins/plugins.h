@@ -10,6 +10,9 @@ tn_app *cli_plugins_open(const cli_args *args);
 const char *cli_plugin_state(const tn_plugin_info *p); /* "ready" */
 bool cli_plugin_is_file(const char *word);             /* a path or NAME.so, not a plugin's name */
 bool cli_plugin_refused(const tn_plugin_info *p);
+/* What stands between a plugin's name and why it has no device: "" where the text begins with the name, as a
+ * device's does. */
+const char *cli_plugin_colon(const char *name, const char *why);
 /* The plugin at `index`; false: it is gone, or the app has failed. */
 bool cli_plugin_at(tn_app *app, size_t index, tn_plugin_info *out);
 /* The package it comes with, or the folder it lies in. */

@@ -344,7 +344,7 @@ tn_status tni_device_parse(tni_device_set *s, const char *text, tni_device **out
             at += end != '\0';
     }
     if (!n || *at)
-        return tni_error(TN_E_ARG, "'%.60s' is no device; examples: cpu, cpu:1, fake:0, cpu(0)", text);
+        return tni_error(TN_E_ARG, "'%.60s' is no device; examples: cpu, cpu:1, cuda:0, gpu(0)", text);
     return tni_device_get(s, strcmp(type, "gpu") ? type : "cuda", index, out); /* MXNet's gpu(0) */
 }
 

@@ -76,12 +76,13 @@ static bool engine_relief(void *arg)
     if (!w || w->queue->engine != e || !w->stream || !w->issued)
         return false;
     (void)w->queue->device->ops->stream_wait(w->stream, &err);
-    tni_token_ask_newest(w);
-    for (until = tni_clock_ns() + RELIEF_NS; w->issued && tni_clock_ns() < until;)
+    for (until = tni_clock_ns() + RELIEF_NS; w->issued && tni_clock_ns() < until;) {
         if (tni_queue_complete_some(w->queue, w))
             until = tni_clock_ns() + RELIEF_NS;
         else
-            (void)sched_yield();
+            tni_token_ask_newest(w); /* each time: it asks for none while an older one is under way */
+        (void)sched_yield();
+    }
     return true;
 }
 

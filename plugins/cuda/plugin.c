@@ -2,10 +2,12 @@
 #include "dnn.h"
 #include "fused.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void *tncuda_new(const tncuda_plugin *plugin, uint64_t bytes)
 {
@@ -238,6 +240,8 @@ static tn_status options_read(tncuda_plugin *plugin, tn_err *err)
     plugin->tf32 = option_true(plugin, "tf32", false);
     plugin->autotune = option_true(plugin, "autotune", true);
     (void)snprintf(plugin->libraries, sizeof plugin->libraries, "%s", folder ? folder : "");
+    if (folder && *folder && strcmp(folder, "none") != 0 && access(folder, X_OK))
+        tncuda_log(plugin, TN_LEVEL_WARNING, "plugin.cuda.libraries: %.900s: %s", folder, strerror(errno));
     return TN_OK;
 }
 

@@ -632,6 +632,8 @@ static void no_driver(void **state)
     f = finding(o, "libraries", "no device: cuda: there is no NVIDIA driver");
     assert_non_null(f);
     assert_string_equal(json_string_value(json_object_get(f, "level")), "ok");
+    if (tool("\"$T\" plugins list --exists kv-nccl")->code == 0)
+        assert_non_null(finding(o, "libraries", "no device: kv-nccl: there is no NVIDIA driver"));
     json_decref(o);
 }
 

@@ -1,9 +1,11 @@
-/* Machines where something is missing: each command says what, and ends with 3. */
+/* Machines where something is missing: each command says what; those that need it end with 3. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -13,21 +15,46 @@
 
 static void driver(void **state)
 {
-    static const char *const names[] = {"cuda:0", "gpu:0", "'gpu(0)'"};
+    static const char *const names[] = {"cuda:0", "gpu:0", "'gpu(0)'", "gpu"};
+    const said *s;
 
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char command[256];
-        const said *s;
 
         (void)snprintf(command, sizeof command, TRAIN "%s", names[i]);
         s = cuda_say_without("", command);
         assert_int_equal(s->code, 3);
         cuda_said(s, "there is no NVIDIA driver: libcuda.so.1 was not found; install");
     }
-    cuda_said(cuda_say_without("", "\"$T\" doctor --set device.default=cuda:0"),
-              "device.default: cuda: there is no NVIDIA driver");
-    assert_int_equal(cuda_say_without("", "\"$T\" plugins list")->code, 0);
+    s = cuda_say_without("", "\"$T\" doctor --set device.default=cuda:0");
+    assert_int_equal(s->code, 1); /* a problem is found */
+    cuda_said(s, "device.default: cuda: there is no NVIDIA driver");
+    s = cuda_say_without("", "\"$T\" plugins list");
+    assert_int_equal(s->code, 0);
+    cuda_said(s, "no device: cuda: there is no NVIDIA driver: libcuda.so.1 was not found; install");
+    s = cuda_say_without("", "\"$T\" plugins why FullyConnected --set device.default=cuda:0");
+    assert_int_equal(s->code, 3);
+    cuda_said(s, "there is no NVIDIA driver");
+}
+
+/* A process that uses no GPU opens nothing of NVIDIA's, though all is there; another one opens the driver. */
+static void nothing_of_it(void **state)
+{
+    static const char *const command = TRAIN "%s --progress none --out $D/run 2>&1 | "
+                                             "grep -c 'file=lib\\(cuda\\|cublas\\|cudnn\\|nccl\\|nvrtc\\)'";
+    char line[512];
+
+    (void)state;
+    for (int gpu = 0; gpu < 2; gpu++) {
+        const said *s;
+
+        (void)snprintf(line, sizeof line, "D=$(mktemp -d); trap 'rm -r $D' EXIT; LD_DEBUG=files ");
+        (void)snprintf(line + strlen(line), sizeof line - strlen(line), command, gpu ? "cuda:0" : "cpu");
+        s = cuda_say("TNEMU_DELAY_US=0", line);
+        if (gpu != (strtoul(s->out, NULL, 10) > 0))
+            fail_msg("on %s the loader is asked for this many: %s", gpu ? "cuda:0" : "cpu", s->out);
+    }
 }
 
 static void what_is_wrong(void **state)
@@ -74,6 +101,7 @@ static void libraries(void **state)
          "products of matrices run on plain kernels: cuBLASLt cannot be opened (plugin.cuda.libraries is "
          "none); install cuBLAS of CUDA 12 or 13, or name its folder in plugin.cuda.libraries\n"},
         {"dot/cublaslt", "", other, "/libcublasLt.so.13: cannot open shared object file: No such file"},
+        {"dot/cublaslt", "", "L=/gone", "plugin.cuda.libraries: /gone: No such file or directory"},
         {"dot/cublaslt", "libcublasLt.so.13", other,
          "libcublasLt.so.13 has no cublasLtGetVersion; install cuBLAS of CUDA 12 or 13, or name its folder "
          "in "
@@ -130,6 +158,7 @@ static void script(void **state)
          {"memory    FAILED", "cut at its limit of 0.01 s", "1 failed"},
          1},
         {"--stage mempry", {"there is no stage mempry", "usage:", "sanitizer"}, 2},
+        {"--stage", {"--stage needs a word behind it", "usage:", "sanitizer"}, 2},
     };
     const said *s = cuda_say_without("", without);
     char command[1024];
@@ -150,7 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(script),        cmocka_unit_test(driver),    cmocka_unit_test(what_is_wrong),
-        cmocka_unit_test(no_such_index), cmocka_unit_test(libraries),
+        cmocka_unit_test(no_such_index), cmocka_unit_test(libraries), cmocka_unit_test(nothing_of_it),
     };
 
     cuda_setup();

@@ -46,6 +46,7 @@ static void cases(void **state)
     (void)state;
     for (size_t i = 0; i < taken; i++)
         file_run(files[(first + i) % count]);
+    (void)printf("count %zu\n", taken);
 }
 
 /* Without the double the files say why they do nothing. */

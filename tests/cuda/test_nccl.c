@@ -111,8 +111,8 @@ static void job_run(job *j, const char *script, const char *settings, uint32_t r
 
 static void sums(void **state)
 {
-    static const uint32_t sizes[] = {2, 3, 8, 5, 4, 7, 6};
-    const uint64_t runs = test_runs(3);
+    static const uint32_t sizes[] = {2, 8, 3, 5, 4, 7, 6}; /* others than the first two with each commit */
+    const uint64_t runs = test_runs(3), first = test_rotation(5);
     job j;
 
     (void)state;
@@ -120,7 +120,7 @@ static void sums(void **state)
         char settings[120];
 
         (void)snprintf(settings, sizeof settings, "TNEMU_SEED=%u TNNCCL_SEED=%u", (unsigned)i, (unsigned)i);
-        job_run(&j, "sums", settings, sizes[i % (sizeof sizes / sizeof *sizes)], 60000, RANKS);
+        job_run(&j, "sums", settings, sizes[i < 2 ? i : 2 + (i - 2 + first) % 5], 60000, RANKS);
         for (uint32_t r = 0; r < j.ranks; r++)
             if (strcmp(j.text[r], "ok\n") != 0 || j.codes[r])
                 fail_msg("rank %u of %u: %d, %s", r, j.ranks, j.codes[r], j.text[r]);

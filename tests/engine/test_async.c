@@ -1,7 +1,7 @@
 /*
  * Operations on a device with streams: who follows whom by a stream wait and who by a notification, failures
- * that come out late, early release, waits with a limit, allocation failure, and a planted fault that must be
- * seen.
+ * that come out late, early release, waits with a limit, memory that is short, allocation failure, and a
+ * planted fault that must be seen.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -417,6 +417,52 @@ static void test_early_release(void **state)
     setup_close(&s);
 }
 
+/* On a worker: the notification that is under way comes, and the one behind it was not asked for. */
+static tn_status relief_run(void *payload, tni_run *run)
+{
+    uint64_t *left = *(uint64_t **)payload;
+    tni_block block = {0};
+    tn_status st;
+
+    test_async_hold(false, 1);
+    st = tni_block_alloc(run->device, TN_MEMORY_DEVICE, 1u << 30, run->stream, "test", &block);
+    *left = tni_engine_tls.worker->issued;
+    tni_block_free(&block, run->stream);
+    return st;
+}
+
+/* Who lacks memory waits for all that its stream has, and no longer: a driver tells in time of what it is
+ * asked for. */
+static void test_relief(void **state)
+{
+    job jobs[2];
+    uint64_t left = 9, *payload = &left;
+    setup s;
+
+    (void)state;
+    setup_open(&s, "threaded");
+    test_async_hold(true, 0);
+    for (int i = 0; i < 2; i++) {
+        jobs[i] = (job){.x = &s.values[i], .y = &s.values[i], .add = 1};
+        assert_int_equal(push_job(s.t.engine, &jobs[i], s.first, &s.vars[i], &s.vars[i], 0), TN_OK);
+        while (!atomic_load(&s.t.engine->watching)) /* an idle worker asks for the first one's */
+            tni_sleep_ns(20000);
+    }
+    assert_int_equal(tni_engine_push(s.t.engine, &(tni_task){.run = relief_run,
+                                                             .payload = &payload,
+                                                             .payload_bytes = sizeof payload,
+                                                             .writes = (tni_var *[]){&s.vars[2]},
+                                                             .write_count = 1,
+                                                             .device = s.first,
+                                                             .name = "short"}),
+                     TN_OK);
+    assert_int_equal(tni_engine_wait_read(s.t.engine, &s.vars[2], 0), TN_E_NOMEM);
+    assert_int_equal(left, 0);
+    assert_int_equal(tni_engine_wait_all(s.t.engine), TN_OK);
+    assert_true(s.values[0] == 1 && s.values[1] == 1);
+    setup_close(&s);
+}
+
 /* Whatever allocation fails: an error at its place or a right value, and the next round works. */
 static void test_no_memory(void **state)
 {
@@ -463,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_wait_while_recording),
         cmocka_unit_test(test_arrived),
         cmocka_unit_test(test_early_release),
+        cmocka_unit_test(test_relief),
         cmocka_unit_test(test_no_memory),
     };
 

@@ -60,6 +60,8 @@ FAULTS = [
     ("style.py", "a tab", file_fault("core/base/planted.c", "\tint x;\n"), "a tab"),
     ("style.py", "one more exception", file_fault("tests/gates/style.exceptions", "core/base/gone.c file -\n"),
      "not needed any more"),
+    ("lines.py", "an emulator that has grown", file_fault("tests/cuda/emulator/planted.c", "int x;\n" * 2500),
+     "tests/cuda/emulator/: "),
     ("words.py", "a path of one machine", file_fault("docs/planted.md", "see /ho" + "me/somebody/tenon\n"), "absolute path"),
     ("words.py", "a mark of unfinished work", file_fault("core/base/planted.c", "/* TO" + "DO */\n"), "unfinished"),
     ("docs.py", "a public function without a comment", file_fault("sdk/include/tenon/planted.h",
@@ -161,6 +163,10 @@ BUILD_FAULTS = [
         write(root, "sdk/include/tenon/planted.h", "TN_API int tn_planted(void);\n")), "not exported: tn_planted"),
     ("symbols.py", "a plugin with a second export", build_fault(plugin_source="int tn_plugin_v1, other;\n"),
      "in no header: other"),
+    ("symbols.py", "a function of NVIDIA's in the core", build_fault(library_extra="int cuInit(int); int tni_planted(void) "
+                                                                     "{ return cuInit(0); }\n"), "has cuInit of NVIDIA's"),
+    ("symbols.py", "a plugin that names NVIDIA's driver",
+     build_fault(plugin_source='const char *tn_plugin_v1 = "libcuda.so.1";\n'), "has libcuda.so of NVIDIA's"),
     ("symbols.py", "a plugin that calls the core",
      build_fault(plugin_source="int tn_open(void); int tn_plugin_v1; __attribute__((visibility(\"hidden\"))) int f(void);"
                                " int f(void) { return tn_open(); }\n"), "needs tn_open"),

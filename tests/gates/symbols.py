@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The libraries export exactly what their headers declare TN_API, the conformance kit its one table; a plugin exports
-tn_plugin_v1 and needs no tn_.
+tn_plugin_v1 and needs no tn_. Nothing is linked to NVIDIA's libraries: plugins of GPUs open them, and only those and the tool name one.
 
 usage: symbols.py [ROOT] --build BUILD
 """
@@ -28,6 +28,20 @@ def declared(root, names):
 def symbols(path, flag):
     out = subprocess.run(["nm", "-D", flag, "--format=posix", path], check=True, capture_output=True, text=True).stdout
     return {line.split()[0].split("@")[0] for line in out.splitlines() if line}
+
+
+NVIDIA = r"lib(cuda|cudart|cublas|cublasLt|cudnn\w*|nvrtc|nccl|nvidia\S*)\.so"
+NAMES_NVIDIA = ("cuda.so", "kv-nccl.so", "tenon")  # they open it by its name; the tool says where it is
+
+
+def nvidias(path):
+    """What of NVIDIA's is in a file: functions it needs, libraries it is linked to or names."""
+    functions = [name for name in symbols(path, "--undefined-only") if re.match(r"(cu|cuda|cublas\w*|cudnn|nccl|nvrtc)[A-Z]", name)]
+    dynamic = subprocess.run(["readelf", "-d", path], check=True, capture_output=True, text=True).stdout
+    linked = re.findall(r"NEEDED.*\[(%s\S*?)\]" % NVIDIA, dynamic)
+    with open(path, "rb") as source:
+        named = [] if os.path.basename(path) in NAMES_NVIDIA else re.findall(NVIDIA.encode(), source.read())
+    return sorted(functions) + sorted(name for name, _ in linked) + ["lib%s.so" % name.decode() for name in sorted(set(named))]
 
 
 def compare(label, want, have):
@@ -59,6 +73,9 @@ def main():
         findings += compare(label, {"tn_plugin_v1"}, symbols(path, "--defined-only"))
         findings += ["%s: needs %s of the host" % (label, name)
                      for name in sorted(symbols(path, "--undefined-only")) if re.match(r"tni?_", name)]
+    for path in sorted(glob.glob(os.path.join(build, "lib/*.so")) + glob.glob(os.path.join(build, "lib/tenon/**/*.so"), recursive=True) +
+                       glob.glob(os.path.join(build, "bin/tenon"))):
+        findings += ["%s: has %s of NVIDIA's" % (os.path.basename(path), name) for name in nvidias(path)]
     if not checked:
         print("symbols: nothing is built in %s" % build)
         sys.exit(common.SKIP)

@@ -17,7 +17,7 @@ extern "C" {
 typedef struct tn_device tn_device;
 
 /**
- * The device of this name: "cpu", "cpu:1", "fake:0", also "cpu(0)"; NULL: the default of the calling thread
+ * The device of this name: "cpu", "cpu:1", "cuda:0", also "cpu(0)"; NULL: the default of the calling thread
  * (the scope's, else device.default). Opens it at its first use.
  *
  * @return TN_E_ARG: not a device's name · TN_E_DEVICE: no plugin provides it, or it does not open (what was

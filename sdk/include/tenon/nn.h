@@ -51,7 +51,7 @@ typedef struct tn_app_options {
     const char *name;            /* of the program, for messages; NULL: "tenon" */
     const char *config;          /* a configuration file, as --config; NULL: none */
     const char *const *settings; /* "section.key=value", as --set; NULL-ended; NULL: none */
-    const char *device;          /* "cpu", "fake:0"; NULL: option device.default */
+    const char *device;          /* "cpu", "cuda:0"; NULL: option device.default */
     int32_t no_environment;      /* 1: TENON_ and MXNet's variables are not read */
     FILE *errors;                /* tn_app_close() and tn_app_report() write the error here; NULL: nowhere */
     void (*on_error)(void *arg, const char *text); /* called once, when the first error happens; NULL */

@@ -40,7 +40,7 @@ enum {
 #undef DRIVER
     EMU_FUNCTIONS,
     EMU_KERNEL = EMU_FUNCTIONS, /* one is carried out */
-    EMU_EDGE,                   /* a wait for work that is not done yet */
+    EMU_EDGE,                   /* a wait for work that is not begun yet */
     EMU_CLOCKS
 };
 
@@ -122,6 +122,7 @@ struct CUstream_st {
     pthread_cond_t changed;
     emu_item *first, **last;
     uint64_t submitted, done, work; /* items; the last one that does something */
+    uint64_t begun;                 /* items, of which the last may still be under way */
     uint32_t held_us;               /* the next one is late by this */
     bool goes;                      /* it does not lag, or not any more */
     bool closing;

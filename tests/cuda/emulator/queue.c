@@ -134,6 +134,7 @@ static void *stream_main(void *arg)
             break;
         wait_us = s->closing ? 0 : i->delay_us + s->held_us;
         s->held_us = 0;
+        s->begun = s->done + 1;
         (void)pthread_mutex_unlock(&s->lock);
         late(wait_us);
         carry_out(s, i);
@@ -419,7 +420,7 @@ tncuda_result emu_event_record(tncuda_event event, tncuda_stream stream, uint32_
     return emu_submit(stream, &(emu_item){.kind = ITEM_RECORD, .point = made});
 }
 
-/* Whether a wait is left out: of those alone that have still to wait for work. That work is late, then. */
+/* Whether a wait is left out: of those alone whose work is not begun. That work is late, then. */
 static bool edge_dropped(tncuda_stream by, emu_point *p)
 {
     tncuda_stream s = p->stream;
@@ -428,7 +429,7 @@ static bool edge_dropped(tncuda_stream by, emu_point *p)
     (void)pthread_mutex_lock(&p->lock);
     if (!p->reached && s != by) { /* so it is not gone */
         (void)pthread_mutex_lock(&s->lock);
-        dropped = s->done < p->work && emu_due(EMU_EDGE);
+        dropped = s->begun < p->work && emu_due(EMU_EDGE);
         if (dropped)
             s->held_us = HELD_US;
         (void)pthread_mutex_unlock(&s->lock);
