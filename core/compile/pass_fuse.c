@@ -254,13 +254,14 @@ static tn_status layer_fuse(fuser *f, uint32_t index, const char *fused)
     return st;
 }
 
-/* Inputs of a layer that moves down must not be written on the way. */
+/* Inputs of a layer that moves down must not be written on the way. What backward computes again stays. */
 static bool movable(const fuser *f, const tni_instruction *in)
 {
     for (uint32_t k = 0; k < in->in_count; k++)
         if (f->written[tni_code_root(f->c, tni_code_operands(f->c, in)[k])])
             return false;
-    return !in->link_count && (f->recorded || !f->forwards[in->node]) && in->in_count <= 3;
+    return !in->link_count && in->in_count <= 3 &&
+           (f->recorded ? !(f->c->p->graph->nodes[in->node].flags & TNI_GNODE_MIRROR) : !f->forwards[in->node]);
 }
 
 static tn_status chains_find(fuser *f)
