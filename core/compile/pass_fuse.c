@@ -12,7 +12,7 @@ typedef struct fuser {
     tni_code *c;
     tni_edit e;
     bool recorded;
-    uint32_t *readers, *reader; /* per value: how many; the last instruction that reads it */
+    uint32_t *readers, *reader; /* per value: how many; the last instruction that reads it itself, and 1 */
     uint8_t *written, *forwards;
     uint8_t *taken; /* per instruction: part of a fused one */
     tni_vec chains; /* chain, by `end` in no order */
@@ -85,10 +85,10 @@ static uint32_t follower(const fuser *f, uint32_t index)
     const tni_value *v = tni_code_value(f->c, out);
     uint32_t at;
 
-    if (in->out_count != 1 || f->readers[out] != 1 || v->place != TNI_PLACE_NONE || v->root != out ||
-        tni_code_modes(f->c, in)[in->in_count] != TN_MODE_WRITE)
+    if (in->out_count != 1 || f->readers[out] != 1 || !f->reader[out] || v->place != TNI_PLACE_NONE ||
+        v->root != out || tni_code_modes(f->c, in)[in->in_count] != TN_MODE_WRITE)
         return TNI_NONE;
-    at = f->reader[out];
+    at = f->reader[out] - 1;
     next = tni_code_at(f->c, at);
     return f->taken[at] || next->link_count || f->forwards[next->node] || next->out_count != 1 ||
                    tni_instruction_phase(next) != tni_instruction_phase(in) || next->flags & TNI_CODE_HELPER
@@ -254,13 +254,15 @@ static tn_status layer_fuse(fuser *f, uint32_t index, const char *fused)
     return st;
 }
 
-/* Inputs of a layer that moves down must not be written on the way. */
+/* Inputs of a layer that moves down must not be written on the way. What backward computes again stays. */
 static bool movable(const fuser *f, const tni_instruction *in)
 {
     for (uint32_t k = 0; k < in->in_count; k++)
         if (f->written[tni_code_root(f->c, tni_code_operands(f->c, in)[k])])
             return false;
-    return !in->link_count && (f->recorded || !f->forwards[in->node]) && in->in_count <= 3;
+    return !in->link_count && in->in_count <= 3 &&
+           (f->recorded ? !(f->c->p->graph->nodes[in->node].flags & TNI_GNODE_MIRROR)
+                        : !f->forwards[in->node]);
 }
 
 static tn_status chains_find(fuser *f)
@@ -337,7 +339,7 @@ static tn_status fuser_init(fuser *f, tni_code *c)
         return st;
     for (uint32_t i = 0; i < c->code.count; i++)
         for (uint32_t k = 0; k < tni_code_at(c, i)->in_count; k++)
-            f->reader[tni_code_operands(c, tni_code_at(c, i))[k]] = i;
+            f->reader[tni_code_operands(c, tni_code_at(c, i))[k]] = i + 1;
     return TN_OK;
 }
 

@@ -31,12 +31,15 @@ static bool touches(const tni_code *c, const tni_instruction *in, uint32_t root)
     return false;
 }
 
-/* Does any instruction from `first` on touch what `value` lies in, but those two? */
-static bool touched(const summer *w, uint32_t value, uint32_t first, uint32_t but, uint32_t and)
+/* From the term's maker on, does anything but the sum touch the rest, or anything but these two the term? */
+static bool needed(const summer *w, const sum *s)
 {
-    for (uint32_t i = first; i < w->c->code.count; i++)
-        if (i != but && i != and&&!w->dropped[i] &&
-            touches(w->c, tni_code_at(w->c, i), tni_code_root(w->c, value)))
+    const tni_code *c = w->c;
+
+    for (uint32_t i = s->maker; i < c->code.count; i++)
+        if (i != s->at && !w->dropped[i] &&
+            (touches(c, tni_code_at(c, i), tni_code_root(c, s->rest)) ||
+             (i != s->maker && touches(c, tni_code_at(c, i), s->term))))
             return true;
     return false;
 }
@@ -62,27 +65,25 @@ static bool is_sum(const tni_code *c, const tni_instruction *in)
            tni_code_modes(c, in)[2] == TN_MODE_WRITE;
 }
 
-/* The kernel that makes the term may add it to the rest: nobody else looks at either from there on. */
+/* The kernel that makes the term may add it to the rest, which is there by then: nobody else looks at either
+ * from there on. */
 static bool fits(const summer *w, sum *s)
 {
     const tni_code *c = w->c;
-    const tni_value *term = tni_code_value(c, s->term);
+    const tni_value *term = tni_code_value(c, s->term), *rest = root_of(c, s->rest);
     const tni_instruction *in;
 
     if (!plain(c, s->rest) || !plain(c, s->term) || !plain(c, s->total) || term->root != s->term ||
-        tni_code_root(c, s->total) != s->total || tni_code_root(c, s->rest) == s->term ||
-        term->tensor.bytes != root_of(c, s->rest)->tensor.bytes ||
-        term->device != root_of(c, s->rest)->device)
+        tni_code_root(c, s->total) != s->total || term->tensor.bytes != rest->tensor.bytes ||
+        term->device != rest->device)
         return false;
     s->maker = term->def;
     in = tni_code_at(c, s->maker);
     for (s->output = in->in_count; tni_code_operands(c, in)[s->output] != s->term;)
         s->output++;
     return in->prepared && in->prepared->kernel->flags & TN_KERNEL_ADD_SHORT &&
-           root_of(c, s->rest)->def < s->maker &&
            !(in->flags & (TNI_CODE_HELPER | TNI_CODE_AGAIN | TNI_CODE_SKIP_EMPTY)) &&
-           tni_code_modes(c, in)[s->output] == TN_MODE_WRITE &&
-           !touched(w, s->rest, s->maker, s->at, s->at) && !touched(w, s->term, 0, s->at, s->maker);
+           tni_code_modes(c, in)[s->output] == TN_MODE_WRITE && !needed(w, s);
 }
 
 static bool laid_out_alike(const tni_prepared *a, const tni_prepared *b)
@@ -119,8 +120,10 @@ static tn_status add_instead(tni_code *c, const sum *s, bool *taken)
     in->prepared = adding;
     if (bytes && bytes > tni_code_value(c, in->workspace)->tensor.bytes)
         tni_code_value(c, in->workspace)->tensor.bytes = bytes;
-    tni_code_value(c, s->total)->root = tni_code_root(c, s->rest);
     tni_code_value(c, s->total)->def = s->maker;
+    for (tni_value *v = tni_code_value(c, 0); v < tni_code_value(c, (uint32_t)c->values.count); v++)
+        if (v->root == s->total) /* the sum, and views of it */
+            v->root = tni_code_root(c, s->rest);
     return TN_OK;
 }
 

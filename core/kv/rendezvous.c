@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kv/address.h"
+
 typedef struct launcher {
     const char *name, *rank, *ranks, *host, *port; /* NULL: it has no such variable */
     bool alone; /* counts only if no other one says anything: in a batch script that calls mpirun these are
@@ -53,15 +55,17 @@ static tn_status launcher_read(const launcher *l, said *rank, said *ranks, char 
 {
     const char *number = getenv(l->rank), *count = l->ranks ? getenv(l->ranks) : NULL;
     const char *host = l->host ? getenv(l->host) : NULL, *port = l->port ? getenv(l->port) : NULL;
+    uint64_t value = 0; /* a port that is no number is one where nobody listens */
     tn_status st;
 
     if (!number || (l->ranks && !count) || (l->alone && rank->value >= 0))
         return TN_OK;
     if ((st = number_take(l->rank, number, rank)) || (l->ranks && (st = number_take(l->ranks, count, ranks))))
         return st;
-    if (host && port && *host && *port && !*root)
-        (void)snprintf(root, size, "%.255s:%.20s", host, port);
-    return TN_OK;
+    if (!host || !port || !*host || !*port || *root)
+        return TN_OK;
+    (void)tni_parse_u64(port, &value);
+    return tni_kv_place_text(host, value, root, size);
 }
 
 /* The options, which DMLC_… variables set, too. */
@@ -74,10 +78,8 @@ static tn_status own_read(const tni_options *o, said *rank, said *ranks, char *r
         *rank = (said){number, "kvstore.rank"};
     if (tni_option_is_set(o, "kvstore.workers"))
         *ranks = (said){tni_option_int(o, "kvstore.workers"), "kvstore.workers"};
-    if (*host)
-        (void)snprintf(root, size, "%.255s:%lld", host,
-                       (long long)tni_option_int(o, "kvstore.scheduler_port"));
-    return TN_OK;
+    return *host ? tni_kv_place_text(host, (uint64_t)tni_option_int(o, "kvstore.scheduler_port"), root, size)
+                 : TN_OK;
 }
 
 tn_status tni_kv_rendezvous(const tni_options *o, tni_kv_place *out)

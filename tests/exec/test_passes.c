@@ -551,6 +551,31 @@ static void layers_that_are_seen(void **state)
     close_with(c);
 }
 
+/* Nor what is read as a view alone, be the first instruction a sum of that shape. */
+static void layers_seen_as_views(void **state)
+{
+    tni_context *c = open_with(NULL);
+    tni_symbol *x = two(c, "elemwise_add", variable(c, "x"), variable(c, "z"));
+    tni_array *in[4] = {test_array(c, 2, (int64_t[]){1, 2}, (float[]){1, 2}),
+                        test_array(c, 2, (int64_t[]){1, 2}, (float[]){-1, 1}),
+                        test_array(c, 2, (int64_t[]){2, 2}, (float[]){1, -2, -20, 1}),
+                        test_vector(c, 2, (float[]){10, 0.5f})},
+              *out;
+    tni_compiled *e = NULL;
+
+    (void)state;
+    serves_fused = true;
+    x = on(c, "FullyConnected", "num_hidden=2", 3, (tni_symbol *[]){x, variable(c, "w"), variable(c, "b")});
+    out = called(c, one(c, "negative", "", one(c, "Flatten", "", x)), 0, 4, in, &e);
+    test_values(out, (float[]){-4, -3.5f}, 2, 0);
+    assert_int_equal(count_of(e, "_fused_dense"), 0);
+    tni_compiled_release(e);
+    for (int i = 0; i < 4; i++)
+        tni_array_release(in[i]);
+    tni_array_release(out);
+    close_with(c);
+}
+
 /* BatchNorm of constants goes into the layer; of inputs, or where its outputs are read, it stays. */
 static void norms_into_layers(void **state)
 {
@@ -747,19 +772,13 @@ static void unknown_passes(void **state)
 static int group(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_ones),
-        cmocka_unit_test(unequal_ones),
-        cmocka_unit_test(chains_of_casts),
-        cmocka_unit_test(chain_in_a_layout),
-        cmocka_unit_test(borders_of_layouts),
-        cmocka_unit_test(constants_in_a_layout),
-        cmocka_unit_test(recorded_in_a_layout),
-        cmocka_unit_test(layers_with_what_follows),
-        cmocka_unit_test(layers_that_are_seen),
-        cmocka_unit_test(norms_into_layers),
-        cmocka_unit_test(norms_into_short_layers),
-        cmocka_unit_test(recorded_cast),
-        cmocka_unit_test(unknown_passes),
+        cmocka_unit_test(equal_ones),           cmocka_unit_test(unequal_ones),
+        cmocka_unit_test(chains_of_casts),      cmocka_unit_test(chain_in_a_layout),
+        cmocka_unit_test(borders_of_layouts),   cmocka_unit_test(constants_in_a_layout),
+        cmocka_unit_test(recorded_in_a_layout), cmocka_unit_test(layers_with_what_follows),
+        cmocka_unit_test(layers_that_are_seen), cmocka_unit_test(layers_seen_as_views),
+        cmocka_unit_test(norms_into_layers),    cmocka_unit_test(norms_into_short_layers),
+        cmocka_unit_test(recorded_cast),        cmocka_unit_test(unknown_passes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

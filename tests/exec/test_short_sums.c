@@ -58,6 +58,7 @@ TEST_PLUGIN(plugin, "sums", &cpu_table.head, &fake_table.head);
 enum { X, P, U, V, W, S0, S1, S2, S3, S4, S5, S6 };
 #define MUL_ "elemwise_mul"
 #define ADD_ "elemwise_add"
+#define VIEW_ "Reshape" /* of the first value alone */
 
 static const struct net {
     const char *what, *setting;
@@ -105,6 +106,23 @@ static const struct net {
      "float16",
      {{MUL_, {X, P}}, {MUL_, {S0, U}}, {MUL_, {S1, V}}, {ADD_, {S0, S2}}, {MUL_, {S3, W}}},
      1},
+    {"the sum is read as a view",
+     NULL,
+     "float16",
+     {{MUL_, {X, P}}, {VIEW_, {S0}}, {MUL_, {S1, U}}, {MUL_, {S1, V}}, {ADD_, {S2, S3}}, {MUL_, {S4, W}}},
+     1},
+    {"a view of the sum is the rest of another one, read behind something else",
+     "compile.passes_off=pointwise",
+     "float16",
+     {{MUL_, {X, P}},
+      {MUL_, {S0, V}},
+      {MUL_, {S1, P}},
+      {VIEW_, {S0}},
+      {MUL_, {S3, U}},
+      {MUL_, {S3, W}},
+      {ADD_, {S4, S5}},
+      {ADD_, {S2, S6}}},
+     2},
     {"of the caller's own",
      NULL,
      "float16",
@@ -122,6 +140,11 @@ static const struct net {
      0},
 };
 
+static bool is_view(const struct net *n, int step)
+{
+    return !strcmp(n->steps[step].op, VIEW_);
+}
+
 static tni_symbol *net_make(tni_context *c, const struct net *n)
 {
     static const char *const names[LEAVES] = {"x", "p", "u", "v", "w"};
@@ -132,9 +155,11 @@ static tni_symbol *net_make(tni_context *c, const struct net *n)
         assert_ok(tni_symbol_variable(c->ops, names[count], &values[count]));
     for (int i = 0; i < 8 && n->steps[i].op; i++, count++) {
         tni_symbol *open = NULL, *in[] = {values[n->steps[i].in[0]], values[n->steps[i].in[1]]};
+        const uint32_t view = is_view(n, i);
 
-        assert_ok(tni_symbol_atomic(c->ops, n->steps[i].op, 0, NULL, NULL, NULL, &open));
-        assert_ok(tni_symbol_compose(open, NULL, 2, NULL, in, &values[count]));
+        assert_ok(tni_symbol_atomic(c->ops, n->steps[i].op, view, (const char *[]){"shape"},
+                                    (const char *[]){"(-1,)"}, NULL, &open));
+        assert_ok(tni_symbol_compose(open, NULL, 2 - view, NULL, in, &values[count]));
         tni_symbol_release(open);
     }
     last = values[--count];
@@ -174,11 +199,11 @@ static float gradient_of(const struct net *n, int element, bool in_place)
     for (int i = 0; i < 8 && n->steps[i].op; i++, count++) {
         const float a = value[n->steps[i].in[0]], b = value[n->steps[i].in[1]];
 
-        value[count] = rounded(n, !strcmp(n->steps[i].op, MUL_) ? a * b : a + b);
+        value[count] = rounded(n, !strcmp(n->steps[i].op, MUL_) ? a * b : is_view(n, i) ? a : a + b);
     }
     gradient[count - 1] = 1;
     while (--count >= LEAVES)
-        for (int k = 2; k-- > 0;) {
+        for (int k = is_view(n, count - LEAVES) ? 1 : 2; k-- > 0;) {
             const int *in = n->steps[count - LEAVES].in;
             const bool product = !strcmp(n->steps[count - LEAVES].op, MUL_);
             const float term = product ? gradient[count] * value[in[!k]] : gradient[count];
