@@ -228,22 +228,18 @@ static bool short_of(const fuser *f, uint32_t index)
 static tn_status layer_fuse(fuser *f, uint32_t index, const char *fused)
 {
     chain tries[3], *end = tries;
-    uint32_t next = follower(f, index), after;
+    const uint32_t next = follower(f, index);
+    uint32_t addend, after;
     bool served = false;
     tn_status st = TN_OK;
 
-    if (next == TNI_NONE)
+    if (next == TNI_NONE || (f->recorded && !short_of(f, index)))
         return TN_OK;
-    if (f->recorded) {
-        if (short_of(f, index) && addend_of(f, index, next) != TNI_NONE)
-            *end++ =
-                (chain){.layer = index, .sum = next, .act = TNI_NONE, .addend = addend_of(f, index, next)};
-    } else if (activation_of(tni_code_at(f->c, next))) {
+    addend = addend_of(f, index, next);
+    if (activation_of(tni_code_at(f->c, next)) && !f->recorded) {
         *end++ = (chain){.layer = index, .sum = TNI_NONE, .act = next};
-    } else if (addend_of(f, index, next) != TNI_NONE) {
-        const uint32_t addend = addend_of(f, index, next);
-
-        after = follower(f, next);
+    } else if (addend != TNI_NONE) {
+        after = f->recorded ? TNI_NONE : follower(f, next);
         if (after != TNI_NONE && activation_of(tni_code_at(f->c, after)))
             *end++ = (chain){.layer = index, .sum = next, .act = after, .addend = addend};
         *end++ = (chain){.layer = index, .sum = next, .act = TNI_NONE, .addend = addend};
@@ -273,7 +269,7 @@ static tn_status chains_find(fuser *f)
         const tni_instruction *in = tni_code_at(f->c, i);
 
         for (size_t l = 0; l < sizeof layers / sizeof *layers && !st; l++)
-            if (!f->taken[i] && layers[l].recorded >= f->recorded &&
+            if (!f->taken[i] && (layers[l].recorded || !f->recorded) &&
                 !strcmp(in->def->op->name, layers[l].op) && movable(f, in))
                 st = layer_fuse(f, i, layers[l].fused);
     }

@@ -168,8 +168,10 @@ tn_status tni_code_servable(tni_code *c, const tni_instruction *in, const uint32
                             const uint8_t *modes)
 {
     tni_instruction asked = *in;
-    tn_status st = kernel_find(c, &asked, operands, modes, NULL);
+    tn_status st;
 
+    asked.prepared = NULL;
+    st = kernel_find(c, &asked, operands, modes, NULL);
     if (!st && asked.prepared->plan.saved_bytes)
         st = TN_E_UNSUPPORTED; /* for a backward of its own, which nobody calls */
     tni_prepared_release(asked.prepared);

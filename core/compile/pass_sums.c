@@ -10,7 +10,8 @@
 
 typedef struct summer {
     tni_code *c;
-    uint8_t *dropped; /* per instruction */
+    uint8_t *dropped;        /* per instruction */
+    uint32_t *last, *before; /* per root: the last two instructions that touch it, and 1; 0: none */
 } summer;
 
 typedef struct sum {
@@ -18,36 +19,43 @@ typedef struct sum {
     uint32_t rest, term, total; /* values */
 } sum;
 
-static const tni_value *root_of(const tni_code *c, uint32_t value)
+/* A sum that is made in place has the root that it lies in, and views of it still have the sum: until the end. */
+static uint32_t root_of(const tni_code *c, uint32_t value)
 {
-    return tni_code_value(c, tni_code_root(c, value));
+    while (tni_code_root(c, value) != value)
+        value = tni_code_root(c, value);
+    return value;
 }
 
-static bool touches(const tni_code *c, const tni_instruction *in, uint32_t root)
+static void touches_find(summer *w)
 {
-    for (uint32_t k = 0; k < in->in_count + in->out_count; k++)
-        if (tni_code_root(c, tni_code_operands(c, in)[k]) == root)
-            return true;
-    return false;
+    for (uint32_t i = 0; i < w->c->code.count; i++) {
+        const tni_instruction *in = tni_code_at(w->c, i);
+
+        for (uint32_t k = 0; k < in->in_count + in->out_count; k++) {
+            const uint32_t root = tni_code_root(w->c, tni_code_operands(w->c, in)[k]);
+
+            if (w->last[root] == i + 1)
+                continue;
+            w->before[root] = w->last[root];
+            w->last[root] = i + 1;
+        }
+    }
 }
 
 /* From the term's maker on, does anything but the sum touch the rest, or anything but these two the term? */
 static bool needed(const summer *w, const sum *s)
 {
-    const tni_code *c = w->c;
+    const uint32_t rest = root_of(w->c, s->rest), at = s->at + 1, maker = s->maker + 1;
 
-    for (uint32_t i = s->maker; i < c->code.count; i++)
-        if (i != s->at && !w->dropped[i] &&
-            (touches(c, tni_code_at(c, i), tni_code_root(c, s->rest)) ||
-             (i != s->maker && touches(c, tni_code_at(c, i), s->term))))
-            return true;
-    return false;
+    return w->last[rest] != at || w->before[rest] >= maker || w->last[s->term] != at ||
+           w->before[s->term] != maker;
 }
 
 /* A value of backward alone that is all that lies in its memory. */
 static bool plain(const tni_code *c, uint32_t value)
 {
-    const tni_value *v = tni_code_value(c, value), *root = root_of(c, value);
+    const tni_value *v = tni_code_value(c, value), *root = tni_code_value(c, root_of(c, value));
 
     return root->place == TNI_PLACE_NONE && root->def != TNI_NONE && !v->delta && !v->tensor.layout &&
            !root->tensor.layout && v->tensor.bytes == root->tensor.bytes && tni_code_dense(c, value) &&
@@ -70,7 +78,7 @@ static bool is_sum(const tni_code *c, const tni_instruction *in)
 static bool fits(const summer *w, sum *s)
 {
     const tni_code *c = w->c;
-    const tni_value *term = tni_code_value(c, s->term), *rest = root_of(c, s->rest);
+    const tni_value *term = tni_code_value(c, s->term), *rest = tni_code_value(c, root_of(c, s->rest));
     const tni_instruction *in;
 
     if (!plain(c, s->rest) || !plain(c, s->term) || !plain(c, s->total) || term->root != s->term ||
@@ -121,44 +129,64 @@ static tn_status add_instead(tni_code *c, const sum *s, bool *taken)
     if (bytes && bytes > tni_code_value(c, in->workspace)->tensor.bytes)
         tni_code_value(c, in->workspace)->tensor.bytes = bytes;
     tni_code_value(c, s->total)->def = s->maker;
-    for (tni_value *v = tni_code_value(c, 0); v < tni_code_value(c, (uint32_t)c->values.count); v++)
-        if (v->root == s->total) /* the sum, and views of it */
-            v->root = tni_code_root(c, s->rest);
+    tni_code_value(c, s->total)->root = root_of(c, s->rest);
     return TN_OK;
 }
 
+/* The sum is no instruction any more; who touches its result touches the rest. */
+static void sum_drop(summer *w, const sum *s)
+{
+    const uint32_t root = root_of(w->c, s->total);
+
+    w->dropped[s->at] = 1;
+    w->last[root] = w->last[s->total];
+    w->before[root] = w->before[s->total] > s->at + 1 ? w->before[s->total] : s->maker + 1;
+    w->c->rewrites++;
+}
+
+/* The terms come in the order in which they are made. */
 static tn_status sum_try(summer *w, uint32_t at)
 {
     const uint32_t *of = tni_code_operands(w->c, tni_code_at(w->c, at));
-    tn_status st = TN_OK;
+    sum s = {.at = at, .rest = of[0], .term = of[1], .total = of[2]};
+    bool taken = false;
+    tn_status st = fits(w, &s) ? add_instead(w->c, &s, &taken) : TN_OK;
 
-    for (uint32_t k = 2; k-- > 0 && !st && !w->dropped[at];) {
-        sum s = {.at = at, .rest = of[!k], .term = of[k], .total = of[2]};
-        bool taken = false;
-
-        if (fits(w, &s) && !(st = add_instead(w->c, &s, &taken)) && taken) {
-            w->dropped[at] = 1;
-            w->c->rewrites++;
-        }
-    }
+    if (taken)
+        sum_drop(w, &s);
     return st;
+}
+
+static tn_status sums_make(summer *w)
+{
+    tni_code *c = w->c;
+    tn_status st = TN_OK;
+    tni_edit e;
+
+    touches_find(w);
+    for (uint32_t i = 0; i < c->code.count && !st; i++)
+        if (is_sum(c, tni_code_at(c, i)))
+            st = sum_try(w, i);
+    if (st || !c->rewrites)
+        return st;
+    for (uint32_t v = 0; v < c->values.count; v++)
+        tni_code_value(c, v)->root = root_of(c, v);
+    tni_edit_begin(&e, c);
+    for (uint32_t i = 0; i < c->code.count && !st; i++)
+        st = w->dropped[i] ? tni_edit_drop(&e, i) : tni_edit_keep(&e, i);
+    return tni_edit_end(&e, st);
 }
 
 tn_status tni_pass_sums(tni_code *c)
 {
-    summer w = {c, tni_calloc(c->code.count + 1, 1)};
-    tn_status st = w.dropped ? TN_OK : TN_E_NOMEM;
-    tni_edit e;
+    summer w = {.c = c,
+                .dropped = tni_calloc(c->code.count + 1, 1),
+                .last = tni_calloc(c->values.count + 1, sizeof *w.last),
+                .before = tni_calloc(c->values.count + 1, sizeof *w.before)};
+    const tn_status st = w.dropped && w.last && w.before ? sums_make(&w) : TN_E_NOMEM;
 
-    for (uint32_t i = 0; i < c->code.count && !st; i++)
-        if (is_sum(c, tni_code_at(c, i)))
-            st = sum_try(&w, i);
-    if (!st && c->rewrites) {
-        tni_edit_begin(&e, c);
-        for (uint32_t i = 0; i < c->code.count && !st; i++)
-            st = w.dropped[i] ? tni_edit_drop(&e, i) : tni_edit_keep(&e, i);
-        st = tni_edit_end(&e, st);
-    }
     tni_free(w.dropped);
+    tni_free(w.last);
+    tni_free(w.before);
     return st;
 }
