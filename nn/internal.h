@@ -134,6 +134,7 @@ bool tnn_is_utf8(const char *text);
 /* Whether a name of less than 1 KiB can be kept and shown as it is: UTF-8, without control characters and
  * those that turn the direction of writing. */
 bool tnn_is_printable(const char *text);
+size_t tnn_hash(const char *text); /* of hash tables */
 
 /* ---- zoo.c ---- */
 
