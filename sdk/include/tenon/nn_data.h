@@ -183,9 +183,8 @@ typedef struct tn_sentences_options {
  * holds it; longer ones are left out, with a warning. Batches are of one bucket each: "data" (n, length), and
  * "softmax_label" (n, length), the tokens that follow. tn_data_shape() is (1, the largest bucket). A module
  * with buckets (tn_module_new) takes for each batch the symbol of tn_data_bucket() in tn_module_fit(), score
- * and predict. Shares by number of sentences. Layout "TN" is for programs that take batches themselves: these
- * are (length, n), and tn_data_shape() is as before. A training or a module given such data fails with
- * TN_E_UNSUPPORTED.
+ * and predict. Shares by number of sentences. In layout "TN" batches are (length, n), and tn_data_shape() is
+ * as before: modules cut them along axis 1; a training (tn_train_open()) fails with TN_E_UNSUPPORTED.
  * @since 0.1
  */
 TN_API tn_data *tn_data_from_sentences_(tn_app *app, const tn_sentences_options *options);
