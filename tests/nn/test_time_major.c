@@ -93,7 +93,7 @@ static void training(const char *devices, model as, const char *metric, result *
     tn_data *d = sentences(app, layout), *valid = sentences(app, layout);
 
     tn_module_fit(m, d, .epochs = 1, .metric = metric);
-    tn_module_init_optimizer(m, .lr = 0.3, .momentum = 0.9, .wd = 0.01);
+    tn_module_init_optimizer(m, .lr = 0.1, .momentum = 0.5, .wd = 0.01);
     tn_module_fit(m, d, .valid = valid, .epochs = 3, .first = 1, .metric = metric, .event = keep_values,
                   .arg = r);
     r->param_count = nn_read_module(app, m, r->params, ROOM);
