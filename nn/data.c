@@ -422,6 +422,11 @@ tn_array *tnn_data_now(const tn_data *d, size_t index)
     return index < d->field_count ? d->fields[index].now : NULL;
 }
 
+int32_t tnn_data_axis(const tn_data *d)
+{
+    return d->order.time_major;
+}
+
 tn_status tnn_data_rows_first(const tn_data *d, const char *what)
 {
     return d->order.time_major

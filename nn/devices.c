@@ -114,10 +114,15 @@ tn_array *tnn_on(tn_app *app, tn_array *array, size_t index)
 /* Rows of part `index` are those from N * index / count on. */
 tn_array *tn_app_part(tn_app *app, tn_array *array, size_t index)
 {
+    return tnn_part_along(app, array, index, 0);
+}
+
+tn_array *tnn_part_along(tn_app *app, tn_array *array, size_t index, int32_t axis)
+{
     const int64_t *shape = NULL;
     tn_array *rows = NULL, *whole = NULL;
+    int64_t count, begin, end;
     int32_t ndim = 0;
-    int64_t count;
     tn_status st;
 
     if (!tnn_ok(app) || !array)
@@ -127,12 +132,15 @@ tn_array *tn_app_part(tn_app *app, tn_array *array, size_t index)
         return tnn_fail(app, TN_E_ARG, "tn_app_part: part %zu of %zu", index, app->device_count), NULL;
     if (count == 1)
         return array;
-    if (ndim < 1 || shape[0] < count)
+    if (axis < 0)
+        return tnn_on(app, array, index);
+    if (ndim <= axis || shape[axis] < count)
         return tnn_fail(app, TN_E_SHAPE, "tn_app_part: a batch of %lld rows for %lld devices",
-                        ndim < 1 ? 0LL : (long long)shape[0], (long long)count),
+                        ndim <= axis ? 0LL : (long long)shape[axis], (long long)count),
                NULL;
-    st = tn_array_slice(array, shape[0] * (int64_t)index / count, shape[0] * (int64_t)(index + 1) / count,
-                        &rows);
+    begin = shape[axis] * (int64_t)index / count;
+    end = shape[axis] * (int64_t)(index + 1) / count;
+    st = axis ? tnn_slice(array, axis, begin, end, &rows) : tn_array_slice(array, begin, end, &rows);
     if (!st)
         st = tn_array_to(app->ctx, rows, app->devices[index], &whole);
     tn_array_release(rows);

@@ -134,6 +134,7 @@ bool tnn_is_utf8(const char *text);
 /* Whether a name of less than 1 KiB can be kept and shown as it is: UTF-8, without control characters and
  * those that turn the direction of writing. */
 bool tnn_is_printable(const char *text);
+size_t tnn_hash(const char *text); /* of hash tables */
 
 /* ---- zoo.c ---- */
 
@@ -203,6 +204,10 @@ tn_status tnn_devices_open(tn_app *app); /* those of device.default */
 size_t tnn_device_index(const tn_app *app, tn_array *array);
 /* On that device: itself, or a temporary copy. */
 tn_array *tnn_on(tn_app *app, tn_array *array, size_t index);
+/* As tn_app_part(), along `axis`; below 0: all of it, on that device. */
+tn_array *tnn_part_along(tn_app *app, tn_array *array, size_t index, int32_t axis);
+/* Elements begin … end - 1 along an axis that x has: a view. sampler.c */
+tn_status tnn_slice(tn_array *x, int32_t axis, int64_t begin, int64_t end, tn_array **out);
 tn_array *tnn_rows_on(tn_app *app, tn_array *array, size_t index); /* a row_sparse one; waits for it */
 /* Its array on device `index` of the list, with the values of the first one when it is made. NULL: failed. */
 tn_array *tnn_param_on(tn_app *app, tnn_param *param, size_t index);
@@ -579,6 +584,7 @@ int tnn_data_meant(const tn_data *data, size_t inputs, const char *name);
 const tnn_shape *tnn_data_field_shape(const tn_data *data, size_t index); /* with a 1 in front; NULL */
 tn_array *tnn_data_now(const tn_data *data, size_t index);                /* of the running batch; NULL */
 int64_t tnn_data_batch(const tn_data *data);
+int32_t tnn_data_axis(const tn_data *data); /* along which its batches have their samples */
 /* TN_E_UNSUPPORTED: the batches lie along another axis than the first. `what`: who needs that one. */
 tn_status tnn_data_rows_first(const tn_data *data, const char *what);
 int64_t tnn_data_longest(const tn_data *data);                 /* the largest bucket; 0: there are none */

@@ -20,6 +20,7 @@ static void bucket_destroy(tnn_bucket *b)
         return;
     tn_free(b->names);
     tn_free(b->aux);
+    free(b->out_axes);
     tn_symbol_release(b->symbol);
     free(b);
 }
@@ -27,6 +28,34 @@ static void bucket_destroy(tnn_bucket *b)
 static bool is_input(const tn_module *m, const char *name)
 {
     return tnn_is_listed(m->inputs, m->data_count + m->label_count, name);
+}
+
+/* Where N is; -1: nowhere. NULL: 0 */
+static int32_t layout_axis(const char *layout)
+{
+    const char *n = layout ? strchr(layout, 'N') : NULL;
+
+    return n ? (int32_t)(n - layout) : layout ? -1 : 0;
+}
+
+/* As MXNet's attribute says; 0 without it. */
+static tn_status out_axes_read(tn_app *app, tnn_bucket *b)
+{
+    tn_status st = TN_OK;
+
+    b->out_count = tn_symbol_output_count(b->symbol);
+    if (!(b->out_axes = tnn_alloc(app, b->out_count, sizeof *b->out_axes)))
+        return app->status;
+    for (size_t i = 0; i < b->out_count && !st; i++) {
+        const char *layout = NULL;
+        tn_symbol *one = NULL;
+
+        if (!(st = tn_symbol_output(b->symbol, (uint32_t)i, &one)) &&
+            !(st = tn_symbol_attr_get(one, "__layout__", &layout)))
+            b->out_axes[i] = layout_axis(layout);
+        tn_symbol_release(one); /* whose text it is */
+    }
+    return st;
 }
 
 /* [takes] `symbol` */
@@ -45,6 +74,8 @@ static tnn_bucket *bucket_add(tn_app *app, tn_module *m, int64_t key, tn_symbol 
     m->buckets[m->bucket_count++] = b;
     if (!(st = tn_symbol_list(symbol, TN_LIST_INPUTS, &b->count, &b->names)))
         st = tn_symbol_list(symbol, TN_LIST_AUX, &b->aux_count, &b->aux);
+    if (!st)
+        st = out_axes_read(app, b);
     return tnn_check(app, st, "module %s", m->name) ? NULL : b;
 }
 
@@ -277,11 +308,14 @@ tn_status tnn_module_infer(tn_module *m, const tnn_shape *in)
     return app->status;
 }
 
-static tn_status shapes_read(tn_app *app, const tn_module *m, const tn_module_bind_options *o, tnn_shape *in)
+/* Of shapes the axes, too. */
+static tn_status shapes_read(tn_app *app, const tn_module *m, const tn_module_bind_options *o, tnn_shape *in,
+                             int32_t *axes)
 {
     for (uint32_t i = 0; i < m->data_count + m->label_count; i++) {
         const bool label = i >= m->data_count;
         const int64_t *dims = label ? o->label_shapes[i - m->data_count] : o->shapes[i];
+        const char *layout = label ? o->label_layouts[i - m->data_count] : o->layouts[i];
 
         in[i] = (tnn_shape){.ndim = 0};
         while (in[i].ndim < TNN_NDIM_MAX && dims[in[i].ndim]) {
@@ -294,6 +328,10 @@ static tn_status shapes_read(tn_app *app, const tn_module *m, const tn_module_bi
         if (!in[i].ndim && !label)
             return tnn_fail(app, TN_E_ARG, "module %s: the shape of \"%s\" is missing", m->name,
                             m->inputs[i]);
+        axes[i] = layout_axis(layout);
+        if (layout && in[i].ndim && axes[i] >= in[i].ndim)
+            return tnn_fail(app, TN_E_ARG, "module %s: layout %.40s of \"%s\", whose shape has %d dimensions",
+                            m->name, layout, m->inputs[i], in[i].ndim);
         if (!in[i].ndim)
             in[i].ndim = -1;
     }
@@ -305,6 +343,7 @@ void tn_module_bind_(tn_module *m, const tn_module_bind_options *options)
     tn_app *app = tnn_module_app(m);
     tn_module_bind_options o = {0};
     tnn_shape in[TNN_VALUES_MAX];
+    int32_t axes[TNN_VALUES_MAX];
 
     if (!app)
         return;
@@ -314,8 +353,9 @@ void tn_module_bind_(tn_module *m, const tn_module_bind_options *options)
         return;
     }
     tnn_module_unbind(m);
-    if (shapes_read(app, m, &o, in) || tnn_module_infer(m, in))
+    if (shapes_read(app, m, &o, in, axes) || tnn_module_infer(m, in))
         return;
+    memcpy(m->axes, axes, (m->data_count + m->label_count) * sizeof *axes);
     m->bound = true;
     m->predict = o.predict != 0;
     m->input_grads = o.input_grads != 0;

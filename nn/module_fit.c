@@ -13,8 +13,6 @@
 
 tn_status tnn_module_fields(tn_app *app, const tn_module *m, const tn_data *data, int *fields)
 {
-    if (tnn_data_rows_first(data, "a module"))
-        return app->status;
     for (uint32_t i = 0; i < m->data_count + m->label_count; i++) {
         fields[i] = tnn_data_find(data, m->inputs[i]);
         if (fields[i] < 0 && tnn_data_field_shape(data, i))
@@ -35,9 +33,11 @@ static tn_status module_ready(tn_app *app, tn_module *m, const tn_data *data, co
     for (uint32_t i = 0; i < count && !m->bound; i++) {
         const tnn_shape *s = fields[i] < 0 ? NULL : tnn_data_field_shape(data, (size_t)fields[i]);
         int64_t *to = i < m->data_count ? o.shapes[i] : o.label_shapes[i - m->data_count];
+        const int32_t axis = tnn_data_axis(data);
 
         for (int32_t d = 0; s && d < s->ndim; d++)
-            to[d] = d ? s->dims[d] : tnn_data_batch(data);
+            to[d] = d == axis ? tnn_data_batch(data) : s->dims[d ? d : axis];
+        *(i < m->data_count ? &o.layouts[i] : &o.label_layouts[i - m->data_count]) = axis ? "TN" : NULL;
     }
     if (!m->bound && m->generate && tnn_data_longest(data)) /* whose shapes these are */
         tn_module_switch(m, tnn_data_longest(data));
@@ -54,15 +54,16 @@ static tn_status module_ready(tn_app *app, tn_module *m, const tn_data *data, co
 static tn_array *batch_forward(tn_module *m, const tn_data *data, const int *fields, bool train)
 {
     tn_array *arrays[TNN_VALUES_MAX] = {NULL};
+    int32_t axes[TNN_VALUES_MAX] = {0};
     size_t count = 0;
 
     if (m->generate && tn_data_bucket(data))
         tn_module_switch(m, tn_data_bucket(data));
     while (count < m->data_count + m->label_count && fields[count] >= 0) {
         arrays[count] = tnn_data_now(data, (size_t)fields[count]);
-        count++;
+        axes[count++] = tnn_data_axis(data);
     }
-    tn_module_forward(m, train, count, arrays);
+    tnn_module_forward(m, train, count, arrays, axes);
     return m->label_count && count > m->data_count ? arrays[m->data_count] : NULL;
 }
 
@@ -115,10 +116,10 @@ double tn_module_score(tn_module *m, tn_data *data, const char *metric)
     return app && data ? tn_module_score_by(m, data, tn_meter_new(app, metric ? metric : "accuracy")) : NAN;
 }
 
-tn_status tnn_module_join(tn_app *app, uint32_t count, tn_array *const *parts, tn_array **out)
+tn_status tnn_module_join(tn_app *app, uint32_t count, tn_array *const *parts, int32_t axis, tn_array **out)
 {
-    char args[24];
-    const char *const attrs[] = {"dim", "0", "num_args", args, NULL};
+    char args[24], dim[24];
+    const char *const attrs[] = {"dim", dim, "num_args", args, NULL};
     const tn_op_call call = {.struct_size = TN_SIZE(tn_op_call),
                              .op = "Concat",
                              .attrs = attrs,
@@ -126,6 +127,7 @@ tn_status tnn_module_join(tn_app *app, uint32_t count, tn_array *const *parts, t
                              .in = (tn_array **)(uintptr_t)parts};
 
     (void)snprintf(args, sizeof args, "%u", count);
+    (void)snprintf(dim, sizeof dim, "%d", axis);
     return tnn_check(app, tn_invoke_text(app->ctx, &call, 1, out, NULL), "tn_module_predict");
 }
 
@@ -152,7 +154,7 @@ tn_array *tn_module_predict(tn_module *m, tn_data *data, size_t index)
     while (!app->status && tn_data_next(data, &batch)) /* to the end of the epoch */
         ;
     if (!app->status && count)
-        (void)tnn_module_join(app, count, parts, &out);
+        (void)tnn_module_join(app, count, parts, 0, &out);
     for (uint32_t i = 0; i < count; i++)
         tn_array_release(parts[i]);
     free(parts);

@@ -159,10 +159,10 @@ static tn_status ready_check(tn_app *app, const tn_module *m, size_t count, tn_a
     return TN_OK;
 }
 
-/* Rows of `array` that device `k` of `parts` computes with; all of them where there is one. */
-static tn_array *part_of(tn_app *app, tn_array *array, size_t parts, size_t k)
+/* Samples of `array` that device `k` of `parts` computes with; all of them where there is one. */
+static tn_array *part_of(tn_app *app, tn_array *array, int32_t axis, size_t parts, size_t k)
 {
-    return parts > 1 ? tn_app_part(app, array, k) : array;
+    return parts > 1 ? tnn_part_along(app, array, k, axis) : array;
 }
 
 static tn_status part_forward(tn_app *app, tn_module *m, bool train, size_t count, tn_array *const *arrays,
@@ -173,7 +173,7 @@ static tn_status part_forward(tn_app *app, tn_module *m, bool train, size_t coun
     tnn_shape in[TNN_VALUES_MAX];
 
     for (size_t i = 0; i < count; i++) {
-        named[i] = (tn_named_array){m->inputs[i], part_of(app, arrays[i], parts, k)};
+        named[i] = (tn_named_array){m->inputs[i], part_of(app, arrays[i], m->now_axes[i], parts, k)};
         if (!named[i].array || tnn_shape_take(app, named[i].array, m->inputs[i], &in[i]))
             return app->status;
     }
@@ -184,16 +184,43 @@ static tn_status part_forward(tn_app *app, tn_module *m, bool train, size_t coun
                      "module %s", m->name);
 }
 
-/* In training each device takes a part of the batch. */
+/* Of the first input that has some. */
+static tn_status samples_count(tn_app *app, tn_module *m, size_t count, tn_array *const *arrays,
+                               const int32_t *axes)
+{
+    bool found = false;
+
+    m->samples = 1;
+    for (size_t i = 0; i < count; i++) {
+        tnn_shape shape;
+
+        if (tnn_shape_take(app, arrays[i], m->inputs[i], &shape))
+            return app->status;
+        if (axes[i] > 0 && axes[i] >= shape.ndim)
+            return tnn_fail(app, TN_E_SHAPE, "module %s: the samples of \"%s\" lie along axis %d of %d",
+                            m->name, m->inputs[i], axes[i], shape.ndim);
+        if (!found && i < m->data_count && axes[i] >= 0) {
+            m->samples = shape.ndim > axes[i] ? shape.dims[axes[i]] : 1;
+            found = true;
+        }
+    }
+    return TN_OK;
+}
+
 void tn_module_forward(tn_module *m, int32_t train, size_t count, tn_array *const *arrays)
 {
+    tnn_module_forward(m, train != 0, count, arrays, m ? m->axes : NULL);
+}
+
+/* In training each device takes a part of the batch. */
+void tnn_module_forward(tn_module *m, bool train, size_t count, tn_array *const *arrays, const int32_t *axes)
+{
     tn_app *app = tnn_module_app(m);
-    tnn_shape first;
     size_t parts;
 
-    if (!app || ready_check(app, m, count, arrays) || tnn_shape_take(app, arrays[0], m->inputs[0], &first))
+    if (!app || ready_check(app, m, count, arrays) || samples_count(app, m, count, arrays, axes))
         return;
-    m->samples = first.ndim > 0 ? first.dims[0] : 1;
+    memcpy(m->now_axes, axes, (m->data_count + m->label_count) * sizeof *axes);
     parts = train ? app->device_count : 1;
     m->now_count = 0;
     while (!app->status && m->now_count < parts)
@@ -212,15 +239,19 @@ static tn_status run_check(tn_app *app, const tn_module *m, const char *what)
 void tn_module_backward(tn_module *m, tn_array *const *head_grads)
 {
     tn_app *app = tnn_module_app(m);
-    const uint32_t outputs = app ? (uint32_t)tn_symbol_output_count(m->bucket->symbol) : 0;
     tn_array **parts = NULL;
+    size_t outputs;
 
-    if (!app || run_check(app, m, "tn_module_backward()") ||
-        !(parts = tnn_alloc(app, outputs + 1u, sizeof(*parts))))
+    if (!app || run_check(app, m, "tn_module_backward()"))
+        return;
+    outputs = m->now[0]->bucket->out_count;
+    if (!(parts = tnn_alloc(app, outputs + 1, sizeof(*parts))))
         return;
     for (size_t k = 0; k < m->now_count && !app->status; k++) {
-        for (uint32_t o = 0; head_grads && o < outputs && !app->status; o++)
-            parts[o] = head_grads[o] ? part_of(app, head_grads[o], m->now_count, k) : NULL;
+        for (size_t o = 0; head_grads && o < outputs && !app->status; o++)
+            parts[o] = head_grads[o]
+                           ? part_of(app, head_grads[o], m->now[0]->bucket->out_axes[o], m->now_count, k)
+                           : NULL;
         if (!app->status)
             (void)tnn_check(app, tn_executor_backward(m->now[k]->executor, head_grads ? parts : NULL),
                             "module %s", m->name);
@@ -248,9 +279,10 @@ size_t tn_module_output_count(const tn_module *m)
     return tnn_module_app(m) ? tn_symbol_output_count(m->bucket->symbol) : 0;
 }
 
-/* One array of each executor of the last forward: itself, or all of them joined, a temporary. */
+/* One array of each executor of the last forward: itself, or all of them joined, a temporary; the first one
+ * where none has samples. */
 static tn_array *joined(tn_module *m, tn_array *(*of)(const tn_module *m, size_t part, size_t index),
-                        size_t index)
+                        size_t index, int32_t axis)
 {
     tn_app *app = m->object.app;
     tn_array *parts[TNN_DEVICES_MAX], *out = NULL;
@@ -258,11 +290,11 @@ static tn_array *joined(tn_module *m, tn_array *(*of)(const tn_module *m, size_t
     for (size_t k = 0; k < m->now_count; k++)
         if (!(parts[k] = of(m, k, index)))
             return NULL;
-    if (m->now_count == 1)
+    if (m->now_count == 1 || axis < 0)
         return parts[0];
     for (size_t k = 0; k < m->now_count; k++)
         parts[k] = tnn_on(app, parts[k], 0);
-    if (app->status || tnn_module_join(app, (uint32_t)m->now_count, parts, &out))
+    if (app->status || tnn_module_join(app, (uint32_t)m->now_count, parts, axis, &out))
         return NULL;
     return tn_app_own(app, out);
 }
@@ -279,36 +311,61 @@ static tn_array *input_grad_of(const tn_module *m, size_t part, size_t index)
 
 tn_array *tn_module_output(tn_module *m, size_t index)
 {
-    return tnn_module_app(m) && m->now_count && index <= UINT32_MAX ? joined(m, output_of, index) : NULL;
+    if (!tnn_module_app(m) || !m->now_count || index >= m->now[0]->bucket->out_count)
+        return NULL;
+    return joined(m, output_of, index, m->now[0]->bucket->out_axes[index]);
 }
 
 tn_array *tn_module_input_grad(tn_module *m, size_t index)
 {
-    return tnn_module_app(m) && m->now_count && index < m->data_count ? joined(m, input_grad_of, index)
-                                                                      : NULL;
+    if (!tnn_module_app(m) || !m->now_count || index >= m->data_count)
+        return NULL;
+    return joined(m, input_grad_of, index, m->now_axes[index]);
 }
 
-/* A copy: meters read later, when the next forward has overwritten the output. */
 void tn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels)
 {
     tnn_module_measure(m, 0, meter, labels, NULL);
 }
 
+/* A copy: meters read later, when the next forward has overwritten the output. */
+static void copy_measure(tn_app *app, const tn_module *m, tn_meter *meter, tn_array *y, tn_array *labels)
+{
+    tn_array *copy = NULL;
+
+    if (!app->status && !tnn_check(app, tn_array_to(app->ctx, y, NULL, &copy), "module %s", m->name))
+        tn_meter_add(meter, copy, labels);
+    tn_array_release(copy);
+}
+
+/* Each device's by itself, as one batch: joined, outputs and labels would be in different orders. */
+static void parts_measure(tn_app *app, const tn_module *m, size_t index, tn_meter *meter, tn_array *labels,
+                          int32_t axis)
+{
+    for (size_t k = 0; k < m->now_count && !app->status; k++) {
+        tnn_meter_join(meter, k > 0 || index > 0);
+        copy_measure(app, m, meter, tnn_on(app, output_of(m, k, index), 0),
+                     tnn_part_along(app, labels, k, axis));
+    }
+    tnn_meter_join(meter, index > 0);
+}
+
 void tnn_module_measure(tn_module *m, size_t index, tn_meter *meter, tn_array *labels, const tn_data *data)
 {
     tn_app *app = tnn_module_app(m);
-    tn_array *copy = NULL, *y;
+    tn_array *y;
+    int32_t axis;
 
-    if (!app || run_check(app, m, "tn_module_measure()") || !meter || !(y = tn_module_output(m, index)))
+    if (!app || run_check(app, m, "tn_module_measure()") || !meter || index >= m->now[0]->bucket->out_count)
         return;
-    if (!labels && tnn_meter_labelled(meter)) {
+    axis = m->now_axes[index < m->label_count ? m->data_count + index : 0];
+    if (!labels && tnn_meter_labelled(meter))
         (void)tnn_fail(app, TN_E_KEY, "module %s: the metric compares with labels, and there are none",
                        m->name);
-        return;
-    }
-    if (!tnn_check(app, tn_array_to(app->ctx, tnn_data_real(data, y), NULL, &copy), "module %s", m->name))
-        tn_meter_add(meter, copy, tnn_data_real(data, labels));
-    tn_array_release(copy);
+    else if (m->now_count > 1 && labels && axis != m->now[0]->bucket->out_axes[index])
+        parts_measure(app, m, index, meter, labels, axis);
+    else if ((y = tn_module_output(m, index)) != NULL)
+        copy_measure(app, m, meter, tnn_data_real(data, y), tnn_data_real(data, labels));
 }
 
 void tn_module_monitor(tn_module *m, tn_monitor_fn fn, void *arg, uint32_t flags)

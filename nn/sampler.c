@@ -138,8 +138,7 @@ void tn_sampler_seek(tn_sampler *s, int64_t epoch, int64_t index)
 
 /* ---- slices -------------------------------------------------------------------------------------------- */
 
-static tn_status slice_make(tn_app *app, tn_array *x, int32_t axis, int64_t begin, int64_t end,
-                            tn_array **out)
+tn_status tnn_slice(tn_array *x, int32_t axis, int64_t begin, int64_t end, tn_array **out)
 {
     const int64_t *shape = NULL, *stride = NULL;
     int64_t size[TN_NDIM_MAX];
@@ -147,11 +146,10 @@ static tn_status slice_make(tn_app *app, tn_array *x, int32_t axis, int64_t begi
     tn_status st;
 
     if ((st = tn_array_shape(x, &ndim, &shape)) || (st = tn_array_stride(x, &stride)))
-        return tnn_check(app, st, "tn_split_data");
+        return st;
     memcpy(size, shape, (size_t)ndim * sizeof *size);
     size[axis] = end - begin;
-    st = tn_array_view(x, (uint64_t)(begin * stride[axis]), ndim, size, stride, out);
-    return tnn_check(app, st, "tn_split_data");
+    return tn_array_view(x, (uint64_t)(begin * stride[axis]), ndim, size, stride, out);
 }
 
 int tn_split_data(tn_app *app, tn_array *x, size_t count, int32_t axis, int32_t uneven, tn_array **out)
@@ -178,7 +176,7 @@ int tn_split_data(tn_app *app, tn_array *x, size_t count, int32_t axis, int32_t 
     for (int64_t k = 0; k < n; k++, begin = end) {
         end = begin + shape[axis] / n + (k < shape[axis] % n);
         out[k] = NULL;
-        if (slice_make(app, x, axis, begin, end, &out[k]))
+        if (tnn_check(app, tnn_slice(x, axis, begin, end, &out[k]), "tn_split_data"))
             return 0;
         if (!(out[k] = tn_app_own(app, out[k])))
             return 0;

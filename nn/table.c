@@ -173,20 +173,11 @@ static tn_status on_head(void *arg, uint64_t columns, int32_t header)
 
 /* ---- labels ---- */
 
-static size_t hash(const char *text)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-    return (size_t)(h ^ h >> 32);
-}
-
 /* The class of this name; a new one is added. */
 static tn_status class_find(table *t, const char *text, size_t *out)
 {
     const size_t mask = t->slot_count - 1;
-    size_t at = hash(text) & mask;
+    size_t at = tnn_hash(text) & mask;
 
     for (; t->slots[at]; at = (at + 1) & mask)
         if (!strcmp(t->classes.at[t->slots[at] - 1], text)) {

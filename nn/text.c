@@ -146,3 +146,12 @@ double tnn_number_read(const char *text, char **end)
     freelocale(c);
     return value;
 }
+
+size_t tnn_hash(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    return (size_t)(h ^ h >> 32);
+}

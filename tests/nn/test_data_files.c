@@ -547,9 +547,13 @@ static void test_arguments(void **state)
 {
     tn_app *app = nn_open(NULL);
     char *header = nulls_source("sdk/include/tenon/nn_data.h"),
-         *tests[] = {nulls_source("tests/nn/test_data_files.c"), nulls_source("tests/nn/test_loader.c"),
-                     nulls_source("tests/nn/test_transform.c"),  nulls_source("tests/nn/test_images.c"),
-                     nulls_source("tests/nn/test_sentences.c"),  NULL};
+         *tests[] = {nulls_source("tests/nn/test_data_files.c"),
+                     nulls_source("tests/nn/test_loader.c"),
+                     nulls_source("tests/nn/test_transform.c"),
+                     nulls_source("tests/nn/test_images.c"),
+                     nulls_source("tests/nn/test_sentences.c"),
+                     nulls_source("tests/nn/test_vocab.c"),
+                     NULL};
     size_t functions = 0;
 
     (void)state;

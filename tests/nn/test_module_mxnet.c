@@ -302,15 +302,14 @@ static tn_symbol *unrolled(void *arg, tn_app *app, int64_t key)
 {
     char file[64];
 
-    (void)arg;
-    (void)snprintf(file, sizeof file, "sentences-%lld-symbol.json", (long long)key);
+    (void)snprintf(file, sizeof file, "%s-%lld-symbol.json", (const char *)arg, (long long)key);
     return tn_app_symbol(app, path_of(file));
 }
 
 enum { SENTENCES = 26, LONGEST = 6 };
 
 /* Those of tests/oracle/module.py. */
-static tn_data *sentences_of(tn_app *app)
+static tn_data *sentences_of(tn_app *app, const char *layout)
 {
     static const int64_t buckets[] = {3, LONGEST, 0};
     int32_t tokens[SENTENCES * LONGEST];
@@ -323,7 +322,7 @@ static tn_data *sentences_of(tn_app *app)
             tokens[used++] = (i * 5 + k * 3) % 11 + 1;
     }
     return tn_data_from_sentences(app, .tokens = tokens, .lengths = lengths, .count = SENTENCES, .batch = 4,
-                                  .buckets = buckets);
+                                  .buckets = buckets, .layout = layout);
 }
 
 static void near_value(tn_app *app, const tn_params *p, const char *name, double have)
@@ -335,18 +334,22 @@ static void near_value(tn_app *app, const tn_params *p, const char *name, double
         fail_msg("perplexity of %s: %g, MXNet has %g", name, have, (double)want);
 }
 
-/* A whole training with buckets, an LSTM unrolled to each, over MXNet's BucketSentenceIter. */
-static void bucketing_fit(void **state)
+/* Of a training, whose files and symbols are called so. */
+static void fit_compare(const char *name, char *symbols, const char *layout, const char *devices)
 {
-    tn_app *app = nn_open(NULL);
-    tn_module *m = tn_module_new(app, .bucket = unrolled, .key = LONGEST);
-    tn_params *first = file_of(app, "sentences-0000.params"), *after = file_of(app, "sentences-0002.params"),
-              *values = file_of(app, "sentences-perplexity.params"), *ours;
+    tn_app *app = nn_open(devices, NULL);
+    tn_module *m = tn_module_new(app, .bucket = unrolled, .arg = symbols, .key = LONGEST);
+    char file[64];
+    tn_params *first = file_of(app, "sentences-0000.params"), *after, *values, *ours;
     tn_meter *meter = tn_meter_open(app, "perplexity", .ignores = 1);
-    tn_data *d = sentences_of(app);
+    tn_data *d = sentences_of(app, layout);
+    const int64_t rows = *layout == 'N' ? 4 : LONGEST, columns = 4 + LONGEST - rows;
 
-    (void)state;
-    tn_module_bind(m, .shapes = {{4, LONGEST}}, .label_shapes = {{4, LONGEST}});
+    (void)snprintf(file, sizeof file, "%s-0002.params", name);
+    after = file_of(app, file);
+    (void)snprintf(file, sizeof file, "%s-perplexity.params", name);
+    values = file_of(app, file);
+    tn_module_bind(m, .shapes = {{rows, columns}}, .label_shapes = {{rows, columns}});
     tn_module_set_params(m, first, 0);
     tn_module_init_optimizer(m, .lr = 0.5, .momentum = 0.5, .wd = 0.01);
     tn_module_fit(m, d, .epochs = 2, .meter = meter);
@@ -362,6 +365,18 @@ static void bucketing_fit(void **state)
     tn_params_destroy(after);
     tn_params_destroy(values);
     nn_close(app);
+}
+
+/* A whole training with buckets, an LSTM unrolled to each, over MXNet's BucketSentenceIter; batches along the
+ * first axis or the second, there on one device and on two. */
+static void bucketing_fit(void **state)
+{
+    static char sentences[] = "sentences", time[] = "time";
+
+    (void)state;
+    fit_compare("sentences", sentences, "NT", NULL);
+    fit_compare("time", time, "TN", NULL);
+    fit_compare("time-two", time, "TN", "device.default=cpu:0,cpu:1");
 }
 
 int main(void)

@@ -138,6 +138,18 @@ def keep_sentences():
     mx.nd.save(path("sentences.params"), kept)
 
 
+def keep_words():
+    """Numbers of encode_sentences for the same lengths, and those of its vocabulary in the order of its words."""
+    words = [["w%d" % ((i * 5 + k * 3) % 11 + 1) if (i + k) % 7 else "\n" for k in range(i * 7 % 10 + 1)] for i in range(43)]
+    found = {}
+    for case, options in (("plain", {}), ("inside", dict(invalid_label=3, start_label=1)), ("key", dict(invalid_label=0, invalid_key="<eos>"))):
+        coded, vocab = mx.rnn.encode_sentences(words, **options)
+        again, _ = mx.rnn.encode_sentences(words[::-1], vocab=vocab)
+        for name, rows in (("tokens", coded), ("again", again), ("labels", [vocab.values()])):
+            found["%s:%s" % (case, name)] = mx.nd.array([x for row in rows for x in row])
+    mx.nd.save(path("words.params"), found)
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     write_files()
@@ -167,6 +179,7 @@ def main():
     keep_transforms()
     mx.nd.save(path("batches.params"), {k: mx.nd.array(v) for k, v in kept.items()})
     keep_sentences()
+    keep_words()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """usage: $(tests/oracle/setup mxnet)/bin/python tests/oracle/module.py
 
-Trainings with MXNet 1.9.1's Module, two from the first values that their variables ask for, one with its BucketingModule, and one of an LSTM over sentences in buckets, into recorded/module, in MXNet's own files: the symbol,
+Trainings with MXNet 1.9.1's Module, two from the first values that their variables ask for, one with its BucketingModule, and some of an LSTM over sentences in buckets, into recorded/module, in MXNet's own files: the symbol,
 parameters before (epoch 0) and after (epoch 4), batches and outputs. The test nn.module_mxnet makes the same steps.
 """
 import os
@@ -118,9 +118,9 @@ def scored():
     mx.nd.save(os.path.join(FOLDER, "scored-batches.params"), values)
 
 
-def sentences():
+def sentences(name, layout, devices):
     """BucketingModule.fit over BucketSentenceIter, as example/rnn/bucketing has it: two epochs of an LSTM that is unrolled to each bucket, the
-    orders not shuffled; the perplexity of the second one, and of a score behind it."""
+    orders not shuffled; the perplexity of the second one, and of a score behind it. With batches along the first axis or the second."""
     mx.rnn.io.random.shuffle = mx.rnn.io.np.random.shuffle = lambda x: None
     lengths = [i * 7 % 6 + 1 for i in range(26)]
     texts = [[(i * 5 + k * 3) % 11 + 1 for k in range(length)] for i, length in enumerate(lengths)]
@@ -131,30 +131,34 @@ def sentences():
     def unrolled(length):
         x = mx.sym.Embedding(mx.sym.Variable("data"), input_dim=12, output_dim=4, name="embed")
         stack.reset()
-        x, _ = stack.unroll(length, inputs=x, merge_outputs=True)
+        x, _ = stack.unroll(length, inputs=x, layout=layout + "C", merge_outputs=True)
         x = mx.sym.FullyConnected(mx.sym.Reshape(x, shape=(-1, 3)), num_hidden=12, name="pred")
         label = mx.sym.Reshape(mx.sym.Variable("softmax_label"), shape=(-1,))
         return mx.sym.SoftmaxOutput(x, label, name="softmax"), ("data",), ("softmax_label",)
 
-    it = mx.rnn.BucketSentenceIter(texts, 4, buckets=[3, 6], invalid_label=0)
-    module = mx.mod.BucketingModule(unrolled, default_bucket_key=it.default_bucket_key)
+    it = mx.rnn.BucketSentenceIter(texts, 4, buckets=[3, 6], invalid_label=0, layout=layout)
+    module = mx.mod.BucketingModule(unrolled, default_bucket_key=it.default_bucket_key, context=[mx.cpu(i) for i in range(devices)])
     module.bind(it.provide_data, it.provide_label)
     module.init_params()
     first_values(module)
-    module.save_checkpoint(os.path.join(FOLDER, "sentences"), 0)
+    if name == "sentences":  # the others begin so, too
+        module.save_checkpoint(os.path.join(FOLDER, name), 0)
     metric, after = mx.metric.Perplexity(0), mx.metric.Perplexity(0)
     module.fit(it, eval_metric=metric, optimizer="sgd", optimizer_params=(("learning_rate", 0.5), ("momentum", 0.5), ("wd", 0.01)), num_epoch=2)
     module.score(it, after)
-    module.save_checkpoint(os.path.join(FOLDER, "sentences"), 2)
+    module.save_checkpoint(os.path.join(FOLDER, name), 2)
     for length in it.buckets:
-        unrolled(length)[0].save(os.path.join(FOLDER, "sentences-%d-symbol.json" % length))
-    os.remove(os.path.join(FOLDER, "sentences.buckets"))
-    mx.nd.save(os.path.join(FOLDER, "sentences-perplexity.params"), {name: mx.nd.array([m.get()[1]]) for name, m in (("fit", metric), ("score", after))})
+        file = os.path.join(FOLDER, "%s-%d-symbol.json" % (name, length))
+        unrolled(length)[0].save(file) if devices == 1 else os.remove(file)
+    os.remove(os.path.join(FOLDER, name + ".buckets"))
+    mx.nd.save(os.path.join(FOLDER, name + "-perplexity.params"), {name: mx.nd.array([m.get()[1]]) for name, m in (("fit", metric), ("score", after))})
 
 
 def main():
     os.makedirs(FOLDER, exist_ok=True)
-    sentences()
+    sentences("sentences", "NT", 1)
+    sentences("time", "TN", 1)
+    sentences("time-two", "TN", 2)
     plain = mx.mod.Module(net())
     plain.bind([("data", (4, 5))], [("softmax_label", (4,))])
     plain.init_params()

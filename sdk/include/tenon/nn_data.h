@@ -117,6 +117,53 @@ typedef struct tn_records_options {
  * (n, label_width). Shares as tn_record_open() cuts. @since 0.1 */
 TN_API tn_data *tn_data_from_records_(tn_app *app, const char *path, const tn_records_options *options);
 
+/* ---- words as numbers ---- */
+
+typedef struct tn_vocab tn_vocab; /* words in the order in which they came, each with its number */
+
+typedef struct tn_vocab_options {
+    TN_NN_HEAD;
+    const char *const *words; /* different ones; copied */
+    const int32_t *labels;    /* their numbers, within 2^24; several may have one. NULL: 0, 1, 2 … */
+    int64_t count;            /* of words, up to 2^24 */
+} tn_vocab_options;
+
+/** A vocabulary of these words, of a file of the program say. Owned by the app. @since 0.1 */
+TN_API tn_vocab *tn_vocab_new_(tn_app *app, const tn_vocab_options *options);
+/** Words of it. @since 0.1 */
+TN_API int64_t tn_vocab_count(const tn_vocab *vocab);
+/** Word `index`, from 0, and its number (NULL is fine); borrowed. NULL: no such. @since 0.1 */
+TN_API const char *tn_vocab_at(const tn_vocab *vocab, int64_t index, int32_t *label);
+/** @param label the number of `word`; NULL is fine. @return 1; 0: it is not there, and *label as before
+ * @since 0.1 */
+TN_API int tn_vocab_find(const tn_vocab *vocab, const char *word, int32_t *label);
+
+typedef struct tn_encode_options {
+    TN_NN_HEAD;
+    const char *const *words;  /* of all sentences, one behind the other */
+    const int64_t *lengths;    /* words of each sentence */
+    int64_t count;             /* of sentences; 0: none */
+    tn_vocab *vocab;           /* NULL: a new one, of `invalid_key` and the words */
+    int32_t invalid_label;     /* number of `invalid_key`; no other word gets it. MXNet's default is -1 */
+    int32_t start_label;       /* the first number of a new word, the others follow */
+    const char *invalid_key;   /* first word of a new vocabulary: the end of a sentence; NULL: "\n" */
+    const char *unknown_token; /* stands for words that `vocab` lacks; NULL: such a word is TN_E_KEY */
+} tn_encode_options;
+
+/**
+ * The words of sentences as numbers, for tn_data_from_sentences(), as MXNet's rnn.encode_sentences:
+ * tn_encode_sentences(app, tokens, .words = words, .lengths = lengths, .count = 2, .invalid_label = -1).
+ * Numbers are within 2^24, else TN_E_ARG. Where `unknown_token` is given, the vocabulary has it afterwards: a
+ * new one behind the words, with the next number; a given one that lacks it with the smallest number from
+ * `start_label` on that no word has. (MXNet numbers it again at each unknown word, whoever has the number.)
+ * Nothing else is added to a given vocabulary.
+ *
+ * @param tokens one for each word, the caller's; after a failure they are not to be used
+ * @return `vocab`, or the new one, owned by the app; NULL: failed
+ * @since 0.1
+ */
+TN_API tn_vocab *tn_encode_sentences_(tn_app *app, int32_t *tokens, const tn_encode_options *options);
+
 typedef struct tn_sentences_options {
     TN_DATA_HEAD;          /* .last is "discard": sentences that fill no batch of their bucket are left out */
     const char *name;      /* of the data; NULL: "sentences" */
@@ -136,9 +183,8 @@ typedef struct tn_sentences_options {
  * holds it; longer ones are left out, with a warning. Batches are of one bucket each: "data" (n, length), and
  * "softmax_label" (n, length), the tokens that follow. tn_data_shape() is (1, the largest bucket). A module
  * with buckets (tn_module_new) takes for each batch the symbol of tn_data_bucket() in tn_module_fit(), score
- * and predict. Shares by number of sentences. Layout "TN" is for programs that take batches themselves: these
- * are (length, n), and tn_data_shape() is as before. A training or a module given such data fails with
- * TN_E_UNSUPPORTED.
+ * and predict. Shares by number of sentences. In layout "TN" batches are (length, n), and tn_data_shape() is
+ * as before: modules cut them along axis 1; a training (tn_train_open()) fails with TN_E_UNSUPPORTED.
  * @since 0.1
  */
 TN_API tn_data *tn_data_from_sentences_(tn_app *app, const tn_sentences_options *options);
@@ -455,6 +501,10 @@ TN_API tn_status tn_transform_apply(const tn_transform *transform, uint64_t seed
 #define tn_pack_images(...) TN_NN_PACK_(__VA_ARGS__, )
 #define tn_sampler_new(...) TN_NN_CALL_(tn_sampler_new_, tn_sampler_options, __VA_ARGS__)
 #define tn_loader_new(...) TN_NN_CALL_(tn_loader_new_, tn_loader_options, __VA_ARGS__)
+#define tn_vocab_new(...) TN_NN_CALL_(tn_vocab_new_, tn_vocab_options, __VA_ARGS__)
+#define TN_NN_ENCODE_(app, tokens, ...)                                                                      \
+    tn_encode_sentences_(app, tokens, &(const tn_encode_options){TN_NN_HERE_(tn_encode_options), __VA_ARGS__})
+#define tn_encode_sentences(...) TN_NN_ENCODE_(__VA_ARGS__, )
 #define tn_data_from_sentences(...) TN_NN_CALL_(tn_data_from_sentences_, tn_sentences_options, __VA_ARGS__)
 #define tn_data_from_csv(...) TN_NN_CSV_(__VA_ARGS__, )
 #define tn_data_from_libsvm(...) TN_NN_LIBSVM_(__VA_ARGS__, )

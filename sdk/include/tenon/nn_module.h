@@ -57,9 +57,13 @@ typedef struct tn_module_bind_options {
     int32_t predict;            /* 1: no gradients are computed */
     int32_t input_grads;        /* 1: gradients of the inputs, too */
     int32_t add_grads;          /* 1: gradients of parameters are added to what they hold */
+    /* Of each input and label a letter for each axis, as of MXNet's DataDesc: "TN", "TNC". The samples lie
+     * along N; without one there are none, and each device has all of the array. NULL: along axis 0 */
+    const char *layouts[8], *label_layouts[8];
 } tn_module_bind_options;
 
-/** Finds the shapes of all parameters. Batches of other sizes may follow. @since 0.1 */
+/** Finds the shapes of all parameters. Batches of other sizes may follow. TN_E_ARG: a layout whose N is
+ * behind the shape's last dimension. @since 0.1 */
 TN_API void tn_module_bind_(tn_module *m, const tn_module_bind_options *options);
 /**
  * First values of all parameters: weights by options.with, the others by the ends of their names as MXNet has
@@ -102,9 +106,11 @@ TN_API void tn_module_update(tn_module *m);
 TN_API size_t tn_module_output_count(const tn_module *m);
 /** Output `index` of the last forward; borrowed; the next forward of such a batch overwrites it. Of several
  * devices (option device.default), each of which had a part of the batch in training: all parts in order, in
- * a temporary. NULL: there is none. @since 0.1 */
+ * a temporary, along axis 0, or along N of the output's attribute "__layout__" (without N: the first part).
+ * NULL: there is none. @since 0.1 */
 TN_API tn_array *tn_module_output(tn_module *m, size_t index);
-/** Gradient of input `index`; borrowed; NULL: there is none. @since 0.1 */
+/** Gradient of input `index`; borrowed; NULL: there is none. Of several devices as tn_module_output(); of an
+ * input without samples the first device's. @since 0.1 */
 TN_API tn_array *tn_module_input_grad(tn_module *m, size_t index);
 /** Adds the last outputs and these labels to a meter. @since 0.1 */
 TN_API void tn_module_measure(tn_module *m, tn_meter *meter, tn_array *labels);
@@ -131,6 +137,9 @@ typedef struct tn_module_fit_options {
 /**
  * Trains. What was not done before is done with defaults: bind (to the data's shapes), init_params (xavier),
  * init_optimizer (sgd). Fields of the data are taken by the names of inputs and labels, else by their order.
+ * Samples lie along the axis that the data says, here and in score and predict, whatever the module was bound
+ * to: in batches of tn_data_from_sentences() with .layout "TN" along axis 1. Where labels and outputs have
+ * them along different axes, a metric takes the part of each device by itself, as one batch.
  * @since 0.1
  */
 TN_API void tn_module_fit_(tn_module *m, tn_data *data, const tn_module_fit_options *options);
@@ -147,8 +156,8 @@ TN_API int32_t tn_module_speed(void *speed, tn_module *m, int64_t epoch, int64_t
 TN_API double tn_module_score(tn_module *m, tn_data *data, const char *metric);
 /** The same by a meter of the program, which begins anew and then has all values. @since 0.1 */
 TN_API double tn_module_score_by(tn_module *m, tn_data *data, tn_meter *meter);
-/** Output `index` for all samples of a data set, one behind the other along axis 0; borrowed as
- * tn_net_forward()'s; NULL: failed. @since 0.1 */
+/** Output `index` for all samples of a data set, one batch behind the other along axis 0, whatever axis the
+ * samples lie along, as MXNet's; borrowed as tn_net_forward()'s; NULL: failed. @since 0.1 */
 TN_API tn_array *tn_module_predict(tn_module *m, tn_data *data, size_t index);
 /**
  * Writes PREFIX-symbol.json, PREFIX-0007.params (`epoch` 7) and, with `states`, PREFIX-0007.states. MXNet
