@@ -19,7 +19,8 @@ typedef struct sum {
     uint32_t rest, term, total; /* values */
 } sum;
 
-/* A sum that is made in place has the root that it lies in, and views of it still have the sum: until the end. */
+/* A sum that is made in place has the root that it lies in, and views of it still have the sum: until the
+ * end. */
 static uint32_t root_of(const tni_code *c, uint32_t value)
 {
     while (tni_code_root(c, value) != value)
