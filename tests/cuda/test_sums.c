@@ -160,8 +160,8 @@ static void but_for_a_rounding(void **state)
         {"bfloat16", "plugin.cuda.libraries=none", 0.02, 12},
         {"float16", "plugin.cuda.libraries=none", 0.003, 12},
         {"float32", "plugin.cuda.libraries=none", 0, 0},
-        {"bfloat16", "plugin.cuda.libraries=$TENON_TEST_LT", 0.02, 18},
-        {"float16", "plugin.cuda.libraries=$TENON_TEST_LT", 0.003, 18},
+        {"bfloat16", "\"plugin.cuda.libraries=$TENON_TEST_LT\"", 0.02, 18},
+        {"float16", "\"plugin.cuda.libraries=$TENON_TEST_LT\"", 0.003, 18},
     };
 
     (void)state;
